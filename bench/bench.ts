@@ -1,0 +1,107 @@
+/** `npm run bench`: measures the broker against nginx and a bare forwarder on this machine, on loopback only. */
+import { statfsSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { parseArgs } from 'node:util';
+import { startBroker } from './broker-target.ts';
+import { judge } from './goals.ts';
+import type { Plan } from './plan.ts';
+import { runPlan } from './plan.ts';
+import { describe } from './report.ts';
+import type { StartBroker, Store } from './stage.ts';
+import { setStage } from './stage.ts';
+
+const USAGE = `Usage: npm run bench -- [--quick] [--json FILE] [--calls N] [--rounds N] [--stores sqlite,postgres] [--strict]
+
+  --quick          a minute or two instead of six, with less certain figures
+  --json FILE      writes everything that was measured
+  --calls N        governed calls of the memory phase on each store (100000; --quick: 10000)
+  --rounds N       rounds of every comparison (5; --quick: 2)
+  --stores LIST    sqlite, postgres or both (both, where PostgreSQL is installed)
+  --strict         exit code 1 when a target is missed, too
+`;
+
+type Options = { plan: Plan; json: string | undefined; strict: boolean };
+
+/** Reads the command line; throws an error whose text is for the person at the terminal. */
+export function readOptions(args: readonly string[]): Options {
+  const flag = { type: 'boolean', default: false } as const;
+  const text = { type: 'string' } as const;
+  const options = { quick: flag, strict: flag, json: text, calls: text, rounds: text, stores: text };
+  const { values } = parseArgs({ args: [...args], options });
+  const stores = (values.stores ?? 'sqlite,postgres').split(',');
+  const unknown = stores.find((store) => store !== 'sqlite' && store !== 'postgres');
+  if (unknown !== undefined) throw new Error(`--stores: ${unknown} is not a store; take sqlite, postgres or both.`);
+  const plan: Plan = {
+    stores: stores as Store[],
+    rounds: wholeNumber('--rounds', values.rounds, values.quick ? 2 : 5, 50),
+    calls: wholeNumber('--calls', values.calls, values.quick ? 10_000 : 100_000, 5_000_000),
+    measureMs: values.quick ? 1_000 : 2_500,
+    agents: 1_000,
+    scales: values.quick ? [10, 1_000] : [10, 1_000, 100_000],
+  };
+  return { plan, json: values.json, strict: values.strict };
+}
+
+function wholeNumber(name: string, text: string | undefined, otherwise: number, most: number): number {
+  const value = text === undefined ? otherwise : Number(text);
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new Error(`${name}: must be a whole number from 1 to ${most}.`);
+}
+
+/** Runs the bench and answers the exit code: 1 when a run had errors, or, with `--strict`, when a target was missed. */
+export async function bench(options: Options, start: StartBroker): Promise<number> {
+  const { plan, json, strict } = options;
+  const startedAt = performance.now();
+  const stack = new AsyncDisposableStack();
+  const interrupted = () => void stack.disposeAsync().finally(() => process.exit(130));
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  try {
+    const stage = await setStage(stack, start, plan.stores);
+    const { versions } = stage;
+    const machine = {
+      cores: availableParallelism(),
+      cpu: cpus()[0]?.model ?? 'unknown',
+      node: process.version,
+      ...versions,
+    };
+    process.stdout.write(`${machine.cores} cores (${machine.cpu}), Node ${machine.node}, `);
+    process.stdout.write(`nginx ${versions.nginx ?? 'not installed'}, PostgreSQL ${versions.postgres ?? 'not used'}\n`);
+    if (onTmpfs())
+      process.stdout.write(`${tmpdir()} is in memory, so nothing here is durable: set TMPDIR to a disk.\n`);
+
+    const findings = await runPlan(stage, plan, (line) => process.stderr.write(`${line}\n`));
+    const goals = judge(findings);
+    const { wrong } = findings;
+    process.stdout.write(describe(findings, goals));
+    if (findings.brokers.size === 0) process.stdout.write('\nNo broker was measured.\n');
+    for (const [what, count] of wrong) process.stdout.write(`Wrong: ${what}, ${count} times\n`);
+    process.stdout.write(`\nTook ${Math.round((performance.now() - startedAt) / 1_000)} s.\n`);
+    if (json !== undefined) writeFileSync(json, asJson({ machine, plan, goals, ...findings }));
+    return wrong.size > 0 || (strict && goals.some(({ met }) => met === false)) ? 1 : 0;
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+function asJson(value: object): string {
+  const plain = (_name: string, one: unknown) => (one instanceof Map ? Object.fromEntries(one) : one);
+  return `${JSON.stringify(value, plain, 2)}\n`;
+}
+
+/** A store in memory has nothing to wait for, and flatters us. TMPFS_MAGIC as in statfs(2). */
+function onTmpfs(): boolean {
+  return statfsSync(tmpdir()).type === 0x01021994;
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2);
+  try {
+    if (args.includes('--help')) process.stdout.write(USAGE);
+    else process.exitCode = await bench(readOptions(args), startBroker);
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    const aboutUsage = message.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');
+    process.stderr.write(aboutUsage ? `${message}\n\n${USAGE}` : `The bench failed: ${message}\n`);
+    process.exitCode = aboutUsage ? 2 : 1;
+  }
+}

@@ -1,0 +1,100 @@
+/** The promises about speed and memory, each beside what this run measured. */
+import type { Sample } from './measure.ts';
+import { median, paired, typical } from './measure.ts';
+import type { Findings } from './plan.ts';
+import { NAMES } from './stage.ts';
+
+/** `met` is undefined when it could not be measured here. */
+export type Goal = { name: string; target: string; measured: string; met: boolean | undefined };
+
+const MEGABYTE = 1_000_000;
+
+/** One row for each promise and store, in the order of the documentation. */
+export function judge(findings: Findings): Goal[] {
+  const { many, one, brokers } = findings;
+  const goals: Goal[] = [];
+  const add = (name: string, target: string, value: number, show: (value: number) => string, met: boolean) => {
+    const measurable = Number.isFinite(value);
+    goals.push({
+      name,
+      target,
+      measured: measurable ? show(value) : 'not measured',
+      met: measurable ? met : undefined,
+    });
+  };
+  const of = (name: string): Sample[] => many.get(name) ?? [];
+  const rateShare = (a: Sample, b: Sample) => a.rate / b.rate;
+
+  for (const [store, found] of brokers) {
+    const governed = of(found.governed);
+    const decisions = of(found.decisions);
+    const ofForwarder = paired(governed, of(NAMES.forwarder), rateShare);
+    add(`governed reads of the bare forwarder, ${store}`, '≥ 25 %', ofForwarder, percent, ofForwarder >= 0.25);
+    const ofNginx = paired(governed, of(NAMES.nginx), rateShare);
+    add(`governed reads of nginx, ${store}`, '≥ 7 %', ofNginx, percent, ofNginx >= 0.07);
+    const lone = one.get(found.governed) ?? [];
+    const added = paired(lone, one.get(NAMES.nginx) ?? [], (a, b) => a.latency.p50 - b.latency.p50);
+    add(`p50 added over nginx at 1 connection, ${store}`, '≤ 1 ms', added, milliseconds, added <= 1);
+    const tail = typical(governed, ({ latency }) => latency.p99 / latency.p50);
+    add(`p99 of p50 at 32 connections, ${store}`, '≤ 5 times', tail, (value) => `${value.toFixed(1)} times`, tail <= 5);
+    const decided = paired(decisions, of(NAMES.nginx), rateShare);
+    add(`decisions of nginx, ${store}`, '≥ 18 %', decided, percent, decided >= 0.18);
+    const rate = typical(decisions, (sample) => sample.rate);
+    add(`decisions, ${store}`, '≥ 10,000/s', rate, (value) => `${thousands(value)}/s`, rate >= 10_000);
+    const grown = growth(found.scale);
+    add(`CPU a call, most agents over fewest, ${store}`, '≤ +20 %', grown, signedPercent, grown <= 0.2);
+    const rest = found.atRest / MEGABYTE;
+    add(`memory at rest, ${store}`, '≤ 150 MB', rest, (value) => `${value.toFixed(0)} MB`, rest <= 150);
+    const flat = flatness(found.memory);
+    add(
+      `memory grown in the second half of ${thousands(found.memory.at(-1)?.calls ?? 0)} calls, ${store}`,
+      '≤ +10 %',
+      flat,
+      signedPercent,
+      flat <= 0.1,
+    );
+    const start = found.healthAfterMs / 1_000;
+    add(`/health after the start, ${store}`, '≤ 2 s', start, (value) => `${value.toFixed(2)} s`, start <= 2);
+    const { answered, sent, rows, verified, failed } = found.audit;
+    // A call that was sent and whose answer the generator no longer took may have a row too.
+    const audited = rows >= answered && rows <= sent;
+    add(`audit rows for ${thousands(answered)} calls, ${store}`, 'one each', rows, thousands, audited);
+    add(`receipts verified, ${store}`, 'every one', verified, thousands, failed === 0 && verified >= rows);
+  }
+  return goals;
+}
+
+/** How much more CPU a call costs with the most agents stored than with the fewest; NaN of less than two scales. */
+function growth(scale: readonly { samples: Sample[] }[]): number {
+  const [fewest, most] = [scale.at(0), scale.at(-1)];
+  if (!fewest || !most || fewest === most) return Number.NaN;
+  return paired(most.samples, fewest.samples, (a, b) => a.cpuMicros / b.cpuMicros) - 1;
+}
+
+/**
+ * Growth within the second half, three readings against three: a heap that is still being filled grows in steps, and
+ * then stays, while a leak goes on.
+ */
+function flatness(readings: readonly { bytes: number }[]): number {
+  const bytes = readings.slice(-6).map((reading) => reading.bytes);
+  return median(bytes.slice(3)) / median(bytes.slice(0, 3)) - 1;
+}
+
+/** A share of 1 as per cent. */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
+
+/** Milliseconds, with three digits after the point. */
+export function milliseconds(ms: number): string {
+  return `${ms.toFixed(3)} ms`;
+}
+
+/** A whole number with separators. */
+export function thousands(value: number): string {
+  return Math.round(value).toLocaleString('en');
+}
+
+function signedPercent(share: number): string {
+  return `${share < 0 ? '−' : '+'}${(Math.abs(share) * 100).toFixed(1)} %`;
+}

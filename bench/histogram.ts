@@ -1,0 +1,57 @@
+/** Latencies in log-linear buckets: 64 to each doubling, so that a quantile is off by less than 1 %. */
+
+const BUCKETS_A_DOUBLING = 64;
+const LOG = 6;
+/** Unit: 100 ns. 2^30 units are 107 s; whatever is longer is counted there. */
+const UNITS_A_MS = 10_000;
+const MOST_UNITS = 2 ** 30;
+
+/** All in milliseconds; zeros when nothing was recorded. */
+export type Latency = { p50: number; p90: number; p99: number; max: number };
+
+export type Histogram = {
+  /** Takes milliseconds. */
+  record(ms: number): void;
+  read(): Latency;
+};
+
+/** An empty histogram. Recording allocates nothing, because it happens at every answer. */
+export function createHistogram(): Histogram {
+  const counts = new Uint32Array(BUCKETS_A_DOUBLING * (30 - LOG + 2));
+  let total = 0;
+  let max = 0;
+
+  function quantile(share: number): number {
+    const rank = Math.ceil(total * share);
+    let seen = 0;
+    for (let at = 0; at < counts.length; at++) {
+      seen += counts[at]!;
+      if (seen >= rank && seen > 0) return Math.min(middleOf(at) / UNITS_A_MS, max);
+    }
+    return max;
+  }
+
+  return {
+    record(ms) {
+      const at = bucketOf(Math.min(MOST_UNITS, Math.round(ms * UNITS_A_MS)));
+      counts[at] = counts[at]! + 1;
+      total++;
+      if (ms > max) max = ms;
+    },
+    read: () => ({ p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99), max }),
+  };
+}
+
+/** The first doubling is linear; in each later one the upper bits of the value say which of its 64 buckets. */
+function bucketOf(units: number): number {
+  if (units < BUCKETS_A_DOUBLING) return units;
+  const shift = 31 - Math.clz32(units) - LOG;
+  return BUCKETS_A_DOUBLING * shift + (units >>> shift);
+}
+
+function middleOf(bucket: number): number {
+  if (bucket < BUCKETS_A_DOUBLING) return bucket;
+  const shift = Math.floor(bucket / BUCKETS_A_DOUBLING) - 1;
+  const low = (bucket - BUCKETS_A_DOUBLING * shift) * 2 ** shift;
+  return low + (2 ** shift - 1) / 2;
+}

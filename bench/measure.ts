@@ -1,0 +1,82 @@
+/** Measures targets in turn, round after round, so that a slow minute of the machine is shared by all of them. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { LoadGenerator, LoadReport } from './generator.ts';
+import { cpuSeconds } from './process.ts';
+
+export type Target = {
+  name: string;
+  port: number;
+  /** Asked just before each run, so that tokens are fresh. */
+  requests(): readonly Uint8Array[];
+  /** Processes whose CPU time is this target's cost, with their descendants. */
+  pids: readonly number[];
+};
+
+/** One run. `cpuMicros`: CPU microseconds of the target's processes for each answer. */
+export type Sample = LoadReport & { cpuMicros: number };
+
+export type Load = { connections: number; warmupMs: number; measureMs: number; mostCalls?: number };
+
+/** What every run needs. `wrong` counts all that was not a 200, by the target and what it was. */
+export type Meter = { generator: LoadGenerator; tell(text: string): void; wrong: Map<string, number> };
+
+/** Puts one load on one target. */
+export async function measure(meter: Meter, target: Target, load: Load): Promise<Sample> {
+  const { name, port, pids } = target;
+  const requests = target.requests();
+  const before = cpuSeconds(pids);
+  const order = { host: '127.0.0.1', port, requests, mostCalls: 100_000_000, ...load };
+  const report = await meter.generator.run(order);
+  const cpuMicros = ((cpuSeconds(pids) - before) * 1_000_000) / Math.max(1, report.answered);
+  for (const [what, count] of [...Object.entries(report.statuses), ...Object.entries(report.errors)]) {
+    const where = `${name}: ${what}`;
+    if (what !== '200') meter.wrong.set(where, (meter.wrong.get(where) ?? 0) + count);
+  }
+  return { ...report, cpuMicros };
+}
+
+/** The samples of each target by its name, one for each round: A B C A B C …, never A A B B. */
+export async function measureInRounds(
+  meter: Meter,
+  targets: readonly Target[],
+  load: Load,
+  rounds: number,
+): Promise<Map<string, Sample[]>> {
+  const samples = new Map<string, Sample[]>(targets.map(({ name }) => [name, []]));
+  for (let round = 1; round <= rounds; round++) {
+    for (const target of targets) {
+      const sample = await measure(meter, target, load);
+      samples.get(target.name)?.push(sample);
+      meter.tell(`round ${round} of ${rounds}, ${target.name}: ${Math.round(sample.rate)}/s`);
+      // What the last target still does (collecting garbage, writing out) is not the next one's.
+      await wait(100);
+    }
+  }
+  return samples;
+}
+
+/** Loads each target until its code is compiled and its caches are full; the samples count calls and mean nothing else. */
+export async function warmUp(meter: Meter, targets: readonly Target[]): Promise<Map<string, Sample[]>> {
+  meter.tell('warming up');
+  const load = { connections: 32, warmupMs: 0, measureMs: 5_000, mostCalls: 15_000 };
+  const samples = new Map<string, Sample[]>();
+  for (const target of targets) samples.set(target.name, [await measure(meter, target, load)]);
+  return samples;
+}
+
+/** The middle value; the mean of the two middle ones of an even count. NaN of none. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+}
+
+/** Median over the rounds of one figure of the samples. */
+export function typical(samples: readonly Sample[], figure: (sample: Sample) => number): number {
+  return median(samples.map(figure));
+}
+
+/** Median over the rounds of a figure made of two targets in the same round, so that both had the same machine. */
+export function paired(a: readonly Sample[], b: readonly Sample[], figure: (a: Sample, b: Sample) => number): number {
+  return median(a.flatMap((sample, at) => (b[at] ? [figure(sample, b[at])] : [])));
+}

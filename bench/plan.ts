@@ -1,0 +1,117 @@
+/** The story of a run: which phases, how long, and what comes out. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Load, Meter, Sample, Target } from './measure.ts';
+import { measure, measureInRounds, warmUp } from './measure.ts';
+import { residentBytes } from './process.ts';
+import type { BrokerOnStage, Stage, Store } from './stage.ts';
+
+export type Plan = {
+  stores: readonly Store[];
+  rounds: number;
+  measureMs: number;
+  /** Governed calls of the memory phase, on each store. */
+  calls: number;
+  /** Stored agents: of the main broker, and of those that the cost is compared on. */
+  agents: number;
+  scales: readonly number[];
+};
+
+/** What one store's broker showed. */
+export type BrokerFindings = {
+  healthAfterMs: number;
+  /** Resident bytes before its first call. */
+  atRest: number;
+  memory: { calls: number; bytes: number }[];
+  scale: { agents: number; samples: Sample[] }[];
+  audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
+};
+
+export type Findings = {
+  /** All that was not a 200, in any run: how often, by target and what it was. */
+  wrong: Map<string, number>;
+  /** By target name. */
+  many: Map<string, Sample[]>;
+  one: Map<string, Sample[]>;
+  brokers: Map<Store, { governed: string; decisions: string } & BrokerFindings>;
+};
+
+export const CONNECTIONS = 32;
+const WARMUP_MS = 500;
+const MEMORY_STEPS = 10;
+
+/** Runs every phase for what is on stage. `tell` gets a line of progress at a time. */
+export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => void): Promise<Findings> {
+  const meter: Meter = { generator: stage.generator, tell, wrong: new Map() };
+  const mains: BrokerOnStage[] = [];
+  const brokers: Findings['brokers'] = new Map();
+  for (const store of plan.stores) {
+    tell(`starting a broker on ${store} with ${plan.agents} agents`);
+    const main = await stage.startBroker(store, plan.agents);
+    if (!main) continue;
+    await wait(1_000);
+    const { broker, governed, decisions } = main;
+    const audit = { sent: 0, answered: 0, rows: -(await broker.auditCount()), verified: 0, failed: 0 };
+    const atRest = residentBytes([broker.pid]);
+    const found = { healthAfterMs: broker.healthAfterMs, atRest, memory: [], scale: [], audit };
+    brokers.set(store, { governed: governed.name, decisions: decisions.name, ...found });
+    mains.push(main);
+  }
+
+  const { upstream, nginx, forwarder } = stage;
+  const plain: Target[] = [upstream, ...(nginx ? [nginx] : []), forwarder];
+  const governed = mains.map((main) => main.governed);
+  const decisions = mains.map((main) => main.decisions);
+  const load: Load = { connections: CONNECTIONS, warmupMs: WARMUP_MS, measureMs: plan.measureMs };
+  const lone: Load = { ...load, connections: 1, measureMs: plan.measureMs * 0.6 };
+  const warm = await warmUp(meter, [...plain, ...governed, ...decisions]);
+  const many = await measureInRounds(meter, [...plain, ...governed, ...decisions], load, plan.rounds);
+  const one = await measureInRounds(meter, [...plain, ...governed], lone, plan.rounds);
+
+  for (const main of mains) {
+    const found = brokers.get(main.store)!;
+    for (const samples of [warm, many, one]) main.charge(samples.get(found.governed)!);
+    found.memory = await watchMemory(meter, main, plan.calls);
+    found.scale = await compareScales(meter, stage, main, plan, load);
+    tell(`verifying the receipts on ${main.store}`);
+    const { rows } = found.audit;
+    const receipts = await main.broker.verifyReceipts();
+    found.audit = { ...main.charged(), rows: rows + (await main.broker.auditCount()), ...receipts };
+  }
+  return { many, one, brokers, wrong: meter.wrong };
+}
+
+/** Resident memory along many calls: one reading before, and one after each tenth. */
+async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
+  const readings = [{ calls: 0, bytes: residentBytes([main.broker.pid]) }];
+  const load = {
+    connections: CONNECTIONS,
+    warmupMs: 0,
+    measureMs: 120_000,
+    mostCalls: Math.ceil(calls / MEMORY_STEPS),
+  };
+  for (let step = 1; step <= MEMORY_STEPS; step++) {
+    const sample = await measure(meter, main.governed, load);
+    main.charge([sample]);
+    readings.push({ calls: readings.at(-1)!.calls + sample.answered, bytes: residentBytes([main.broker.pid]) });
+    meter.tell(`${main.store}: ${readings.at(-1)!.calls} calls, ${Math.round(readings.at(-1)!.bytes / 1e6)} MB`);
+  }
+  return readings;
+}
+
+/** The same load on brokers of few and of many stored agents, in turn; the main broker is one of them. */
+async function compareScales(meter: Meter, stage: Stage, main: BrokerOnStage, plan: Plan, load: Load) {
+  const others = plan.scales.filter((agents) => agents !== plan.agents);
+  const started: { agents: number; on: BrokerOnStage }[] = [{ agents: plan.agents, on: main }];
+  for (const agents of others) {
+    meter.tell(`starting a broker on ${main.store} with ${agents} agents`);
+    const on = await stage.startBroker(main.store, agents);
+    if (on) started.push({ agents, on });
+  }
+  started.sort((a, b) => a.agents - b.agents);
+  const targets = started.map(({ on }) => on.governed);
+  const warm = await warmUp(meter, targets);
+  const samples = await measureInRounds(meter, targets, load, Math.min(plan.rounds, 3));
+  for (const runs of [warm, samples]) main.charge(runs.get(main.governed.name)!);
+  for (const { on } of started) if (on !== main) await on.broker.stop();
+  return started.map(({ agents, on }) => ({ agents, samples: samples.get(on.governed.name)! }));
+}

@@ -1,0 +1,115 @@
+/** A PostgreSQL cluster of the bench's own, where PostgreSQL is installed, so that nothing of the operator's is touched. */
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import pg from 'pg';
+import { freePort } from './free-port.ts';
+import { stopper } from './process.ts';
+
+export type Postgres = {
+  version: string;
+  pid: number;
+  /** Makes an empty database and answers its URL. */
+  createDatabase(name: string): Promise<string>;
+  stop(): Promise<void>;
+};
+
+/** Who runs the server: nothing for the present user. */
+type Account = { uid: number; gid: number } | Record<string, never>;
+
+/**
+ * Starts PostgreSQL on loopback with its own defaults, durable as they are, with a password made for this run;
+ * undefined where it is not installed. Root cannot run PostgreSQL, so root's bench runs it as `postgres` or `nobody`.
+ */
+export async function startPostgres(): Promise<Postgres | undefined> {
+  const bin = binFolder();
+  if (bin === undefined) return undefined;
+  const account = process.getuid?.() === 0 ? unprivilegedAccount() : {};
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-postgres-'));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  let end = async () => {};
+  const stop = async () => {
+    await end();
+    remove();
+  };
+  try {
+    const password = randomBytes(24).toString('hex');
+    initialise(bin, folder, password, account);
+    const port = await freePort();
+    const settings = ['--listen_addresses=127.0.0.1', `--port=${port}`, '--unix_socket_directories='];
+    const flags = ['-D', join(folder, 'data'), ...settings];
+    const child = spawn(join(bin, 'postgres'), flags, { ...account, cwd: folder, stdio: 'ignore' });
+    // SIGINT is PostgreSQL's fast shutdown; on SIGTERM it would wait for its clients to leave.
+    end = stopper(child, 'SIGINT');
+    const urlOf = (database: string) => `postgres://bench:${password}@127.0.0.1:${port}/${database}`;
+    const version = await firstAnswer(() => ask(urlOf('postgres'), 'show server_version'));
+    return {
+      // Packagers add their own words after the number.
+      version: version[0]?.server_version?.split(' ')[0] ?? 'unknown',
+      pid: child.pid!,
+      stop,
+      async createDatabase(name) {
+        await ask(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`);
+        return urlOf(name);
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function initialise(bin: string, folder: string, password: string, account: Account): void {
+  const passwordFile = join(folder, 'password');
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if ('uid' in account) for (const path of [folder, passwordFile]) chownSync(path, account.uid, account.gid);
+  const who = ['--username=bench', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+  const flags = [`--pgdata=${join(folder, 'data')}`, ...who, '--encoding=UTF8', '--no-locale'];
+  execFileSync(join(bin, 'initdb'), flags, { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+  rmSync(passwordFile);
+}
+
+async function ask(connectionString: string, sql: string): Promise<Record<string, string>[]> {
+  const client = new pg.Client({ connectionString });
+  try {
+    await client.connect();
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The first answer within 20 s. */
+async function firstAnswer<T>(question: () => Promise<T>): Promise<T> {
+  for (let tries = 200; ; tries--) {
+    try {
+      return await question();
+    } catch (error) {
+      if (tries === 0) throw error;
+      await wait(100);
+    }
+  }
+}
+
+/** Where initdb and postgres are: on the PATH, or where Debian keeps each version apart (the newest first). */
+function binFolder(): string | undefined {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [...(process.env.PATH ?? '').split(delimiter), ...versions.map((one) => join(debian, one, 'bin'))];
+  return folders.find((folder) => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres')));
+}
+
+function unprivilegedAccount(): { uid: number; gid: number } {
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }));
+      return { uid: id('-u'), gid: id('-g') };
+    } catch {
+      // No such account on this machine: the next one.
+    }
+  }
+  throw new Error('PostgreSQL does not run as root, and there is no account postgres or nobody to run it as.');
+}

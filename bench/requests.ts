@@ -1,0 +1,30 @@
+/** Whole HTTP/1.1 requests as bytes, made before anything is measured. */
+
+const SCOPE = 'bench:items.read';
+const ENDPOINT = '/items/1347';
+
+/** The platform of the bench, in the shape of an entry of `platforms` in governance.yaml, without its `base_url`. */
+export const BENCH_PLATFORM = {
+  kind: 'rest',
+  auth: { type: 'bearer' },
+  scopes: { [SCOPE]: ['GET /items', 'GET /items/*'], 'bench:items.write': ['POST /items', 'PATCH /items/*'] },
+};
+export const BENCH_PLATFORM_ID = 'bench';
+
+/** The same read, asked of the upstream itself or of a plain proxy before it. */
+export function plainRead(): Buffer {
+  return Buffer.from(`GET ${ENDPOINT} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n\r\n`);
+}
+
+/** A governed read, `POST /v1/actions`. */
+export function governedRead(agentToken: string): Buffer {
+  const body = JSON.stringify({ platform: BENCH_PLATFORM_ID, endpoint: ENDPOINT, method: 'GET', scope: SCOPE });
+  const head = `POST /v1/actions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${agentToken}\r\n`;
+  return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+}
+
+/** A decision alone, `GET /v1/agent/permissions`. */
+export function permissionsQuestion(agentToken: string): Buffer {
+  const head = 'GET /v1/agent/permissions HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n';
+  return Buffer.from(`${head}authorization: Bearer ${agentToken}\r\n\r\n`);
+}

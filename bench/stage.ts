@@ -1,0 +1,119 @@
+/** Everything that is measured, started: upstream, nginx, forwarder, PostgreSQL and brokers. */
+import type { BrokerOptions, BrokerTarget } from './broker-target.ts';
+import type { LoadGenerator } from './generator.ts';
+import { startLoadGenerator } from './generator.ts';
+import type { Sample, Target } from './measure.ts';
+import { startNginx } from './nginx.ts';
+import type { Postgres } from './postgres.ts';
+import { startPostgres } from './postgres.ts';
+import { forkChild } from './process.ts';
+import { governedRead, permissionsQuestion, plainRead } from './requests.ts';
+import { createTokenBatch } from './tokens.ts';
+
+export type Store = BrokerOptions['store'];
+export type StartBroker = (options: BrokerOptions) => Promise<BrokerTarget | undefined>;
+
+/** A broker under load: what it is asked, and how many of its answers were governed calls. */
+export type BrokerOnStage = {
+  broker: BrokerTarget;
+  store: Store;
+  governed: Target;
+  decisions: Target;
+  /** Adds a run's answers to the calls that must be in the audit. */
+  charge(samples: readonly Sample[]): void;
+  charged(): { sent: number; answered: number };
+};
+
+export type Stage = {
+  generator: LoadGenerator;
+  upstream: Target;
+  forwarder: Target;
+  nginx: Target | undefined;
+  versions: { nginx: string | undefined; postgres: string | undefined };
+  /** undefined where this store, or the broker, is not there. */
+  startBroker(store: Store, agents: number): Promise<BrokerOnStage | undefined>;
+};
+
+export const NAMES = { upstream: 'upstream itself', nginx: 'nginx', forwarder: 'bare Express forwarder' };
+
+/** As long as an agent token, so that the forwarder reads as many bytes as the broker. */
+const TOKEN_SIZED_TEXT = 'x'.repeat(620);
+const TOKENS_A_BATCH = 1_000;
+
+/** Starts all but the brokers. Whatever was started is ended by `stack`. */
+export async function setStage(
+  stack: AsyncDisposableStack,
+  startBroker: StartBroker,
+  stores: readonly Store[],
+): Promise<Stage> {
+  const keep = <T extends { stop(): Promise<void> } | undefined>(started: T): T => {
+    if (started) stack.defer(() => started.stop());
+    return started;
+  };
+  const upstream = keep(await forkChild('upstream.ts', {}));
+  const upstreamPort = (upstream.said as { port: number }).port;
+  const upstreamUrl = `http://127.0.0.1:${upstreamPort}`;
+  const forwarder = keep(await forkChild('forwarder.ts', { BENCH_UPSTREAM: upstreamUrl }));
+  const nginx = keep(await startNginx(`127.0.0.1:${upstreamPort}`));
+  const postgres = stores.includes('postgres') ? keep(await startPostgres()) : undefined;
+  const generator = await startLoadGenerator();
+  keep(generator.child);
+  const plain = [plainRead()];
+  const forwarded = [governedRead(TOKEN_SIZED_TEXT)];
+  let databases = 0;
+
+  return {
+    generator,
+    upstream: { name: NAMES.upstream, port: upstreamPort, pids: [upstream.pid], requests: () => plain },
+    forwarder: {
+      name: NAMES.forwarder,
+      port: (forwarder.said as { port: number }).port,
+      pids: [forwarder.pid],
+      requests: () => forwarded,
+    },
+    nginx: nginx && { name: NAMES.nginx, port: nginx.port, pids: [nginx.pid], requests: () => plain },
+    versions: { nginx: nginx?.version, postgres: postgres?.version },
+    async startBroker(store, agents) {
+      const options = await storeOptions(store, postgres, () => `bench_${++databases}`);
+      const broker = options && keep(await startBroker({ ...options, agents, upstreamUrl }));
+      return broker && onStage(broker, store, agents, store === 'postgres' && postgres ? [postgres.pid] : []);
+    },
+  };
+}
+
+async function storeOptions(store: Store, postgres: Postgres | undefined, name: () => string) {
+  if (store === 'sqlite') return { store } as const;
+  return postgres && ({ store, databaseUrl: await postgres.createDatabase(name()) } as const);
+}
+
+function onStage(broker: BrokerTarget, store: Store, agents: number, database: readonly number[]): BrokerOnStage {
+  const batch = createTokenBatch(broker.agents, TOKENS_A_BATCH, Date.now);
+  const port = Number(new URL(broker.baseUrl).port);
+  const pids = [broker.pid, ...database];
+  const count = agents.toLocaleString('en');
+  const calls = { sent: 0, answered: 0 };
+  return {
+    broker,
+    store,
+    governed: { name: `governed read, ${store}, ${count} agents`, port, pids, requests: remade(governedRead) },
+    decisions: { name: `permissions, ${store}, ${count} agents`, port, pids, requests: remade(permissionsQuestion) },
+    charge(samples) {
+      for (const { sent, answered } of samples) {
+        calls.sent += sent;
+        calls.answered += answered;
+      }
+    },
+    charged: () => ({ ...calls }),
+  };
+
+  function remade(make: (token: string) => Buffer): () => readonly Buffer[] {
+    let of: readonly string[] | undefined;
+    let made: Buffer[] = [];
+    return () => {
+      const tokens = batch.fresh();
+      if (tokens !== of) made = tokens.map(make);
+      of = tokens;
+      return made;
+    };
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Agents' keys and agent tokens, made while nothing is measured: signing with RSA costs more than a governed call.
+ */
+import type { KeyObject } from 'node:crypto';
+import { generateKeyPair, sign } from 'node:crypto';
+import { promisify } from 'node:util';
+
+export type AgentKey = { publicKeyPem: string; privateKey: KeyObject };
+export type BenchAgent = { agentId: string; ownerId: string; privateKey: KeyObject };
+
+/** Makes RSA keys of 2,048 bits, on as many threads as Node has for that. About 0.1 s of CPU each. */
+export async function makeAgentKeys(count: number): Promise<AgentKey[]> {
+  const generate = promisify(generateKeyPair);
+  const pairs = await Promise.all(Array.from({ length: count }, () => generate('rsa', { modulusLength: 2_048 })));
+  return pairs.map(({ publicKey, privateKey }) => {
+    return { publicKeyPem: publicKey.export({ type: 'spki', format: 'pem' }) as string, privateKey };
+  });
+}
+
+/** The longest life that the specification gives an agent token. */
+const LIFETIME_SECONDS = 300;
+/** Signed again well before the end, so that no token expires in the middle of a round. */
+const FRESH_FOR_MS = 180_000;
+
+/** Agent tokens for a list of agents, in turn. `fresh` answers tokens that live for at least two minutes more. */
+export type TokenBatch = { fresh(): readonly string[] };
+
+/**
+ * A batch of `count` tokens. Each is another byte sequence (`jti`), so that a broker which remembered verified tokens
+ * would have to verify each of them at least once. `clock` answers milliseconds.
+ */
+export function createTokenBatch(agents: readonly BenchAgent[], count: number, clock: () => number): TokenBatch {
+  let tokens: string[] = [];
+  let signedAt = Number.NEGATIVE_INFINITY;
+  return {
+    fresh() {
+      const now = clock();
+      if (now - signedAt > FRESH_FOR_MS) {
+        signedAt = now;
+        tokens = Array.from({ length: count }, (_, at) => signToken(agents[at % agents.length]!, now, at));
+      }
+      return tokens;
+    },
+  };
+}
+
+const HEADER = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'JWT' })).toString('base64url');
+
+/** RS256 as RFC 7518 section 3.3. */
+function signToken(agent: BenchAgent, now: number, number: number): string {
+  const iat = Math.floor(now / 1_000);
+  const names = { agent_id: agent.agentId, owner_id: agent.ownerId, jti: `${iat}-${number}` };
+  const claims = { ...names, iat, exp: iat + LIFETIME_SECONDS };
+  const input = `${HEADER}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
+  return `${input}.${sign('RSA-SHA256', Buffer.from(input), agent.privateKey).toString('base64url')}`;
+}

@@ -1,0 +1,34 @@
+/** What the rooms above share: capabilities, each made once at the start. */
+import type { Config } from './config.ts';
+import type { Instant } from './decision/facts.ts';
+import type { Keys } from './keys.ts';
+import type { Log } from './log.ts';
+import type { Outbound } from './outbound/dispatcher.ts';
+import type { Store } from './store/store.ts';
+import type { Vault } from './vault.ts';
+
+export type Broker = {
+  config: Config;
+  /** Public address, without a trailing slash. */
+  baseUrl: string;
+  /** `did:web:<host>`, a port written as `%3A` (did:web, section 3.1). */
+  did: string;
+  /** This process, among the replicas on one store. */
+  instanceId: string;
+  clock: () => Instant;
+  log: Log;
+  store: Store;
+  vault: Vault;
+  keys: Keys;
+  outbound: Outbound;
+};
+
+/** The did:web of a base URL's host. */
+export function didOf(baseUrl: string): string {
+  return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`;
+}
+
+/** The workload identity id, `spiffe://<host>/orgs/<organisation uuid>/agents/<agent_id>`. */
+export function workloadIdOf(baseUrl: string, organisationId: string, agentId: string): string {
+  return `spiffe://${new URL(baseUrl).host}/orgs/${organisationId}/agents/${agentId}`;
+}

@@ -1,0 +1,69 @@
+/** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
+import type { Broker } from '../broker.ts';
+import type { Guardrails, Policy } from '../decision/facts.ts';
+import type { PlatformRules } from '../decision/operation.ts';
+import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
+import { compileManifest, Manifest } from '../platforms/manifest.ts';
+import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
+
+export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules };
+
+export type Compiled = {
+  policy(organisationId: string, id: string, name: string, version: number): Promise<Policy>;
+  guardrails(organisationId: string, version: number): Promise<Guardrails>;
+  platform(organisationId: string, platformId: string, version: number): Promise<CompiledPlatform>;
+};
+
+/** Far more than one organisation has; many organisations push the least recently used ones out. */
+const KEPT = 5_000;
+
+/** A map of promises that forgets the least recently used, and whatever failed. */
+function keeper<Value>() {
+  const kept = new Map<string, Promise<Value>>();
+  return (key: string, make: () => Promise<Value>): Promise<Value> => {
+    const found = kept.get(key);
+    if (found) return found;
+    const made = make();
+    kept.set(key, made);
+    made.catch(() => kept.delete(key));
+    if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+    return made;
+  };
+}
+
+/** Throws when a version that a row points at is not there: then nothing may be decided. */
+export function compiledGovernance(broker: Broker): Compiled {
+  const { db } = broker.store;
+  const policies = keeper<Policy>();
+  const guardrails = keeper<Guardrails>();
+  const platforms = keeper<CompiledPlatform>();
+  const present = <T>(found: T | undefined, what: string): T => {
+    if (found === undefined) throw new Error(`${what} is not in the store`);
+    return found;
+  };
+  return {
+    policy: (organisationId, id, name, version) =>
+      policies(`${organisationId}/${id}/${version}/${name}`, async () => {
+        const rules = present(
+          await findPolicyRules(db, organisationId, id, version),
+          `policy ${id} version ${version}`,
+        );
+        return compilePolicy({ id, name, version, rules: JSON.parse(rules) });
+      }),
+    guardrails: (organisationId, version) =>
+      guardrails(`${organisationId}/${version}`, async () => {
+        if (version === 0) return compileGuardrails({ version, rules: [] });
+        const rules = present(await findGuardrailRules(db, organisationId, version), `guardrails version ${version}`);
+        return compileGuardrails({ version, rules: JSON.parse(rules) });
+      }),
+    platform: (organisationId, platformId, version) =>
+      platforms(`${organisationId}/${platformId}/${version}`, async () => {
+        const text = present(
+          await findManifest(db, organisationId, platformId, version),
+          `platform ${platformId} version ${version}`,
+        );
+        const manifest = Manifest.parse(JSON.parse(text));
+        return { manifest, rules: compileManifest(platformId, manifest) };
+      }),
+  };
+}

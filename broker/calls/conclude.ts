@@ -1,0 +1,123 @@
+/** After the upstream: the final row, the breakers, and what the agent may see. */
+import type { Broker } from '../broker.ts';
+import { setConnectionStatus } from '../store/connections.ts';
+import { closeBreakers, countFailure } from './breakers.ts';
+import { type Call, noteFlags } from './call.ts';
+import type { ConnectionFacts, LoadedFacts } from './facts.ts';
+import type { Forwarded } from './forward.ts';
+import type { Governor } from './governor.ts';
+import type { Outcome } from './outcome.ts';
+import { piiKinds } from './pii.ts';
+import type { Recorded } from './record.ts';
+
+type Answered = Extract<Forwarded, { kind: 'answer' }>;
+
+/** Records what became of a call that was forwarded, and makes its outcome. */
+export async function conclude(
+  governor: Governor,
+  call: Call,
+  loaded: LoadedFacts,
+  connection: ConnectionFacts,
+  forwarded: Forwarded,
+): Promise<Recorded<Outcome>> {
+  switch (forwarded.kind) {
+    case 'answer':
+      return await concludeAnswer(governor, call, loaded, connection, forwarded);
+    case 'unreachable':
+      return await concludeUnreachable(governor, call, forwarded);
+    case 'refused_locally':
+      return await concludeRefused(governor, call, forwarded);
+  }
+}
+
+function notesOf(call: Call): Record<string, unknown> {
+  return call.dropped.length > 0 ? { dropped_headers: call.dropped } : {};
+}
+
+/** What goes with an outcome but must never keep it from being recorded. */
+async function aside(broker: Broker, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    broker.log.error({ err: error }, 'could not be noted beside the outcome of a call');
+  }
+}
+
+async function concludeUnreachable(
+  { broker, recorder }: Governor,
+  call: Call,
+  { code, detail, sent }: Extract<Forwarded, { kind: 'unreachable' }>,
+): Promise<Recorded<Outcome>> {
+  const { row } = call;
+  row.result = 'errored';
+  row.reason = 'upstream_unreachable';
+  row.detail = detail;
+  noteFlags(row, { ...notesOf(call), code, outcome: sent ? 'unknown' : 'not_sent' });
+  await aside(broker, () => countFailure(broker, call.who, 'breaker_upstream_failure', call.action.platform));
+  return await recorder.finish(row, { kind: 'unreachable', auditId: row.id, code, detail, sent }, true);
+}
+
+async function concludeRefused(
+  { recorder }: Governor,
+  call: Call,
+  { error, detail }: Extract<Forwarded, { kind: 'refused_locally' }>,
+): Promise<Recorded<Outcome>> {
+  const { row } = call;
+  row.result = 'errored';
+  row.detail = detail;
+  if (error === 'credential_malformed') {
+    row.reason = 'platform_reauth_needed';
+    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id }, false);
+  }
+  const code = error === 'endpoint_refused' ? 'invalid_endpoint' : 'invalid_request';
+  row.reason = code;
+  return await recorder.finish(row, { kind: 'invalid', auditId: row.id, code, detail }, false);
+}
+
+async function concludeAnswer(
+  { broker, recorder }: Governor,
+  call: Call,
+  loaded: LoadedFacts,
+  connection: ConnectionFacts,
+  { status, read }: Answered,
+): Promise<Recorded<Outcome>> {
+  const { row, who, action } = call;
+  const notes = notesOf(call);
+  row.upstream_status = status;
+  const place = { organisationId: row.organisation_id, id: connection.id };
+  if (status === 401) {
+    row.result = 'errored';
+    row.reason = 'platform_reauth_needed';
+    noteFlags(row, notes);
+    // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
+    await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
+    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id }, true);
+  }
+  const { breakers } = loaded.facts;
+  if (status >= 500) await aside(broker, () => countFailure(broker, who, 'breaker_upstream_failure', action.platform));
+  else {
+    if (connection.status === 'reauth_needed')
+      await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
+    if (breakers.length > 0) await aside(broker, () => closeBreakers(broker, who, breakers, action.platform));
+  }
+  if (read.kind === 'blocked') {
+    row.result = 'blocked';
+    row.reason = 'upstream_response_blocked';
+    row.detail = 'The answer held the credential in a form in which it cannot be taken out.';
+    noteFlags(row, { ...notes, redacted: true });
+    return await recorder.finish(row, { kind: 'response_blocked', auditId: row.id, detail: row.detail }, true);
+  }
+  if (read.redacted) notes.redacted = true;
+  if (read.encoding) notes.encoding = read.encoding;
+  noteFlags(row, notes);
+  row.result = 'allowed';
+  const request = action.data === undefined ? '' : JSON.stringify(action.data);
+  const pii = { request: piiKinds(call.path + request), response: piiKinds(read.data) };
+  if (pii.request.length + pii.response.length > 0) row.pii = JSON.stringify(pii);
+  if (read.location !== undefined) notes.upstream_location = read.location;
+  return await recorder.finish(
+    row,
+    { kind: 'answered', auditId: row.id, dataJson: read.data, upstreamStatus: status, notes },
+    true,
+  );
+}

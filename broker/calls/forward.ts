@@ -1,0 +1,100 @@
+/** An allowed call on its way: the credential is opened, put in, sent, and looked for in what comes back. */
+import type { Broker } from '../broker.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
+import { makeNeedles, type SecretNeedles } from '../outbound/needles.ts';
+import { type AuthPlacement, buildRequest, type RestPlatform } from '../outbound/rest.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { Call } from './call.ts';
+import type { ConnectionFacts } from './facts.ts';
+
+export type Forwarded =
+  | { kind: 'answer'; status: number; read: ReadAnswer }
+  | { kind: 'refused_locally'; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string }
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean };
+
+/** How a platform's manifest says that a request is written. */
+export function restPlatform(manifest: Manifest): RestPlatform {
+  return {
+    baseUrl: manifest.base_url,
+    headers: manifest.headers,
+    auth: placementOf(manifest.auth),
+    body: manifest.body,
+  };
+}
+
+/** OAuth and app connections hold an access token, which goes where bearers go. */
+function placementOf(auth: Manifest['auth']): AuthPlacement {
+  switch (auth.type) {
+    case 'bearer':
+    case 'oauth2':
+    case 'app':
+      return { type: 'bearer' };
+    case 'basic':
+      return { type: 'basic' };
+    case 'header':
+      return { type: 'header', name: auth.name, prefix: auth.prefix };
+    case 'query':
+      return { type: 'query', name: auth.name };
+  }
+}
+
+/** A credential that was opened, with the search for it in answers. */
+export type Credential = { secret: Secret; needles: SecretNeedles };
+
+export type Credentials = {
+  /** undefined: the connection has none. Throws SealError when the stored value was tampered with. */
+  open(organisationId: string, connection: ConnectionFacts, basic: boolean): Credential | undefined;
+};
+
+const KEPT = 1_000;
+
+/**
+ * Opens credentials, in memory only. Kept by the very bytes that are stored, so that a replaced, moved or altered one is
+ * opened (and checked) anew; preparing the search for one costs more than a call should.
+ */
+export function credentialOpener(broker: Broker): Credentials {
+  const kept = new Map<string, Credential>();
+  return {
+    open: (organisationId, connection, basic) => {
+      if (connection.credential === null) return undefined;
+      const { buffer, byteOffset, byteLength } = connection.credential;
+      const sealed = Buffer.from(buffer, byteOffset, byteLength);
+      const key = `${organisationId}/${connection.id}/${basic}/${sealed.toString('latin1')}`;
+      const found = kept.get(key);
+      if (found) return found;
+      const place = { table: 'connections' as const, organisationId, rowId: connection.id };
+      const secret = new Secret(broker.vault.open(place, sealed).toString('utf8'));
+      const opened = { secret, needles: makeNeedles(secret, { basic }) };
+      kept.set(key, opened);
+      if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+      return opened;
+    },
+  };
+}
+
+/** Sends the call once. Whatever comes back, the credential is not in it. */
+export async function forward(
+  broker: Broker,
+  platform: RestPlatform,
+  call: Call,
+  connection: ConnectionFacts,
+  credential: Credential,
+): Promise<Forwarded> {
+  const built = buildRequest(
+    platform,
+    {
+      method: call.action.method,
+      endpoint: { path: call.path, query: call.query },
+      headers: call.headers,
+      body: call.action.data as JsonObject | undefined,
+    },
+    credential.secret,
+  );
+  if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
+  const answer = await broker.outbound.send({ ...built.request, connectionKey: connection.id });
+  if (answer.kind === 'unreachable')
+    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
+  return { kind: 'answer', status: answer.status, read: readAnswer(answer, credential.needles) };
+}

@@ -1,0 +1,53 @@
+/** A call that waits for a person: stored with its row and receipt in one transaction, everything for its replay sealed. */
+import { uuidv4 } from '../crypto/ids.ts';
+import { countPending, putApproval } from '../store/approvals.ts';
+import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
+import type { Governor } from './governor.ts';
+import type { Outcome } from './outcome.ts';
+import type { Recorded } from './record.ts';
+
+/** People who are asked too often approve anything. */
+export const MAX_PENDING = 100;
+
+/** Stores the call for a decision, unless too many of this agent wait already. */
+export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome>> {
+  const { broker, recorder } = governor;
+  const { agent } = call.who;
+  const now = broker.clock();
+  const { row } = call;
+  if ((await countPending(broker.store.db, agent.organisation_id, agent.id, now)) >= MAX_PENDING) {
+    row.result = 'blocked';
+    row.reason = 'too_many_pending_approvals';
+    return await recorder.finish(row, { kind: 'too_many_pending', auditId: row.id, limit: MAX_PENDING }, false);
+  }
+  const request = requestOf(call);
+  const id = uuidv4();
+  const expiresAt = now + agent.approval_ttl_ms;
+  row.result = 'held';
+  row.approval_id = id;
+  noteFlags(row, { dropped_headers: call.dropped.length > 0 ? call.dropped : undefined });
+  const notes = call.dropped.length > 0 ? { dropped_headers: call.dropped } : {};
+  return await recorder.finishWith(
+    row,
+    { kind: 'held', auditId: row.id, approvalId: id, expiresAt, reason, notes },
+    async (db) =>
+      await putApproval(db, {
+        organisation_id: agent.organisation_id,
+        id,
+        agent_id: agent.id,
+        audit_id: row.id,
+        status: 'pending',
+        platform_id: call.action.platform,
+        scope: call.action.scope,
+        method: call.action.method,
+        path: call.path,
+        request_hash: requestHash(request),
+        action: broker.vault.seal(
+          { table: 'approvals', organisationId: agent.organisation_id, rowId: id },
+          JSON.stringify(request),
+        ),
+        created_at: now,
+        expires_at: expiresAt,
+      }),
+  );
+}

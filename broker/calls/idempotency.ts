@@ -1,0 +1,114 @@
+/** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
+import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
+import { uuidv7 } from '../crypto/ids.ts';
+import type { AgentPrincipal } from '../identity/principal.ts';
+import { findAuditRow } from '../store/audit.ts';
+import { claimIdempotencyKey, putIdempotentAnswer, releaseIdempotencyKey } from '../store/idempotency.ts';
+import type { IdempotencyTable } from '../store/schema.ts';
+import type { Action } from '../wire/action.ts';
+import type { Governor } from './governor.ts';
+import { AuditUnavailable } from './record.ts';
+
+const LIFETIME_MS = 24 * 3600 * 1000;
+/** Longer than any call takes: a claim without a row after that is of a process that died before it did anything. */
+const ABANDONED_MS = 180_000;
+
+/** An answer as it is kept: status and body. `effect` says whether anything may have happened because of the call. */
+export type KeptAnswer = { status: number; body: string; effect: boolean };
+
+export type Idempotent =
+  | { kind: 'first'; answer: KeptAnswer }
+  | { kind: 'again'; status: number; body: string }
+  | {
+      kind: 'refused';
+      code: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_outcome_unknown';
+      detail: string;
+      auditId: string;
+    };
+
+/**
+ * Runs `perform` for the first caller with this key, under the audit id that it is given; whoever comes later gets the
+ * same answer. What had no effect (a refusal) is not kept: the same call may succeed once it is allowed.
+ */
+export async function onceForKey(
+  governor: Governor,
+  who: AgentPrincipal,
+  key: string,
+  action: Action,
+  perform: (auditId: string) => Promise<KeptAnswer>,
+): Promise<Idempotent> {
+  const { broker } = governor;
+  const { db } = broker.store;
+  const now = broker.clock();
+  const claim = {
+    organisation_id: who.agent.organisation_id,
+    agent_id: who.agent.id,
+    key_hash: sha256Hex(key),
+    request_hash: sha256Hex(canonicalJson(action)),
+    audit_id: uuidv7(now),
+    created_at: now,
+    expires_at: now + LIFETIME_MS,
+  };
+  for (;;) {
+    const earlier = await claimIdempotencyKey(db, claim);
+    if (!earlier) return { kind: 'first', answer: await performOnce(governor, claim, perform) };
+    const judged = await judge(governor, earlier, claim.request_hash);
+    if (judged !== 'abandoned') return judged;
+    await releaseIdempotencyKey(db, earlier);
+  }
+}
+
+type Claim = Omit<IdempotencyTable, 'status' | 'answer'>;
+
+const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
+  table: 'idempotency_keys' as const,
+  organisationId: claim.organisation_id,
+  rowId: claim.audit_id,
+});
+
+async function performOnce(
+  { broker }: Governor,
+  claim: Claim,
+  perform: (auditId: string) => Promise<KeptAnswer>,
+): Promise<KeptAnswer> {
+  const { db } = broker.store;
+  let answer: KeptAnswer;
+  try {
+    answer = await perform(claim.audit_id);
+  } catch (error) {
+    // With an effect, or a possible one, the claim stays and says so to whoever asks again.
+    if (!(error instanceof AuditUnavailable && error.sent)) await releaseIdempotencyKey(db, claim).catch(() => {});
+    throw error;
+  }
+  if (!answer.effect) await releaseIdempotencyKey(db, claim);
+  else {
+    const sealed = broker.vault.seal(placeOf(claim), answer.body);
+    await putIdempotentAnswer(db, claim, { status: answer.status, sealed });
+  }
+  return answer;
+}
+
+async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: string): Promise<Idempotent | 'abandoned'> {
+  const refused = (code: Extract<Idempotent, { kind: 'refused' }>['code'], detail: string): Idempotent => ({
+    kind: 'refused',
+    code,
+    detail,
+    auditId: earlier.audit_id,
+  });
+  if (earlier.request_hash !== hash)
+    return refused('idempotency_key_reused', 'This Idempotency-Key was used for another request. Take a new key.');
+  if (earlier.status !== null && earlier.answer !== null)
+    return {
+      kind: 'again',
+      status: earlier.status,
+      body: broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8'),
+    };
+  const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
+  if (row?.state === 'final')
+    return refused(
+      'idempotency_outcome_unknown',
+      'The first call with this key was made, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
+    );
+  if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) return 'abandoned';
+  return refused('idempotency_in_progress', 'The first call with this Idempotency-Key is still under way.');
+}

@@ -1,0 +1,31 @@
+/** What can become of a governed call. Every kind has an audit row, and only a recorded one can be answered. */
+import type { Verdict } from '../decision/facts.ts';
+
+type Audited = { auditId: string };
+
+export type Outcome = Audited &
+  (
+    | {
+        kind: 'answered';
+        /** JSON text of the upstream's body. */
+        dataJson: string;
+        upstreamStatus: number;
+        /** Further members of `_meta`: encoding, location, redacted, dropped_headers. */
+        notes: Record<string, unknown>;
+      }
+    | { kind: 'held'; approvalId: string; expiresAt: number; reason: string; notes: Record<string, unknown> }
+    | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
+    | { kind: 'invalid'; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string }
+    | { kind: 'inactive'; detail: string }
+    | { kind: 'not_connected' }
+    | { kind: 'consent_required'; reason: 'no_caller' | 'not_consented' }
+    | { kind: 'reauth_needed' }
+    | { kind: 'too_many_pending'; limit: number }
+    | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+    | { kind: 'response_blocked'; detail: string }
+  );
+
+/** Anything but an exhaustive switch does not compile. */
+export function assertNever(value: never): never {
+  throw new Error(`unforeseen: ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,53 @@
+/** Which kinds of personal data a text seems to hold: the kinds only, never a value (specification, Receipt, PII flags). */
+
+export type PiiKind = 'email' | 'phone' | 'card' | 'iban' | 'national_id';
+
+/** What is further in is not looked at: a flag is a hint for auditors, and must not cost more than the call. */
+const SCANNED_CHARACTERS = 65_536;
+
+const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/u;
+const PHONE = /(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){7,14}(?!\d)/;
+const CARD = /(?<![\d.-])\d(?:[ -]?\d){12,18}(?![\d.])/g;
+const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g;
+const US_SSN = /(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])/;
+
+/** ISO/IEC 7812-1, annex B. */
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    let digit = digits.charCodeAt(digits.length - 1 - i) - 48;
+    if (i % 2 === 1) digit = digit > 4 ? digit * 2 - 9 : digit * 2;
+    sum += digit;
+  }
+  return sum % 10 === 0;
+}
+
+/** ISO 13616: the rearranged number is 1 modulo 97. */
+function isIban(text: string): boolean {
+  if (text.length < 15 || text.length > 34) return false;
+  let remainder = 0;
+  for (const character of text.slice(4) + text.slice(0, 4)) {
+    const value = Number.parseInt(character, 36);
+    remainder = (remainder * (value > 9 ? 100 : 10) + value) % 97;
+  }
+  return remainder === 1;
+}
+
+function some(text: string, pattern: RegExp, accept: (match: string) => boolean): boolean {
+  for (const match of text.matchAll(pattern)) if (accept(match[0].replaceAll(/[ -]/g, ''))) return true;
+  return false;
+}
+
+/** The kinds found in the first 64 Ki characters, in a fixed order. Linear in the text. */
+export function piiKinds(whole: string): PiiKind[] {
+  const text = whole.length > SCANNED_CHARACTERS ? whole.slice(0, SCANNED_CHARACTERS) : whole;
+  const kinds: PiiKind[] = [];
+  if (text.includes('@') && EMAIL.test(text)) kinds.push('email');
+  if (text.includes('+') && PHONE.test(text)) kinds.push('phone');
+  // Everything below needs digits in a row of some length: most texts end here.
+  if (!/\d{2}/.test(text)) return kinds;
+  if (some(text, CARD, passesLuhn)) kinds.push('card');
+  if (some(text, IBAN, isIban)) kinds.push('iban');
+  if (US_SSN.test(text)) kinds.push('national_id');
+  return kinds;
+}

@@ -1,0 +1,94 @@
+/** Receipts: what the broker signs for every decision (specification, Receipt). */
+import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
+import type { SignCompact } from '../crypto/jws.ts';
+import type { SigningKey } from '../crypto/key-set.ts';
+import type { MatchedRule } from '../decision/facts.ts';
+import type { AuditRow } from '../store/audit.ts';
+
+export const RECEIPT_TYPE = 'svc-receipt+jwt';
+
+/** The columns that the row hash covers: all that an auditor is shown; not the hash, the receipt and the process. */
+export const HASHED_COLUMNS = [
+  'organisation_id',
+  'id',
+  'kind',
+  'created_at',
+  'finished_at',
+  'agent_id',
+  'agent_public_id',
+  'platform_id',
+  'connection_id',
+  'scope',
+  'method',
+  'path',
+  'result',
+  'reason',
+  'detail',
+  'decision',
+  'approval_id',
+  'session_id',
+  'agent_reason',
+  'violating',
+  'upstream_status',
+  'flags',
+  'pii',
+  'correlation_id',
+] as const satisfies readonly (keyof AuditRow)[];
+
+const canonicalRow = createRowCanonicalizer(HASHED_COLUMNS);
+
+/** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of a row's hashed columns. */
+export function rowHash(row: AuditRow): string {
+  const hashed: Record<string, unknown> = {};
+  for (const column of HASHED_COLUMNS) hashed[column] = row[column];
+  return sha256Hex(canonicalRow(hashed));
+}
+
+/** The `decision` column, and the `decision` member of a receipt. */
+export type RecordedDecision = {
+  policy: { id: string; name: string; version: number } | null;
+  guardrails: { version: number };
+  matched: readonly MatchedRule[];
+  evaluated: readonly string[];
+};
+
+/**
+ * The payload of a final row's receipt. It never carries bodies, the query, addresses (of people or machines), or the
+ * agent's own words: those only as a hash, keyed with the row's random id, because a short sentence can be guessed.
+ */
+export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents: string }): Record<string, unknown> {
+  return {
+    iss: issuer.did,
+    jti: row.id,
+    iat: Math.floor((row.finished_at ?? row.created_at) / 1000),
+    sub: row.agent_public_id ? `${issuer.didOfAgents}${row.agent_public_id}` : null,
+    agent: row.agent_public_id,
+    organisation: row.organisation_id,
+    platform: row.platform_id,
+    connection: row.connection_id,
+    scope: row.scope,
+    method: row.method,
+    path: row.path,
+    result: row.result,
+    reason: row.reason,
+    decision: row.decision === null ? null : JSON.parse(row.decision),
+    approval: row.approval_id === null ? null : { approval_id: row.approval_id },
+    session_id: row.session_id,
+    pii: row.pii === null ? [] : JSON.parse(row.pii),
+    upstream_status: row.upstream_status,
+    ...(row.agent_reason !== null && { agent_reason_hash: sha256Hex(`${row.id}\n${row.agent_reason}`) }),
+    row_hash: row.row_hash,
+  };
+}
+
+/** Hashes and signs a row that is final but for that, in place. */
+export function signRow(
+  row: AuditRow,
+  key: SigningKey,
+  sign: SignCompact,
+  issuer: { did: string; didOfAgents: string },
+): void {
+  row.row_hash = rowHash(row);
+  row.receipt_kid = key.kid;
+  row.receipt = sign(key, { typ: RECEIPT_TYPE }, JSON.stringify(receiptPayload(row, issuer)));
+}

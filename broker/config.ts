@@ -1,0 +1,129 @@
+/** The environment, read once and checked once. Nobody else reads `process.env`. */
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { Secret } from './crypto/secret.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const positive = z.coerce.number().positive();
+
+const Environment = z.object({
+  PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
+  HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
+  BASE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('public address of the broker; its host is the DID host and the passkey rpId'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional()
+    .describe('PostgreSQL to share between replicas; without it the broker stores in its data folder'),
+  DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(200).default(12).describe('connections to PostgreSQL'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('least level logged'),
+  METRICS_TOKEN: z.string().min(16).optional().describe('bearer that may read /metrics'),
+  GIT_MAX_REQUEST_BYTES: z.coerce
+    .number()
+    .int()
+    .positive()
+    .default(64 * 1024 * 1024)
+    .describe('largest git request body'),
+  TRUSTED_PROXIES: z
+    .string()
+    .optional()
+    .describe('comma-separated addresses of reverse proxies whose X-Forwarded-For is believed'),
+  AGENT_BROKER_DATA: z.string().min(1).default('./.agent-broker').describe('data folder'),
+  AGENT_BROKER_MASTER_KEY: z.string().optional().describe('master key, 32 bytes in base64'),
+  AGENT_BROKER_MASTER_KEY_PREVIOUS: z.string().optional().describe('the key before it, while a rotation runs'),
+  AGENT_BROKER_KEY_FILE: z.string().min(1).optional().describe('file of the master key'),
+  AGENT_BROKER_LIMIT_FACTOR: positive.default(1).describe('multiplies every rate limit, for load tests'),
+  AGENT_BROKER_ALLOW_PRIVATE: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((entry) => entry.trim())
+        .filter(Boolean),
+    )
+    .pipe(z.array(z.string().regex(/^(\[[0-9a-f:.]+\]|[^\s:/@]+):\d{1,5}$/i, 'must be host:port')))
+    .describe('comma-separated host:port that platforms may reach though private'),
+});
+
+/** Variables that the clients (`mcp`, `token`, …) read and the server only tolerates. */
+const CLIENT_VARIABLES = [
+  'AGENT_BROKER_URL',
+  'AGENT_BROKER_AGENT_ID',
+  'AGENT_BROKER_OWNER_ID',
+  'AGENT_BROKER_PRIVATE_KEY',
+  'AGENT_BROKER_PROFILE',
+  'AGENT_BROKER_OWNER_TOKEN',
+];
+
+export type Config = {
+  port: number;
+  host: string;
+  /** Without a trailing slash. undefined: `http://localhost:<port>`, known once the port is. */
+  baseUrl: string | undefined;
+  databaseUrl: Secret | undefined;
+  databaseConnections: number;
+  logLevel: z.infer<typeof Environment>['LOG_LEVEL'];
+  metricsToken: Secret | undefined;
+  gitMaxRequestBytes: number;
+  trustedProxies: string | undefined;
+  dataFolder: string;
+  masterKey: Secret | undefined;
+  previousMasterKey: Secret | undefined;
+  keyFile: string;
+  limitFactor: number;
+  allowPrivate: readonly string[];
+};
+
+/** The environment cannot be used; the message names each variable and what it takes. */
+export class ConfigError extends Error {}
+
+/** Values that name a file or a secret are never echoed: a message may end in a log. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const known = new Set([...Object.keys(Environment.shape), ...CLIENT_VARIABLES]);
+  const unknown = Object.keys(environment).filter((name) => name.startsWith('AGENT_BROKER_') && !known.has(name));
+  const present = Object.fromEntries(
+    Object.entries(environment).filter(
+      ([name, value]) => name in Environment.shape && value !== undefined && value !== '',
+    ),
+  );
+  const parsed = Environment.safeParse(present);
+  const complaints = [
+    ...unknown.map(
+      (name) =>
+        `${name} is not a setting of the broker; AGENT_BROKER_* names are: ${[...known].filter((n) => n.startsWith('AGENT_BROKER_')).join(', ')}`,
+    ),
+    ...(parsed.error?.issues.map((issue) => {
+      const name = String(issue.path[0]);
+      return `${name}: ${issue.message} (${Environment.shape[name as keyof typeof Environment.shape].description})`;
+    }) ?? []),
+  ];
+  if (!parsed.success || complaints.length > 0)
+    throw new ConfigError(`The environment cannot be used:\n${complaints.map((line) => `  - ${line}`).join('\n')}`);
+  const env = parsed.data;
+  const secret = (text: string | undefined) => (text === undefined ? undefined : new Secret(text));
+  const dataFolder = resolve(env.AGENT_BROKER_DATA);
+  return {
+    port: env.PORT,
+    host: env.HOST,
+    baseUrl: env.BASE_URL?.replace(/\/+$/, ''),
+    databaseUrl: secret(env.DATABASE_URL),
+    databaseConnections: env.DATABASE_CONNECTIONS,
+    logLevel: env.LOG_LEVEL,
+    metricsToken: secret(env.METRICS_TOKEN),
+    gitMaxRequestBytes: env.GIT_MAX_REQUEST_BYTES,
+    trustedProxies: env.TRUSTED_PROXIES,
+    dataFolder,
+    masterKey: secret(env.AGENT_BROKER_MASTER_KEY),
+    previousMasterKey: secret(env.AGENT_BROKER_MASTER_KEY_PREVIOUS),
+    keyFile: env.AGENT_BROKER_KEY_FILE ? resolve(env.AGENT_BROKER_KEY_FILE) : join(dataFolder, 'keys', 'master.key'),
+    limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
+    allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
+  };
+}

@@ -1,0 +1,214 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { generateMasterKey, type MasterKey, MasterKeyError, type MasterKeys, parseMasterKey } from './master-key.ts';
+
+/**
+ * Where the master key comes from. `environment` is the value of `AGENT_BROKER_MASTER_KEY`, `previous` that of
+ * `AGENT_BROKER_MASTER_KEY_PREVIOUS` (former keys, separated by commas, while a rotation runs); `file` is a path.
+ */
+export type MasterKeySource =
+  | { readonly environment: string; readonly previous?: string | undefined }
+  | { readonly file: string };
+
+/** Room for some eighty keys; a file larger than this is some other file. */
+const MAX_FILE_BYTES = 4096;
+const POSIX = process.platform !== 'win32';
+
+/**
+ * Reads the master keys. A key file that is not there is made, with a new key in it, when `allowCreate` says so (which
+ * must be false as soon as the store has sealed rows); a key in the environment is never made.
+ * @returns the keys, and whether they were made just now (then the operator is told to keep a copy of the file)
+ * @throws MasterKeyError
+ */
+export function readMasterKeys(
+  source: MasterKeySource,
+  options: { allowCreate: boolean },
+): { keys: MasterKeys; created: boolean } {
+  if ('environment' in source) {
+    const previous = source.previous === undefined || source.previous === '' ? [] : source.previous.split(',');
+    return { keys: parseAll([source.environment, ...previous], environmentName), created: false };
+  }
+  const found = readKeyFile(source.file);
+  if (found !== undefined) return { keys: parseFile(found, source.file), created: false };
+  if (!options.allowCreate) throw missing(source.file);
+  const created = createKeyFile(source.file);
+  // Read back, also when another process made it at the same moment: both then use what is on the disk.
+  return { keys: parseFile(readKeyFile(source.file) ?? '', source.file), created };
+}
+
+/**
+ * Starts a rotation: puts a new key in front of those in the file. Everything sealed is then re-wrapped, and
+ * `dropPreviousKeys` ends the rotation. When the answer's `previous` was not empty before, a rotation was running: go
+ * on with that one instead of calling this again.
+ * @throws MasterKeyError `busy` when another rotation is at work on the file
+ */
+export function rotateKeyFile(path: string): MasterKeys {
+  const { text, key } = generateMasterKey();
+  return replaceKeyFile(path, (old) => ({
+    lines: [text.reveal(), ...old.lines],
+    keys: { current: key, previous: [old.keys.current, ...old.keys.previous] },
+  }));
+}
+
+/**
+ * Ends a rotation: leaves only the current key in the file. To be called when no sealed row carries another key's id;
+ * what still does can never be opened again.
+ * @throws MasterKeyError
+ */
+export function dropPreviousKeys(path: string): MasterKeys {
+  return replaceKeyFile(path, (old) => ({
+    lines: old.lines.slice(0, 1),
+    keys: { current: old.keys.current, previous: [] },
+  }));
+}
+
+type Content = { lines: string[]; keys: MasterKeys };
+
+/**
+ * The new file is written beside the old one under one fixed name, which is created exclusively: so it is the lock
+ * too, and two rotations cannot lose one another's key. Renaming it is atomic and gives the lock back.
+ */
+function replaceKeyFile(path: string, change: (old: Content) => Content): MasterKeys {
+  const next = `${path}.new`;
+  let file: number;
+  try {
+    file = openSync(next, exclusive, 0o600);
+  } catch (cause) {
+    if (!isCode(cause, 'EEXIST')) throw cannotWrite(path, cause);
+    throw new MasterKeyError(
+      'busy',
+      `${next} exists: another rotation is running, or one was cut off. If none is running, delete that file (its key was never used) and try again.`,
+    );
+  }
+  let keys: MasterKeys;
+  try {
+    const text = readKeyFile(path);
+    if (text === undefined) throw missing(path);
+    const changed = change({ lines: linesOf(text), keys: parseFile(text, path) });
+    writeDurably(file, `${changed.lines.join('\n')}\n`);
+    renameSync(next, path);
+    keys = changed.keys;
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error instanceof MasterKeyError ? error : cannotWrite(path, error);
+  } finally {
+    closeSync(file);
+  }
+  syncFolder(path);
+  return keys;
+}
+
+/** Complete or not at all: written under another name, then linked, which never replaces a file that is there. */
+function createKeyFile(path: string): boolean {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const file = openSync(draft, exclusive, 0o600);
+    try {
+      writeDurably(file, `${generateMasterKey().text.reveal()}\n`);
+    } finally {
+      closeSync(file);
+    }
+    linkSync(draft, path);
+    return true;
+  } catch (error) {
+    if (isCode(error, 'EEXIST')) return false;
+    throw cannotWrite(path, error);
+  } finally {
+    rmSync(draft, { force: true });
+    syncFolder(path);
+  }
+}
+
+/** The text of the file, or undefined when there is none. Checked on the open file, so that nobody can swap it. */
+function readKeyFile(path: string): string | undefined {
+  let file: number;
+  try {
+    // NONBLOCK: opening a named pipe must not wait for a writer.
+    file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch (cause) {
+    if (isCode(cause, 'ENOENT')) return undefined;
+    if (isCode(cause, 'ELOOP')) throw unsafe(path, 'it is a symbolic link. Name the file itself');
+    throw new MasterKeyError('unreadable', `The key file ${path} cannot be read (${codeOf(cause)}).`, { cause });
+  }
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) throw unsafe(path, 'it is not a regular file');
+    if (POSIX && (stat.mode & 0o077) !== 0) {
+      throw unsafe(path, `others than its owner may use it. Run: chmod 600 ${path}`);
+    }
+    if (POSIX && stat.uid !== 0 && stat.uid !== process.getuid!()) throw unsafe(path, 'it belongs to another user');
+    if (stat.size > MAX_FILE_BYTES) throw new MasterKeyError('malformed', `${path} is too large for a key file.`);
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+const exclusive = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
+
+const linesOf = (text: string): string[] => (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n');
+
+const parseFile = (text: string, path: string): MasterKeys =>
+  parseAll(linesOf(text), (at) => `Line ${at + 1} of the key file ${path}`);
+
+const environmentName = (at: number): string =>
+  at === 0 ? 'AGENT_BROKER_MASTER_KEY' : `Key ${at} of AGENT_BROKER_MASTER_KEY_PREVIOUS`;
+
+function parseAll(texts: readonly string[], nameAt: (at: number) => string): MasterKeys {
+  const [current, ...previous] = texts.map((text, at) => parseMasterKey(text, nameAt(at))) as [MasterKey];
+  return { current, previous };
+}
+
+function writeDurably(file: number, text: string): void {
+  writeFileSync(file, text);
+  fsyncSync(file);
+}
+
+/** A new name is durable when its folder is. Windows can neither open nor flush one. */
+function syncFolder(path: string): void {
+  if (!POSIX) return;
+  let folder: number;
+  try {
+    folder = openSync(dirname(path), constants.O_RDONLY);
+  } catch {
+    return; // a folder that was never made: the error that matters is on its way
+  }
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? 'unknown error';
+const isCode = (error: unknown, code: string): boolean => codeOf(error) === code;
+
+const unsafe = (path: string, reason: string) =>
+  new MasterKeyError('unsafe_file', `The key file ${path} is refused: ${reason}.`);
+
+const missing = (path: string) =>
+  new MasterKeyError(
+    'missing',
+    `There is no master key: ${path} does not exist, and no new one is made while the store holds sealed values. Put the key file back, or set AGENT_BROKER_MASTER_KEY or AGENT_BROKER_KEY_FILE.`,
+  );
+
+const cannotWrite = (path: string, cause: unknown) =>
+  new MasterKeyError(
+    'unreadable',
+    `The key file ${path} cannot be written (${codeOf(cause)}). Make its folder writable for this user, or choose another place with AGENT_BROKER_KEY_FILE.`,
+    { cause },
+  );

@@ -1,0 +1,66 @@
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { decodeBase64 } from './base64url.ts';
+import { Secret } from './secret.ts';
+import { weakness } from './weak-key.ts';
+
+/** The key that wraps all data keys. `id` is 16 hexadecimal digits derived from the key, safe to print and to store. */
+export type MasterKey = { readonly id: string; readonly key: KeyObject };
+
+/** What is sealed is sealed with `current`; what was sealed with a previous one can still be opened and re-wrapped. */
+export type MasterKeys = { readonly current: MasterKey; readonly previous: readonly MasterKey[] };
+
+export type MasterKeyErrorCode = 'missing' | 'malformed' | 'weak' | 'unsafe_file' | 'busy' | 'unreadable';
+
+/** Why there is no usable master key, in words for the operator; never with any of the key. */
+export class MasterKeyError extends Error {
+  override readonly name = 'MasterKeyError';
+  readonly code: MasterKeyErrorCode;
+  constructor(code: MasterKeyErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+const MAKE_ONE = 'Make one with: openssl rand -base64 32';
+
+/**
+ * Reads one master key from its text: 32 bytes in standard base64, 44 characters, nothing around them.
+ * @param source what to call the place in a message, such as `AGENT_BROKER_MASTER_KEY`
+ * @throws MasterKeyError `malformed`, or `weak` for a sample key, all zeros or anything that no generator makes (KEY-06)
+ */
+export function parseMasterKey(text: string, source: string): MasterKey {
+  const bytes = decodeBase64(text);
+  if (bytes?.length !== 32) {
+    throw new MasterKeyError(
+      'malformed',
+      `${source} is not a master key: 32 bytes in base64 (44 characters) belong there. ${MAKE_ONE}`,
+    );
+  }
+  const reason = weakness(bytes);
+  if (reason !== undefined) {
+    throw new MasterKeyError('weak', `${source} is refused as a master key: ${reason}. ${MAKE_ONE}`);
+  }
+  return masterKey(bytes);
+}
+
+/** Makes a new master key: its text for a key file (32 random bytes in base64), and the key. */
+export function generateMasterKey(): { text: Secret; key: MasterKey } {
+  const bytes = randomBytes(32);
+  return { text: new Secret(bytes.toString('base64')), key: masterKey(bytes) };
+}
+
+/**
+ * The key check value, HMAC-SHA-256(key, "kcv") in hexadecimal: kept in the store, it tells at the next start whether
+ * this is the key that sealed what is there (ST-08), and tells nothing about the key.
+ */
+export function checkValue(key: MasterKey): string {
+  return createHmac('sha256', key.key).update('kcv').digest('hex');
+}
+
+function masterKey(bytes: Buffer): MasterKey {
+  const key = createSecretKey(bytes);
+  // Another label than the check value's: the one is truncated and public in every sealed value.
+  const id = createHmac('sha256', key).update('key id').digest('hex').slice(0, 16);
+  bytes.fill(0);
+  return { id, key };
+}

@@ -1,0 +1,46 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { decodeBase64url } from './base64url.ts';
+import { sha256Hex } from './canonical.ts';
+import { Secret } from './secret.ts';
+
+/**
+ * The prefix tells a person, and a scanner for leaked secrets, what a token is for. `access_request` is the capability
+ * of an access request, `local` the command line's own credential for a broker on the same machine.
+ */
+export const TOKEN_PREFIXES = {
+  bootstrap: 'abt_',
+  invite: 'inv_',
+  registration: 'reg_',
+  consent: 'cns_',
+  sign_in: 'sgn_',
+  access_request: 'req_',
+  local: 'cli_',
+} as const;
+
+export type TokenKind = keyof typeof TOKEN_PREFIXES;
+
+const TOKEN_BYTES = 32;
+
+/**
+ * Makes a token of 256 random bits: prefix and 43 characters of base64url.
+ * @returns the token, to be shown once, and its hash, the only thing to be stored (SHA-256 of the whole text, in
+ *   hexadecimal; no salt and no stretching, because nobody guesses 256 bits)
+ */
+export function mintToken(kind: TokenKind): { token: Secret; hash: string } {
+  const text = TOKEN_PREFIXES[kind] + randomBytes(TOKEN_BYTES).toString('base64url');
+  return { token: new Secret(text), hash: sha256Hex(text) };
+}
+
+/** The hash to look a presented token up by, or undefined when the text cannot be a token of that kind. */
+export function hashToken(text: string, kind: TokenKind): string | undefined {
+  const prefix = TOKEN_PREFIXES[kind];
+  if (!text.startsWith(prefix)) return undefined;
+  return decodeBase64url(text.slice(prefix.length))?.length === TOKEN_BYTES ? sha256Hex(text) : undefined;
+}
+
+/** Whether a presented token has the stored hash; takes the same time wherever the two differ. */
+export function isToken(text: string, kind: TokenKind, hash: string): boolean {
+  const presented = Buffer.from(hashToken(text, kind) ?? '');
+  const stored = Buffer.from(hash);
+  return presented.length === stored.length && stored.length > 0 && timingSafeEqual(presented, stored);
+}

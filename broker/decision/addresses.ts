@@ -1,0 +1,141 @@
+/**
+ * E-mail addresses in the plain subset of RFC 5322 that every reader reads alike. Whatever is not plain (comments, groups,
+ * routes, quoted local parts, domain literals, other scripts, encoded words that hide punctuation) is no address here: a
+ * general parser would take it, and the platform's might take it differently.
+ */
+
+/** The domain is lower case; local parts keep their case (RFC 5321 §2.4). */
+export type Address = { local: string; domain: string };
+
+/** One member of an address list: its text, and the address when it is plainly one. */
+export type Mailbox = { text: string; address: Address | undefined };
+
+/** RFC 5322 §3.2.3 dot-atom, without `%` and `!`, which old relays take for routes. */
+const LOCAL = /^[A-Za-z0-9#$&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9#$&'*+/=?^_`{|}~-]+)*$/;
+/** RFC 1035 §2.3.1. */
+const DOMAIN = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
+const PLAIN_NAME = /^[^()<>[\]:;@\\,"\p{Cc}\p{Cf}]*$/u;
+const QUOTED_NAME = /^"(?:[^"\\@<>\p{Cc}\p{Cf}]|\\["\\])*"$/u;
+/** RFC 2047 §2. */
+const ENCODED_WORD = /=\?([A-Za-z0-9-]+)\?([BbQq])\?([!->@-~]*)\?=/g;
+const RECIPIENT_HEADERS = new Set(['to', 'cc', 'bcc', 'resent-to', 'resent-cc', 'resent-bcc', 'apparently-to']);
+
+/** The members of a comma-separated address list (RFC 5322 §3.4); empty members do not count. */
+export function readAddresses(text: string): Mailbox[] {
+  return splitList(text)
+    .map(trimBlanks)
+    .filter((part) => part !== '')
+    .map((part) => ({ text: part, address: readMailbox(part) }));
+}
+
+/** An address such as `ann@x.example`; undefined for anything else. */
+export function readAddress(text: string): Address | undefined {
+  const at = text.indexOf('@');
+  const local = text.slice(0, at);
+  const domain = text.slice(at + 1);
+  if (at < 1 || local.length > 64 || domain.length > 253 || local.includes('=?')) return undefined;
+  return LOCAL.test(local) && DOMAIN.test(domain) ? { local, domain: domain.toLowerCase() } : undefined;
+}
+
+/**
+ * The recipients of an internet message given as base64url, as in Gmail's `raw`: every To, Cc, Bcc and Resent line.
+ * Undefined when its header cannot be read with certainty.
+ */
+export function readMessageRecipients(raw: string): Mailbox[] | undefined {
+  if (!/^[A-Za-z0-9_-]*={0,2}$/.test(raw)) return undefined;
+  const fields = readHeader(Buffer.from(raw, 'base64url'));
+  return fields?.filter(({ name }) => RECIPIENT_HEADERS.has(name)).flatMap(({ value }) => readAddresses(value));
+}
+
+/** RFC 5322 §2.2: lines up to the first empty one, folded lines joined. */
+function readHeader(message: Uint8Array): { name: string; value: string }[] | undefined {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(message.subarray(0, headerEnd(message)));
+  } catch {
+    return undefined;
+  }
+  const fields: { name: string; value: string }[] = [];
+  for (const line of text.split(/\r?\n/)) {
+    if (line === '') break;
+    // A bare CR, a NUL, or a line of blanks ends the header for some readers and not for others.
+    if (/[\r\0]/.test(line) || line.trim() === '') return undefined;
+    const last = fields.at(-1);
+    if (/^[ \t]/.test(line)) {
+      if (last === undefined) return undefined;
+      last.value += line;
+      continue;
+    }
+    const [, name, value] = /^([!-9;-~]+)[ \t]*:(.*)$/s.exec(line) ?? [];
+    if (name === undefined || value === undefined) return undefined;
+    fields.push({ name: name.toLowerCase(), value });
+  }
+  return fields;
+}
+
+/** Where the first empty line begins, however the lines end; the whole message when there is none. */
+function headerEnd(message: Uint8Array): number {
+  for (let i = 1; i < message.length; i++) {
+    if (message[i] === 10 && (message[i - 1] === 10 || (message[i - 1] === 13 && message[i - 2] === 10))) return i + 1;
+  }
+  return message.length;
+}
+
+/** Splits at commas outside of quotes. */
+function splitList(text: string): string[] {
+  const parts: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (quoted && character === '\\') i++;
+    else if (character === '"') quoted = !quoted;
+    else if (character === ',' && !quoted) {
+      parts.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  parts.push(text.slice(start));
+  return parts;
+}
+
+/** RFC 5322 §3.4 mailbox: `address`, `<address>` or `name <address>`. */
+function readMailbox(part: string): Address | undefined {
+  if (!part.endsWith('>')) return readAddress(part);
+  const open = part.indexOf('<');
+  if (open < 0) return undefined;
+  const name = trimBlanks(part.slice(0, open));
+  return isPlainName(name) ? readAddress(part.slice(open + 1, -1)) : undefined;
+}
+
+/** Spaces and tabs only: other blanks are no part of a plain address. */
+function trimBlanks(text: string): string {
+  return text.replace(/^[ \t]+/, '').replace(/(?<![ \t])[ \t]+$/, '');
+}
+
+function isPlainName(name: string): boolean {
+  if (!PLAIN_NAME.test(name) && !QUOTED_NAME.test(name)) return false;
+  if (!name.includes('=?')) return true;
+  const decoded = name.replace(
+    ENCODED_WORD,
+    (_word, charset, encoding, text) => decodeWord(charset, encoding, text) ?? '@',
+  );
+  return !decoded.includes('=?') && PLAIN_NAME.test(decoded);
+}
+
+function decodeWord(charset: string, encoding: string, text: string): string | undefined {
+  try {
+    const bytes =
+      encoding.toUpperCase() === 'B'
+        ? Buffer.from(text, 'base64')
+        : Buffer.from(
+            text
+              .replaceAll('_', ' ')
+              .replace(/=([0-9A-Fa-f]{2})/g, (_escape, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
+            'latin1',
+          );
+    return new TextDecoder(charset, { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+/** The checks of a real call: its endpoint, its recipients, the repositories that it reaches. */
+import type { CallAsk, CONCRETE_CHECKS } from './facts.ts';
+import { classify } from './operation.ts';
+import { refuseRecipients } from './recipients.ts';
+import { refuseRepositories } from './repos.ts';
+import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
+
+/** In the order of CONCRETE_CHECKS. Only asked with a call, and after the standing checks have found a grant. */
+export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] = [
+  ['endpoint', checkEndpoint],
+  ['recipient_constraints', checkRecipients],
+  ['reach', checkReach],
+];
+
+/** A GraphQL call that cannot be parsed gives no permission either; who wants to answer 400 classifies it beforehand. */
+function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Finding {
+  const found = classify(platform!.rules, ask.call!);
+  if (found.kind === 'malformed') return deny('endpoint_scope_mismatch', found.error);
+  if (found.kind === 'unclassified') {
+    return deny('endpoint_scope_mismatch', `no scope of platform ${ask.platformId} covers ${name(ask.call!)}`);
+  }
+  if (found.scopes.includes(ask.scope)) return PASS;
+  const other = found.scopes.length > 0 ? `; it needs ${found.scopes.join(' or ')}` : '';
+  return deny('endpoint_scope_mismatch', `the scope does not cover ${name(ask.call!)}${other}`);
+}
+
+function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+  const allowed = grant!.constraints.recipients;
+  if (allowed === undefined) return PASS;
+  const refused = refuseRecipients(allowed, platform!.rules, ask.call!);
+  return refused === undefined ? PASS : deny('recipient_not_allowed', refused.detail, { violating: refused.violating });
+}
+
+function checkReach({ grant, question: { ask } }: Matter): Finding {
+  const { constraints } = grant!;
+  if (constraints.repos === undefined) return PASS;
+  const refused = refuseRepositories(constraints, ask.call!);
+  return refused === undefined ? PASS : deny('repo_not_allowed', refused.detail, { violating: refused.violating });
+}
+
+function name({ method, path }: CallAsk): string {
+  return `${method} ${path}`;
+}

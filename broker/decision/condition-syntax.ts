@@ -1,0 +1,195 @@
+/**
+ * What can be said about a condition before it runs: names, functions and literals that are wrong, a result that is no
+ * bool, members that are read without `has()`, and a bound on what it may cost.
+ */
+import { type CelFunc, CelScalar } from '@bufbuild/cel';
+import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
+import { type Case, checkName, type Expr, isVariable, mayMiss, pathOf, textOf } from './condition-variables.ts';
+
+type Call = Case<'callExpr'>['value'];
+
+const OPERATORS = new Set(['_?_:_', '_&&_', '_||_', '_[_]', '@not_strictly_false']);
+/** Bytes never occur in a request, and the library copies them at each step. */
+const WITHHELD = new Set(['bytes']);
+
+const MAX_NODES = 1000;
+const MAX_LOOP_DEPTH = 3;
+
+type Walk = {
+  functions: readonly CelFunc[];
+  literals: Literals;
+  nodes: number;
+  tested: Set<string>;
+  read: Set<string>;
+};
+
+/**
+ * Checks a parsed condition and puts a meter around each of its loops (the tree is changed in place).
+ *
+ * @returns the members that it reads without a `has()` for them, such as `request.body.amount`.
+ * @throws Error with a sentence for the author.
+ */
+export function checkSyntax(expr: Expr, functions: Iterable<CelFunc>, literals: Literals): string[] {
+  const walk: Walk = { functions: [...functions], literals, nodes: 0, tested: new Set(), read: new Set() };
+  visit(expr, walk, []);
+  mustBeBool(expr, walk, 'the condition');
+  return [...walk.read].filter((path) => !walk.tested.has(path)).sort();
+}
+
+function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
+  if (++walk.nodes > MAX_NODES) throw new Error('the condition is too long');
+  const path = pathOf(expr, loops);
+  if (path !== undefined) notePath(path, walk, loops);
+  const { exprKind } = expr;
+  switch (exprKind.case) {
+    case 'constExpr':
+      checkLiteral(exprKind.value.constantKind);
+      break;
+    case 'identExpr':
+      checkName(exprKind.value.name, loops);
+      break;
+    case 'selectExpr':
+      if (exprKind.value.testOnly) noteTest(exprKind.value.operand!, exprKind.value.field, walk, loops);
+      visit(exprKind.value.operand!, walk, loops);
+      break;
+    case 'callExpr':
+      visitCall(exprKind.value, walk, loops);
+      break;
+    case 'listExpr':
+      for (const element of exprKind.value.elements) visit(element, walk, loops);
+      break;
+    case 'structExpr':
+      if (exprKind.value.messageName !== '')
+        throw new Error(`there is no message type \`${exprKind.value.messageName}\``);
+      for (const entry of exprKind.value.entries) {
+        if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, walk, loops);
+        visit(entry.value!, walk, loops);
+      }
+      break;
+    case 'comprehensionExpr':
+      visitLoop(exprKind.value, walk, loops);
+      break;
+    default:
+      throw new Error('the condition holds an expression that is not supported');
+  }
+}
+
+function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: readonly string[]): void {
+  const name = loop.iterVar;
+  if (isVariable(name) || loops.includes(name))
+    throw new Error(`the loop variable \`${name}\` hides another \`${name}\``);
+  const inner = [...loops, name, loop.accuVar];
+  if (inner.length > 2 * MAX_LOOP_DEPTH)
+    throw new Error(`loops (\`all\`, \`exists\`, \`map\` …) are nested at most ${MAX_LOOP_DEPTH} deep`);
+  visit(loop.iterRange!, walk, loops);
+  const before = walk.nodes;
+  for (const part of [loop.accuInit!, loop.loopCondition!, loop.loopStep!, loop.result!]) visit(part, walk, inner);
+  const constant: Expr = { ...loop.iterRange!, exprKind: { case: 'constExpr', value: int(walk.nodes - before) } };
+  const args = [loop.iterRange!, constant];
+  const metered = { $typeName: 'cel.expr.Expr.Call', function: RANGE, args } as Call;
+  loop.iterRange = { ...loop.iterRange!, exprKind: { case: 'callExpr', value: metered } };
+}
+
+function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
+  const args = call.target === undefined ? call.args : [call.target, ...call.args];
+  if (call.function === '@in' && textOf(call.args[0]) !== undefined)
+    noteTest(call.args[1]!, textOf(call.args[0])!, walk, loops);
+  for (const arg of args) visit(arg, walk, loops);
+  if (['_&&_', '_||_', '!_'].includes(call.function))
+    for (const arg of args) mustBeBool(arg, walk, `each side of ${call.function}`);
+  if (call.function === '_?_:_') mustBeBool(args[0]!, walk, 'what stands before `?`');
+  if (call.function === '_[_]') checkHeaderName(call, loops);
+  if (OPERATORS.has(call.function)) return;
+  if (overloads(call, walk).length === 0)
+    throw new Error(`there is no function \`${call.function}\` with ${call.args.length} arguments here`);
+  const literal = textOf(call.args[0]);
+  if (call.function === 'matches') {
+    if (literal === undefined) throw new Error('`matches` takes its pattern as a text literal, not from the call');
+    walk.literals.regexes.set(literal, compileRegex(literal));
+  } else if (call.target !== undefined && /^get[A-Z]/.test(call.function) && call.args.length === 1) {
+    if (literal === undefined) throw new Error(`\`${call.function}\` takes its time zone as a text literal`);
+    const zone = compileZone(literal);
+    if (zone !== undefined) walk.literals.zones.set(literal, zone);
+  }
+}
+
+function overloads(call: Call, walk: Walk): CelFunc[] {
+  if (WITHHELD.has(call.function) || call.function === RANGE) return [];
+  const method = call.target !== undefined;
+  return walk.functions.filter(
+    (f) => f.name === call.function && (f.target !== undefined) === method && f.arguments.length === call.args.length,
+  );
+}
+
+/** Whether an expression is surely a bool, surely none, or not known before it runs. */
+function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
+  const { exprKind } = expr;
+  switch (exprKind.case) {
+    case 'constExpr':
+      return exprKind.value.constantKind.case === 'boolValue' ? 'bool' : 'other';
+    case 'listExpr':
+    case 'structExpr':
+      return 'other';
+    case 'comprehensionExpr': {
+      const { accuInit, result } = exprKind.value;
+      return result?.exprKind.case === 'identExpr' ? kindOf(accuInit!, walk) : kindOf(result!, walk);
+    }
+    case 'callExpr': {
+      const call = exprKind.value;
+      if (call.function === '_&&_' || call.function === '_||_' || call.function === '@not_strictly_false')
+        return 'bool';
+      if (call.function === '_[_]' || call.function === RANGE) return 'unknown';
+      if (call.function === '_?_:_') {
+        const kinds = call.args.slice(1).map((arg) => kindOf(arg, walk));
+        return kinds.includes('other') ? 'other' : kinds[0] === kinds[1] ? kinds[0]! : 'unknown';
+      }
+      const results = overloads(call, walk).map((f) => f.result);
+      if (results.includes(CelScalar.DYN)) return 'unknown';
+      return results.includes(CelScalar.BOOL) ? 'bool' : 'other';
+    }
+    default: {
+      if (exprKind.case === 'selectExpr' && exprKind.value.testOnly) return 'bool';
+      const path = pathOf(expr, []);
+      return path !== undefined && isVariable(path[0]!) && !mayMiss(path, []) ? 'other' : 'unknown';
+    }
+  }
+}
+
+function mustBeBool(expr: Expr, walk: Walk, what: string): void {
+  if (kindOf(expr, walk) === 'other') throw new Error(`${what} must be true or false, and is neither`);
+}
+
+function checkLiteral(literal: Case<'constExpr'>['value']['constantKind']): void {
+  if (literal.case === 'bytesValue') throw new Error('bytes are not available in conditions');
+  const outside = (value: bigint, least: bigint, most: bigint) => value < least || value > most;
+  if (
+    (literal.case === 'int64Value' && outside(literal.value, -(2n ** 63n), 2n ** 63n - 1n)) ||
+    (literal.case === 'uint64Value' && outside(literal.value, 0n, 2n ** 64n - 1n))
+  ) {
+    throw new Error(`the number ${literal.value} does not fit into 64 bits`);
+  }
+}
+
+function notePath(path: readonly string[], walk: Walk, loops: readonly string[]): void {
+  if (mayMiss(path, loops)) walk.read.add(path.join('.'));
+}
+
+/** A test of a member makes reading it safe, and reading what leads to it: that must be there for the test itself. */
+function noteTest(operand: Expr, field: string, walk: Walk, loops: readonly string[]): void {
+  const path = pathOf(operand, loops);
+  if (path === undefined) return;
+  mayMiss([...path, field], loops);
+  walk.tested.add([...path, field].join('.'));
+}
+
+function checkHeaderName(call: Call, loops: readonly string[]): void {
+  const name = textOf(call.args[1]);
+  const onHeaders = pathOf(call.args[0]!, loops)?.join('.') === 'request.headers';
+  if (onHeaders && name !== undefined && name !== name.toLowerCase()) {
+    throw new Error(`header names are lower case here: write \`request.headers["${name.toLowerCase()}"]\``);
+  }
+}
+
+function int(value: number): Case<'constExpr'>['value'] {
+  return { $typeName: 'cel.expr.Constant', constantKind: { case: 'int64Value', value: BigInt(value) } };
+}

@@ -1,0 +1,163 @@
+/**
+ * JSON as CEL values (language definition, "JSON Data Conversion", with integral numbers as ints). Values are wrapped
+ * when they are read, not before: a call's body is converted only where a condition looks at it. Every read is counted
+ * on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and DOS-07).
+ */
+import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
+import type { JsonObject, JsonValue } from './facts.ts';
+
+/** What one evaluation may still spend. A step is about a fifth of a microsecond. */
+export type Meter = { left: number };
+
+/** Enough for a loop over some thousand members; used up in about 10 ms. */
+export const EVALUATION_STEPS = 50_000;
+
+/** Spends `steps`. @throws Error when there are not as many left, which makes the condition fail. */
+export function spend(meter: Meter, steps: number): void {
+  meter.left -= steps;
+  if (meter.left < 0) throw new Error('the condition costs too much on this call');
+}
+
+/** What a condition's variables are made of: JSON, ready CEL values, and errors that strike when they are read. */
+export type Source = JsonValue | CelValue | Error | { readonly [name: string]: Source } | readonly Source[];
+
+// The library recognises its own maps and lists by these registered symbols. A class of ours gives what `celMap(new Map())`
+// does not: lazy members, and `has` that is true for a member that is null.
+const MAP: unique symbol = Symbol.for('@bufbuild/cel/map') as never;
+const LIST: unique symbol = Symbol.for('@bufbuild/cel/list') as never;
+
+/** One value as CEL sees it. Integers beyond 2^53 stay doubles, for they may have been rounded already. */
+export function toCelValue(source: Source, meter: Meter): CelValue {
+  if (typeof source === 'number') return Number.isSafeInteger(source) ? BigInt(source) : source;
+  if (typeof source !== 'object' || source === null) return source as CelValue;
+  if (Array.isArray(source)) return new JsonList(source, meter) as unknown as CelList;
+  if (isCelMap(source) || isCelList(source)) return source;
+  if (source instanceof Error) return celError(source) as unknown as CelValue;
+  return new JsonMap(source as JsonObject, meter) as unknown as CelMap;
+}
+
+/** A JSON object as a CEL map. Only own members count, so `__proto__` and `constructor` are names like any other. */
+export class JsonMap {
+  readonly [MAP] = {};
+  readonly #source: Record<string, Source>;
+  readonly #meter: Meter;
+
+  constructor(source: Record<string, Source>, meter: Meter) {
+    this.#source = source;
+    this.#meter = meter;
+  }
+
+  get size(): number {
+    const { length } = Object.keys(this.#source);
+    spend(this.#meter, length / 8);
+    return length;
+  }
+
+  get(key: unknown): CelValue | undefined {
+    spend(this.#meter, 1);
+    if (typeof key !== 'string' || !Object.hasOwn(this.#source, key)) return undefined;
+    return toCelValue(this.#source[key]!, this.#meter);
+  }
+
+  has(key: unknown): boolean {
+    return typeof key === 'string' && Object.hasOwn(this.#source, key);
+  }
+
+  *keys(): Generator<string> {
+    for (const key of Object.keys(this.#source)) {
+      spend(this.#meter, 1);
+      yield key;
+    }
+  }
+
+  *values(): Generator<CelValue> {
+    for (const key of this.keys()) yield this.get(key)!;
+  }
+
+  *entries(): Generator<[string, CelValue]> {
+    for (const key of this.keys()) yield [key, this.get(key)!];
+  }
+
+  [Symbol.iterator](): Generator<[string, CelValue]> {
+    return this.entries();
+  }
+
+  forEach(callback: (value: CelValue, key: string, map: JsonMap) => void): void {
+    for (const [key, value] of this.entries()) callback(value, key, this);
+  }
+}
+
+/** A JSON array as a CEL list. */
+export class JsonList {
+  readonly [LIST] = {};
+  readonly #source: readonly Source[];
+  readonly #meter: Meter;
+
+  constructor(source: readonly Source[], meter: Meter) {
+    this.#source = source;
+    this.#meter = meter;
+  }
+
+  get size(): number {
+    return this.#source.length;
+  }
+
+  get(index: number): CelValue | undefined {
+    spend(this.#meter, 1);
+    const item = this.#source[index];
+    return item === undefined ? undefined : toCelValue(item, this.#meter);
+  }
+
+  *values(): Generator<CelValue> {
+    for (let i = 0; i < this.#source.length; i++) yield this.get(i)!;
+  }
+
+  [Symbol.iterator](): Generator<CelValue> {
+    return this.values();
+  }
+}
+
+/**
+ * The concatenation of two lists. `map` and `filter` append one member at a time; appending to the newest view of a list
+ * shares its array, so that a loop of n costs n and not n².
+ */
+export class GrowingList {
+  readonly [LIST] = {};
+  readonly #items: CelValue[];
+  readonly size: number;
+  readonly #meter: Meter;
+
+  private constructor(items: CelValue[], meter: Meter) {
+    this.#items = items;
+    this.size = items.length;
+    this.#meter = meter;
+  }
+
+  /** @throws Error when the result is longer than the meter allows. */
+  static concat(left: CelList, right: CelList, meter: Meter): GrowingList {
+    const grows = left instanceof GrowingList && left.size === left.#items.length;
+    const items = grows ? left.#items : [];
+    if (!grows) for (const item of left) append(items, item, meter);
+    for (const item of right === left ? [...right] : right) append(items, item, meter);
+    return new GrowingList(items, meter);
+  }
+
+  get(index: number): CelValue | undefined {
+    spend(this.#meter, 1);
+    return index >= 0 && index < this.size ? this.#items[index] : undefined;
+  }
+
+  *values(): Generator<CelValue> {
+    for (let i = 0; i < this.size; i++) yield this.get(i)!;
+  }
+
+  [Symbol.iterator](): Generator<CelValue> {
+    return this.values();
+  }
+}
+
+function append(items: CelValue[], item: CelValue, meter: Meter): void {
+  spend(meter, 1);
+  if (isCelError(item)) throw item;
+  items.push(item);
+}

@@ -1,0 +1,79 @@
+/** The variables of a condition, and the chains of members that lead into them. */
+import type { parse } from '@bufbuild/cel';
+
+export type Expr = ReturnType<typeof parse>['expr'];
+export type Case<K> = Extract<Expr['exprKind'], { case: K }>;
+
+/** The variables; `open` maps may hold any member, others hold exactly these. */
+type Shape = 'text' | 'time' | 'open' | { readonly [member: string]: Shape };
+const VARIABLES: { readonly [name: string]: Shape } = {
+  request: { method: 'text', endpoint: 'text', query: 'open', query_all: 'open', body: 'open', headers: 'open' },
+  agent: {
+    id: 'text',
+    agent_id: 'text',
+    name: 'text',
+    owner_id: 'text',
+    organisation_id: 'text',
+    parent_agent_id: 'text',
+  },
+  platform: 'text',
+  scope: 'text',
+  now: 'time',
+};
+const TYPE_NAMES = new Set(['int', 'uint', 'double', 'bool', 'string', 'list', 'map', 'null_type', 'type']);
+
+export function isVariable(name: string): boolean {
+  return Object.hasOwn(VARIABLES, name);
+}
+
+/** @throws Error for a name that is neither a variable, nor of a loop around it, nor a type. */
+export function checkName(name: string, loops: readonly string[]): void {
+  if (loops.includes(name) || isVariable(name) || TYPE_NAMES.has(name)) return;
+  throw new Error(`there is no \`${name}\`; a condition knows ${Object.keys(VARIABLES).join(', ')}`);
+}
+
+/** `request.body["a"].b` as `['request', 'body', 'a', 'b']`; undefined for what is not such a chain. */
+export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefined {
+  const { exprKind } = expr;
+  if (exprKind.case === 'identExpr') {
+    const { name } = exprKind.value;
+    return loops.includes(name) || isVariable(name) ? [name] : undefined;
+  }
+  if (exprKind.case === 'selectExpr' && !exprKind.value.testOnly) {
+    return pathOf(exprKind.value.operand!, loops)?.concat(exprKind.value.field);
+  }
+  if (exprKind.case === 'callExpr' && exprKind.value.function === '_[_]') {
+    const member = textOf(exprKind.value.args[1]);
+    return member === undefined ? undefined : pathOf(exprKind.value.args[0]!, loops)?.concat(member);
+  }
+  return undefined;
+}
+
+/**
+ * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and
+ * of what a loop visits. @throws Error when there can be no such member.
+ */
+export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
+  let shape: Shape = loops.includes(path[0]!) ? 'open' : VARIABLES[path[0]!]!;
+  for (const member of path.slice(1)) {
+    if (shape === 'open') return true;
+    const members: { readonly [member: string]: Shape } = typeof shape === 'string' ? {} : shape;
+    if (!Object.hasOwn(members, member)) {
+      throw new Error(`\`${path.join('.')}\`: there is no member \`${member}\`${known(members)}`);
+    }
+    shape = members[member]!;
+  }
+  return false;
+}
+
+/** The value of a text literal. */
+export function textOf(expr: Expr | undefined): string | undefined {
+  if (expr?.exprKind.case !== 'constExpr') return undefined;
+  const literal = expr.exprKind.value.constantKind;
+  return literal.case === 'stringValue' ? literal.value : undefined;
+}
+
+function known(members: { readonly [member: string]: Shape }): string {
+  const names = Object.keys(members);
+  return names.length === 0 ? '' : `; there are ${names.join(', ')}`;
+}

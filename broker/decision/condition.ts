@@ -1,0 +1,130 @@
+/**
+ * `when`: a condition in CEL (Common Expression Language) on a rule. It is compiled once, when its policy version is
+ * loaded, and evaluated on real calls only. A condition that fails says so; the rule then counts against the agent.
+ */
+import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { conditionFunctions, type Literals } from './condition-functions.ts';
+import { checkSyntax } from './condition-syntax.ts';
+import { EVALUATION_STEPS, type Meter, type Source, toCelValue } from './condition-values.ts';
+import type { AgentFacts, CallAsk, Instant } from './facts.ts';
+
+export type Condition = {
+  source: string;
+  /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
+  readsWithoutHas: string[];
+  evaluate(input: ConditionInput): { ok: true; value: boolean } | { ok: false; error: string };
+};
+
+/** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
+export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };
+
+const MAX_SOURCE_LENGTH = 2048;
+
+/**
+ * Compiles a condition.
+ *
+ * @returns the condition, or a sentence for its author: syntax, unknown names and functions, a result that is not true or
+ *   false, regular expressions and time zones that do not compile, loops nested too deep.
+ */
+export function compileCondition(source: string): { ok: true; condition: Condition } | { ok: false; error: string } {
+  if (source.length > MAX_SOURCE_LENGTH)
+    return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
+  const literals: Literals = { regexes: new Map(), zones: new Map() };
+  const running: { meter: Meter } = { meter: { left: 0 } };
+  try {
+    const env = celEnv({ funcs: conditionFunctions(literals, () => running.meter) });
+    const { expr } = parse(source);
+    const readsWithoutHas = checkSyntax(expr, env.funcs, literals);
+    const run = plan(env, expr);
+    const evaluate: Condition['evaluate'] = (input) => {
+      running.meter = input.meter;
+      input.meter.left = EVALUATION_STEPS;
+      const value = run(input.variables);
+      if (typeof value === 'boolean') return { ok: true, value };
+      return {
+        ok: false,
+        error: isCelError(value) ? describe(value.message, source) : 'the result is neither true nor false',
+      };
+    };
+    return { ok: true, condition: { source, readsWithoutHas, evaluate } };
+  } catch (error) {
+    if (error instanceof RangeError) return { ok: false, error: 'the condition is nested too deeply' };
+    return { ok: false, error: error instanceof Error ? error.message.replace(/^<input>:/, 'at ') : 'not a condition' };
+  }
+}
+
+/**
+ * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
+ * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
+ * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
+ */
+export function conditionInput(
+  agent: AgentFacts,
+  ask: { platformId: string; scope: string; call: CallAsk },
+  now: Instant,
+): ConditionInput {
+  const { call } = ask;
+  const meter: Meter = { left: EVALUATION_STEPS };
+  const request = {
+    method: call.method,
+    endpoint: call.path,
+    body: call.body ?? {},
+    get query(): Source {
+      return singles(queryLists(call.query));
+    },
+    get query_all(): Source {
+      return Object.fromEntries(queryLists(call.query));
+    },
+    get headers(): Source {
+      return Object.fromEntries(Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value]));
+    },
+  };
+  const who = {
+    id: agent.id,
+    agent_id: agent.agentId,
+    name: agent.name,
+    owner_id: agent.ownerId,
+    organisation_id: agent.organisationId,
+    parent_agent_id: agent.parent?.agentId ?? null,
+  };
+  return {
+    meter,
+    variables: {
+      __proto__: null as never,
+      request: toCelValue(request, meter),
+      agent: toCelValue(who, meter),
+      platform: ask.platformId,
+      scope: ask.scope,
+      now: timestampFromMs(now) as never,
+    },
+  };
+}
+
+function queryLists(query: string): Map<string, string[]> {
+  const lists = new Map<string, string[]>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const list = lists.get(name);
+    if (list === undefined) lists.set(name, [value]);
+    else list.push(value);
+  }
+  return lists;
+}
+
+function singles(lists: ReadonlyMap<string, string[]>): { [name: string]: Source } {
+  return Object.fromEntries(
+    Array.from(lists, ([name, values]) => [name, values.length === 1 ? values[0]! : new Error(REPEATED)]),
+  );
+}
+
+const REPEATED = 'the name is given more than once in the query; look at request.query_all';
+const VALUE_FREE =
+  /^(?:found no matching overload|type mismatch|unresolved attribute|(?:u?int|double) |the |a string |`contains` )/;
+
+/** A reason without values of the call: it goes into the audit row and the receipt, which never hold any. */
+function describe(message: string, source: string): string {
+  const [, member] = /^field not found: (.+)$/s.exec(message) ?? [];
+  if (member !== undefined) return source.includes(member) ? `there is no \`${member}\`` : 'a member is missing';
+  if (/^index .* out of bounds/.test(message)) return 'an index is out of bounds';
+  return VALUE_FREE.test(message) ? message : 'a value is not of the form that a function takes';
+}

@@ -1,0 +1,77 @@
+/**
+ * The one decision of the broker. Governed calls, replays, permissions, AuthZEN, TRQP and git all ask here, so no two
+ * doors can answer differently.
+ */
+import { effectiveGrant } from './attenuation.ts';
+import { concreteChecks } from './concrete-checks.ts';
+import {
+  type Ask,
+  CONCRETE_CHECKS,
+  type Facts,
+  type Instant,
+  type MatchedRule,
+  STANDING_CHECKS,
+  type Verdict,
+} from './facts.ts';
+import { questionOf } from './rules.ts';
+import { type Finding, type Matter, standingChecks } from './standing-checks.ts';
+
+const CHECKS = [...standingChecks, ...concreteChecks];
+const NAMES = [...STANDING_CHECKS, ...CONCRETE_CHECKS];
+/** By how many checks were made: shared by all verdicts. */
+const EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(0, i + 1)));
+const NOT_EVALUATED = CHECKS.map((_check, i) => Object.freeze(NAMES.slice(i + 1)));
+const NO_RULES: readonly MatchedRule[] = Object.freeze([]);
+
+/**
+ * Decides an ask: a concrete call, or without one a standing question about a scope.
+ *
+ * The checks run in their order. The first that denies decides, and nothing after it is looked at; when none denies, the
+ * first that holds decides. Pure; never throws.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
+  const matter: Matter = { facts, now, question: questionOf(facts, ask, now), grant: effectiveGrant(facts, ask) };
+  const count = ask.call === undefined ? standingChecks.length : CHECKS.length;
+  let matched = NO_RULES;
+  let conditional = false;
+  let held: Extract<Finding, { kind: 'hold' }> | undefined;
+  for (let i = 0; i < count; i++) {
+    const finding = CHECKS[i]![1](matter);
+    if (finding.matched !== undefined)
+      matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
+    if (finding.conditional === true) conditional = true;
+    if (finding.kind === 'deny') {
+      const { kind, reason, detail, halt, violating, suspend } = finding;
+      return {
+        kind,
+        reason,
+        ...looked(matter, i, detail, matched, false),
+        ...(halt && { halt }),
+        ...(violating && { violating }),
+        ...(suspend && { suspend }),
+      };
+    }
+    if (finding.kind === 'hold') held ??= finding;
+  }
+  if (held !== undefined) {
+    return { kind: 'hold', reason: held.reason, ...looked(matter, count - 1, held.detail, matched, conditional) };
+  }
+  return {
+    kind: 'allow',
+    reason: 'approved',
+    ...looked(matter, count - 1, 'every check passed', matched, conditional),
+  };
+}
+
+function looked(
+  { grant }: Matter,
+  last: number,
+  detail: string,
+  matched: readonly MatchedRule[],
+  conditional: boolean,
+) {
+  const [evaluated, notEvaluated] = [EVALUATED[last]!, NOT_EVALUATED[last]!];
+  return { detail, evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
+}

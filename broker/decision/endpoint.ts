@@ -1,0 +1,147 @@
+/**
+ * The normal form of an endpoint. Nothing is normalised for the agent (decisions, Endpoint safety): what is not in normal
+ * form already is refused, so that the one text that is matched is the one that is logged and sent.
+ */
+import { unescapeOnce, unescapeToFixedPoint } from './escapes.ts';
+
+export type Endpoint = {
+  ok: true;
+  /** Begins with `/`; escapes are upper case and stand only for characters that need them. */
+  path: string;
+  /** The raw text after `?`, or the empty string. */
+  query: string;
+};
+
+const MAX_ENDPOINT_BYTES = 8192;
+const MAX_SEGMENTS = 200;
+
+/** RFC 3986 §3.3: pchar and `/`. */
+const PATH_CHARACTERS = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$/;
+/** RFC 3986 §3.4 and the brackets that many APIs use; without `'`, which URL parsers escape in a query. */
+const QUERY_CHARACTERS = /^(?:[A-Za-z0-9\-._~!$&()*+,;=:@/?[\]]|%[0-9A-Fa-f]{2})*$/;
+/** Escapes of characters that never need one (RFC 3986 §2.3), and escapes in lower case (§6.2.2.1). */
+const NEEDLESS_ESCAPE = /%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/i;
+const LOWER_CASE_ESCAPE = /%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])/;
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+const DOT_SEGMENT = /^\.\.?$/;
+
+/** Names under which credentials travel in a query, without case and punctuation. The broker injects credentials itself. */
+const CREDENTIAL_NAMES = new Set(
+  `accesstoken apikey apitoken authtoken oauthtoken idtoken refreshtoken bearertoken privatetoken sessiontoken clientsecret
+  secretkey accesskey authorization xapikey xauthtoken xaccesstoken token bearer jwt secret password passwd sessionid
+  xamzsignature xamzcredential xamzsecuritytoken`.split(/\s+/),
+);
+
+/**
+ * Reads the `endpoint` of an action.
+ *
+ * @param options.allowEncodedSlash the platform's manifest takes `%2F` inside a segment (project ids, for example).
+ * @returns path and query when the text is in normal form, otherwise a sentence for the agent; answer it as a 400
+ *   `invalid_endpoint`.
+ */
+export function parseEndpoint(
+  text: string,
+  options: { allowEncodedSlash?: boolean } = {},
+): Endpoint | { ok: false; error: string } {
+  const refuse = (error: string) => ({ ok: false as const, error });
+  if (text.length > MAX_ENDPOINT_BYTES) return refuse(`the endpoint is longer than ${MAX_ENDPOINT_BYTES} bytes`);
+  if (!text.startsWith('/')) return refuse('the endpoint begins with `/` and never names a host: `/path?query`');
+  if (CONTROL.test(text)) return refuse('the endpoint holds a control character');
+  if (text.includes('#'))
+    return refuse('the endpoint holds a `#`; a fragment is never sent (write `%23` for a literal one)');
+  const mark = text.indexOf('?');
+  const path = mark < 0 ? text : text.slice(0, mark);
+  const query = mark < 0 ? '' : text.slice(mark + 1);
+  if (mark >= 0 && query === '') return refuse('the endpoint ends in `?` without a query; leave it out');
+  const error = pathError(path, options.allowEncodedSlash === true) ?? queryError(query);
+  return error === undefined ? { ok: true, path, query } : refuse(error);
+}
+
+/**
+ * Builds the URL that is sent, from the connection's base URL and an endpoint in normal form.
+ *
+ * @returns undefined when the base URL is not usable, or when the result is not, byte for byte, base path + endpoint.
+ */
+export function joinUpstreamUrl(baseUrl: string, endpoint: { path: string; query: string }): URL | undefined {
+  if (!URL.canParse(baseUrl)) return undefined;
+  const base = new URL(baseUrl);
+  if (base.search !== '' || base.hash !== '' || base.username !== '' || base.password !== '') return undefined;
+  const basePath = base.pathname.endsWith('/') ? base.pathname.slice(0, -1) : base.pathname;
+  const target = basePath + endpoint.path + (endpoint.query === '' ? '' : `?${endpoint.query}`);
+  if (!URL.canParse(base.origin + target)) return undefined;
+  const url = new URL(base.origin + target);
+  const same = url.origin === base.origin && url.pathname + url.search === target && url.hash === '';
+  return same && url.username === '' && url.password === '' ? url : undefined;
+}
+
+function pathError(path: string, allowEncodedSlash: boolean): string | undefined {
+  if (!PATH_CHARACTERS.test(path)) return characterError(path, 'path', PATH_CHARACTERS);
+  if (!isUtf8(path)) return 'an escape in the path is not UTF-8';
+  const segments = path.slice(1).split('/');
+  if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
+  for (let i = 0; i < segments.length; i++) {
+    const error = segmentError(segments[i]!, i === segments.length - 1, allowEncodedSlash);
+    if (error !== undefined) return error;
+  }
+  const needless = NEEDLESS_ESCAPE.exec(path);
+  if (needless) return `\`${needless[0]}\` in the path needs no escape: write \`${decodeURIComponent(needless[0])}\``;
+  const lower = LOWER_CASE_ESCAPE.exec(path);
+  if (lower)
+    return `escapes in the path are upper case: write \`${lower[0].toUpperCase()}\` instead of \`${lower[0]}\``;
+  return undefined;
+}
+
+/** A segment must be plain data in every reading: as it stands, unescaped up to three times, and without `;parameters`. */
+function segmentError(segment: string, last: boolean, allowEncodedSlash: boolean): string | undefined {
+  if (segment === '') return last ? undefined : 'the path holds an empty segment (`//`)';
+  const readings = unescapeToFixedPoint(allowEncodedSlash ? segment.replace(/%2f/gi, '_') : segment);
+  if (readings === undefined) return 'the path is escaped too many times over';
+  if (namesDotSegment(segment))
+    return 'the path holds a dot segment, or one of `;parameters` only; write the path that you mean';
+  for (const reading of readings) {
+    // NFKC: some servers fold look-alikes of the dot and the slash (U+FF0E, U+FF0F) into the real ones.
+    const plain = reading.normalize('NFKC');
+    if (CONTROL.test(reading)) return 'the path holds an escaped control character';
+    if (/[/\\]/.test(plain)) return 'the path holds an escaped slash or backslash';
+    if (namesDotSegment(plain)) return 'the path holds an escaped dot segment';
+  }
+  return undefined;
+}
+
+/** Also for segments such as `..;x` and `;x`, where some servers cut off what follows the `;`. */
+function namesDotSegment(segment: string): boolean {
+  const name = segment.split(';', 1)[0]!.trim();
+  return name === '' || DOT_SEGMENT.test(name);
+}
+
+function queryError(query: string): string | undefined {
+  if (!QUERY_CHARACTERS.test(query)) return characterError(query, 'query', QUERY_CHARACTERS);
+  if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
+  if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
+  for (const pair of query.split(/[&;]/)) {
+    const name = decodeURIComponent(pair.split('=', 1)[0]!);
+    // `auth[token]` names a credential as much as `token` does.
+    if (name.split(/[[\]]/).some((part) => CREDENTIAL_NAMES.has(part.toLowerCase().replace(/[^a-z0-9]/g, '')))) {
+      return `the query names a credential (\`${name}\`); leave it out, the broker adds the credential`;
+    }
+  }
+  return undefined;
+}
+
+function isUtf8(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function characterError(text: string, part: 'path' | 'query', allowed: RegExp): string {
+  if (/%(?![0-9A-Fa-f]{2})/.test(text))
+    return `the ${part} holds a malformed escape; write \`%25\` for a literal \`%\``;
+  if (text.includes('\\')) return `the ${part} holds a backslash`;
+  const bad = [...text].find((character) => character !== '%' && !allowed.test(character)) ?? '';
+  const escaped = /\p{Cs}/u.test(bad) ? '' : `: write \`${encodeURIComponent(bad).replace("'", '%27')}\``;
+  return `the ${part} holds a character that must be escaped${escaped}`;
+}

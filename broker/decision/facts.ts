@@ -1,0 +1,224 @@
+/**
+ * What a decision looks at (facts), what is asked (ask) and what comes out (verdict): plain data, no behaviour.
+ * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
+ */
+import type { Condition } from './condition.ts';
+import type { PlatformRules } from './operation.ts';
+import type { Pattern, Relation } from './pattern.ts';
+
+/** Milliseconds since the Unix epoch. Time is always an argument here. */
+export type Instant = number;
+
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [name: string]: JsonValue };
+export type JsonObject = { [name: string]: JsonValue };
+
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export type Method = (typeof METHODS)[number];
+
+export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
+export type AgentStatus = (typeof AGENT_STATUSES)[number];
+
+export const HALT_CAUSES = [
+  'suspended_by_policy',
+  'owner_manual',
+  'anomaly_auto_suspend',
+  'breaker_auth_failure',
+  'breaker_api_error',
+  'breaker_upstream_failure',
+  'unknown',
+] as const;
+export type HaltCause = (typeof HALT_CAUSES)[number];
+
+/** AgentHalt of the specification; moments are already RFC 3339 text, because this value goes to the wire as it is. */
+export type AgentHalt = {
+  state: 'suspended' | 'revoked' | 'breaker_open';
+  since: string | null;
+  cause: HaltCause;
+  detail: string | null;
+  recoverable_by: 'owner' | 'time';
+  retry_after_seconds: number | null;
+  instructions: string;
+};
+
+export const EFFECTS = ['allow', 'require_approval', 'deny'] as const;
+export type Effect = (typeof EFFECTS)[number];
+
+/** One rule of a policy, or of the guardrails, as it is written. An absent list matches everything, an empty one nothing. */
+export type RuleSource = {
+  /** For a guardrail its name; a policy rule without one is called `rule 1`, `rule 2` … */
+  name?: string;
+  /** A guardrail may also `suspend`: deny, and suspend the agent. Guardrails never `allow`. */
+  effect: Effect | 'suspend';
+  platforms?: readonly string[];
+  scopes?: readonly string[];
+  methods?: readonly Method[];
+  endpoints?: readonly string[];
+  when?: string;
+};
+
+/** A rule compiled by `compilePolicy` or `compileGuardrails` (rules.ts), once per version. */
+export type Rule = {
+  name: string;
+  effect: Effect | 'suspend';
+  platforms?: readonly Pattern[];
+  scopes?: readonly Pattern[];
+  methods?: readonly Method[];
+  endpoints?: readonly Pattern[];
+  when?: Condition;
+  /** How many of a scope's operations `methods` and `endpoints` cover; for questions without a concrete call. */
+  coverage(platform: PlatformRules, scope: string): Relation;
+};
+
+export type Policy = { id: string; name: string; version: number; rules: readonly Rule[] };
+export type Guardrails = { version: number; rules: readonly Rule[] };
+
+/** Constraints of a grant. Absent means unconstrained; an empty list allows nothing. */
+export type Constraints = {
+  recipients?: readonly string[];
+  repos?: readonly string[];
+  allow_repo_creation?: boolean;
+};
+
+export type Grant = {
+  id: string;
+  platformId: string;
+  /** null: the platform's default connection. */
+  connectionId: string | null;
+  scopes: readonly string[];
+  constraints: Constraints;
+  requireApproval: boolean;
+  expiresAt: Instant | null;
+};
+
+/** The parent of a child identity, with its grants on the same platform as they are now. */
+export type ParentFacts = {
+  agentId: string;
+  status: AgentStatus;
+  expiresAt: Instant | null;
+  grants: readonly Grant[];
+};
+
+export type AgentFacts = {
+  id: string;
+  agentId: string;
+  name: string;
+  ownerId: string;
+  organisationId: string;
+  status: AgentStatus;
+  statusSince: Instant | null;
+  statusCause: HaltCause | null;
+  statusDetail: string | null;
+  expiresAt: Instant | null;
+  parent?: ParentFacts;
+};
+
+/** A breaker that is not closed. `openUntil` in the past means half-open: `trialFree` tells whether this call may be the trial. */
+export type BreakerFacts = {
+  cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
+  openedAt: Instant;
+  openUntil: Instant;
+  trialFree: boolean;
+};
+
+export type PlatformFacts = {
+  platformId: string;
+  name: string;
+  /** The organisation's switch. */
+  suspended: boolean;
+  defaultConnectionId: string | null;
+  rules: PlatformRules;
+};
+
+export type Facts = {
+  agent: AgentFacts;
+  /** undefined: the organisation has no such platform. */
+  platform?: PlatformFacts;
+  /** The agent's grants on that platform. */
+  grants: readonly Grant[];
+  policy?: Policy;
+  guardrails: Guardrails;
+  breakers: readonly BreakerFacts[];
+};
+
+/** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
+export type CallAsk = {
+  method: Method;
+  /** The path, in normal form, without the query (see endpoint.ts). */
+  path: string;
+  /** Raw text after `?`, or the empty string. */
+  query: string;
+  headers: Readonly<Record<string, string>>;
+  body: JsonObject | undefined;
+};
+
+export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk };
+
+/** In the order in which they run (specification, TRQP response base; decisions, Deciding). */
+export const STANDING_CHECKS = [
+  'status',
+  'grant',
+  'ttl',
+  'breaker',
+  'child_liveness',
+  'guardrails',
+  'policy',
+  'scope',
+] as const;
+export const CONCRETE_CHECKS = ['endpoint', 'recipient_constraints', 'reach'] as const;
+export type CheckName = (typeof STANDING_CHECKS)[number] | (typeof CONCRETE_CHECKS)[number];
+
+/** `reason` of ActionDenied, and `agent_inactive`, which the wire answers as 409. */
+export const DENY_REASONS = [
+  'scope_not_granted',
+  'agent_suspended',
+  'agent_revoked',
+  'platform_suspended',
+  'no_permission_record',
+  'circuit_breaker_open',
+  'no_policy_assigned',
+  'denied_by_guardrail',
+  'denied_by_policy',
+  'endpoint_scope_mismatch',
+  'grant_expired',
+  'recipient_not_allowed',
+  'repo_not_allowed',
+  'agent_inactive',
+] as const;
+export type DenyReason = (typeof DENY_REASONS)[number];
+
+export type HoldReason =
+  | 'approval_required_by_policy'
+  | 'approval_required_by_guardrail'
+  | 'approval_required_by_grant';
+
+/** A rule that matched, as it is recorded in the audit row and the receipt. `error`: its condition failed to evaluate. */
+export type MatchedRule = { source: 'policy' | 'guardrail'; name: string; effect: Rule['effect']; error?: string };
+
+type Looked = {
+  /** One sentence for a person; may change between releases. */
+  detail: string;
+  evaluated: readonly CheckName[];
+  notEvaluated: readonly CheckName[];
+  matched: readonly MatchedRule[];
+  /**
+   * Only without a concrete call: a rule's condition, or its narrowing to some of the scope's operations, may still hold
+   * or deny the real call.
+   */
+  conditional: boolean;
+  /** The grant that was used, when one was found; for a child narrowed to what its parent's grant allows now. */
+  grant?: Grant;
+};
+
+export type Verdict =
+  | (Looked & { kind: 'allow'; reason: 'approved' })
+  | (Looked & { kind: 'hold'; reason: HoldReason })
+  | (Looked & {
+      kind: 'deny';
+      reason: DenyReason;
+      /** Present when the agent itself is halted. */
+      halt?: AgentHalt;
+      /** Recipients or repositories that the grant does not allow. */
+      violating?: readonly string[];
+      /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */
+      suspend?: { guardrail: string };
+    });

@@ -1,0 +1,226 @@
+/**
+ * Reads what a GraphQL call would do, with a real parser and under caps, so that a mutation never passes as a query.
+ * What cannot be inspected (a persisted query, a subscription, an incremental answer) is never guessed at.
+ */
+import {
+  type ArgumentNode,
+  type DirectiveNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type ObjectFieldNode,
+  type OperationDefinitionNode,
+  parse,
+  type SelectionSetNode,
+} from 'graphql';
+import type { JsonObject, JsonValue } from './facts.ts';
+
+export type GraphqlCall =
+  | {
+      kind: 'read';
+      operation: 'query' | 'mutation';
+      /** Root fields, also those that come through fragments and those that a directive would skip. */
+      roots: readonly FieldNode[];
+      variables: JsonObject;
+      definition: OperationDefinitionNode;
+    }
+  /** Well-formed, but what the platform would execute does not stand in it. */
+  | { kind: 'opaque' }
+  | { kind: 'malformed'; error: string };
+
+/** Hostile cases, GQ-05. Aliases and fields are counted with every fragment written out. */
+export const GRAPHQL_LIMITS = {
+  characters: 65_536,
+  tokens: 2_000,
+  depth: 15,
+  rootFields: 20,
+  aliases: 20,
+  fields: 2_000,
+} as const;
+
+/** GraphQL over HTTP, Request Parameters. */
+const MEMBERS = ['query', 'operationName', 'variables', 'extensions'];
+/** Names under which servers take a stored document in place of, or even before, the one that is sent. */
+const STORED_DOCUMENT = /^(?:id|(?:doc|document|query|operation|persisted).*(?:id|hash|query)|hash|sha256hash)$/i;
+const INCREMENTAL = new Set(['defer', 'stream']);
+
+type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
+type Size = { depth: number; aliases: number; fields: number };
+
+/** Thrown and caught in this file only. */
+class Refusal extends Error {}
+class Opaque extends Error {}
+
+/**
+ * @param body the body of the call (`data`), already parsed without duplicate names
+ * @returns never throws; `malformed` carries a sentence for the agent, to be answered as a 400
+ */
+export function readGraphqlCall(body: JsonObject | undefined): GraphqlCall {
+  try {
+    return read(body);
+  } catch (error) {
+    if (error instanceof Opaque) return { kind: 'opaque' };
+    if (error instanceof Refusal) return { kind: 'malformed', error: error.message };
+    throw error;
+  }
+}
+
+function read(body: JsonObject | undefined): GraphqlCall {
+  const { text, operationName, variables } = parameters(body ?? {});
+  const document = parseDocument(text);
+  const fragments = fragmentsOf(document);
+  const definition = selectOperation(document, operationName);
+  if (definition.operation === 'subscription') throw new Opaque();
+  const sizes = new Map<string, Size>();
+  for (const [name, fragment] of fragments) sizes.set(name, measure(fragment.selectionSet, fragments, sizes, [name]));
+  checkSize(measure(definition.selectionSet, fragments, sizes, []));
+  const roots = rootFields(definition.selectionSet, fragments, new Set());
+  if (roots.length === 0) throw new Refusal('data.query selects no field');
+  const limit = GRAPHQL_LIMITS.rootFields;
+  if (roots.length > limit) throw new Refusal(`data.query has ${roots.length} root fields; at most ${limit} are taken`);
+  for (const root of roots) refuseRepeatedNames(root.arguments ?? []);
+  return { kind: 'read', operation: definition.operation, roots, variables, definition };
+}
+
+function parameters(body: JsonObject): { text: string; operationName: string | undefined; variables: JsonObject } {
+  const { query, operationName = null, variables = null, extensions = null } = body;
+  const extra = Object.keys(body).filter((name) => !MEMBERS.includes(name));
+  // Apollo's persisted queries, and whatever else an extension makes a server do instead of the document.
+  if (extra.some((name) => STORED_DOCUMENT.test(name)) || !isEmpty(extensions)) throw new Opaque();
+  if (query === undefined) throw new Refusal('data.query is missing; a GraphQL call carries its document there');
+  if (typeof query !== 'string') throw new Refusal('data.query is not a string; one call carries one document');
+  if (extra.length > 0) {
+    const name = JSON.stringify(extra[0]);
+    throw new Refusal(`data has a member ${name}; a GraphQL call takes query, operationName and variables`);
+  }
+  if (operationName !== null && (typeof operationName !== 'string' || operationName === '')) {
+    throw new Refusal('data.operationName is not the name of an operation; leave it out, or give one');
+  }
+  if (variables !== null && !isObject(variables)) throw new Refusal('data.variables is not an object');
+  return { text: query, operationName: operationName ?? undefined, variables: variables ?? {} };
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isEmpty(value: JsonValue): boolean {
+  return value === null || (isObject(value) && Object.keys(value).length === 0);
+}
+
+function parseDocument(text: string): DocumentNode {
+  const { characters, tokens } = GRAPHQL_LIMITS;
+  if (text.length > characters) throw new Refusal(`data.query has more than ${characters} characters`);
+  try {
+    return parse(text, { noLocation: true, maxLexicalTokens: tokens });
+  } catch (error) {
+    throw new Refusal(
+      `data.query is not a GraphQL document: ${error instanceof Error ? error.message : 'syntax error'}`,
+    );
+  }
+}
+
+/** Two fragments of one name would be read differently by different servers (GraphQL, Fragment Name Uniqueness). */
+function fragmentsOf(document: DocumentNode): Fragments {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === 'OperationDefinition') continue;
+    if (definition.kind !== 'FragmentDefinition')
+      throw new Refusal('data.query defines types; only operations are taken');
+    const name = definition.name.value;
+    if (fragments.has(name)) throw new Refusal(`data.query defines the fragment ${name} twice`);
+    fragments.set(name, definition);
+  }
+  return fragments;
+}
+
+/** GraphQL, GetOperation(), and the uniqueness rules on which it stands. */
+function selectOperation(document: DocumentNode, wanted: string | undefined): OperationDefinitionNode {
+  const operations = document.definitions.filter((definition) => definition.kind === 'OperationDefinition');
+  const names = operations.map((operation) => operation.name?.value);
+  if (operations.length > 1 && (names.includes(undefined) || new Set(names).size < names.length)) {
+    throw new Refusal('data.query holds several operations; each needs a name of its own');
+  }
+  if (wanted === undefined && operations.length > 1) {
+    throw new Refusal('data.query holds several operations; say which one runs in data.operationName');
+  }
+  const selected = wanted === undefined ? operations[0] : operations.find((one) => one.name?.value === wanted);
+  if (selected !== undefined) return selected;
+  throw new Refusal(
+    wanted === undefined
+      ? 'data.query holds no operation'
+      : `data.query holds no operation named ${JSON.stringify(wanted)}`,
+  );
+}
+
+/** Size with all fragments written out, without writing them out: each fragment is measured once. */
+function measure(
+  set: SelectionSetNode,
+  fragments: Fragments,
+  sizes: Map<string, Size>,
+  inside: readonly string[],
+): Size {
+  const total = { depth: 0, aliases: 0, fields: 0 };
+  const add = (size: Size, levels: number) => {
+    total.depth = Math.max(total.depth, size.depth + levels);
+    total.aliases += size.aliases;
+    total.fields += size.fields;
+  };
+  for (const selection of set.selections) {
+    refuseIncremental(selection.directives);
+    if (selection.kind === 'Field') {
+      const below = selection.selectionSet ? measure(selection.selectionSet, fragments, sizes, inside) : undefined;
+      add(below ?? { depth: 0, aliases: 0, fields: 0 }, 1);
+      total.fields += 1;
+      total.aliases += selection.alias === undefined ? 0 : 1;
+    } else if (selection.kind === 'InlineFragment') {
+      add(measure(selection.selectionSet, fragments, sizes, inside), 0);
+    } else {
+      const name = selection.name.value;
+      if (inside.includes(name)) throw new Refusal(`the fragment ${name} in data.query contains itself`);
+      const fragment = fragments.get(name);
+      if (fragment === undefined) throw new Refusal(`data.query uses the fragment ${name} without defining it`);
+      const known = sizes.get(name) ?? measure(fragment.selectionSet, fragments, sizes, [...inside, name]);
+      sizes.set(name, known);
+      add(known, 0);
+    }
+  }
+  return total;
+}
+
+function refuseIncremental(directives: readonly DirectiveNode[] | undefined): void {
+  if (directives?.some((directive) => INCREMENTAL.has(directive.name.value))) throw new Opaque();
+}
+
+function checkSize(size: Size): void {
+  for (const [what, limit] of [
+    ['depth', GRAPHQL_LIMITS.depth],
+    ['aliases', GRAPHQL_LIMITS.aliases],
+    ['fields', GRAPHQL_LIMITS.fields],
+  ] as const) {
+    if (size[what] > limit)
+      throw new Refusal(`data.query has a size of ${size[what]} in ${what}; at most ${limit} is taken`);
+  }
+}
+
+/** GraphQL, Argument Uniqueness and Input Object Field Uniqueness: servers that do not check take one or the other. */
+function refuseRepeatedNames(members: readonly (ArgumentNode | ObjectFieldNode)[]): void {
+  const seen = new Set<string>();
+  for (const { name, value } of members) {
+    if (seen.has(name.value)) throw new Refusal(`data.query gives ${name.value} twice in one place`);
+    seen.add(name.value);
+    const values = value.kind === 'ListValue' ? value.values : [value];
+    for (const inner of values) if (inner.kind === 'ObjectValue') refuseRepeatedNames(inner.fields);
+  }
+}
+
+function rootFields(set: SelectionSetNode, fragments: Fragments, seen: Set<string>): FieldNode[] {
+  return set.selections.flatMap((selection) => {
+    if (selection.kind === 'Field') return [selection];
+    if (selection.kind === 'InlineFragment') return rootFields(selection.selectionSet, fragments, seen);
+    const name = selection.name.value;
+    if (seen.has(name)) return [];
+    seen.add(name);
+    return rootFields(fragments.get(name)!.selectionSet, fragments, seen);
+  });
+}

@@ -1,0 +1,191 @@
+/**
+ * Finds the most specific scope rules of an endpoint among hundreds, on the hot path of every governed call: a tree of
+ * path segments gives the few candidates, and the pattern itself has the last word, so the tree can never allow more.
+ */
+import type { Method } from './facts.ts';
+import type { Operation } from './operation.ts';
+import { compilePattern, type Pattern, type Spelling, spellingsOf } from './pattern.ts';
+
+/** Frozen and shared: made when the rules are compiled, handed out on every call. */
+export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
+
+/** One operation, with every scope that lists it. */
+type IndexedRule = { operation: string; pattern: Pattern; scopes: readonly string[] };
+
+type Entry = { pattern: Pattern; answer: Classified };
+type Node = { literals: Map<string, Node>; any: Node | undefined; rest: Entry[]; here: Entry[] };
+type Tree = { exact: Node; folded: Node; foldsItself: boolean };
+
+/**
+ * The rules of a REST platform. `find` answers undefined when no rule matches byte for byte. A path that in another
+ * spelling (case, `;parameters`, a trailing slash, see `Pattern`) falls under a more specific rule keeps only the scopes
+ * that both readings have: rewriting an endpoint never leads around the rule that was written for it.
+ */
+export type HttpIndex = { find(method: Method, path: string): Classified | undefined };
+
+/** GraphQL root fields, or tools, by name. */
+export type NameIndex = { find(name: string): Classified | undefined };
+
+export type OperationIndex = {
+  http: HttpIndex;
+  query: NameIndex;
+  mutation: NameIndex;
+  tool: NameIndex;
+  /** The path of a REST platform's GraphQL door. */
+  door: Pattern | undefined;
+};
+
+/** What may read differently in another spelling: capitals, escapes, parameters, a trailing slash. */
+const NOT_PLAIN = /[A-Z%;]|\/$/;
+
+/** Made once for each version of a platform. */
+export function indexOperations(
+  scopes: ReadonlyMap<string, readonly Operation[]>,
+  door: string | undefined,
+): OperationIndex {
+  const known = new Map<string, { operation: Operation; scopes: string[] }>();
+  for (const [scope, operations] of scopes) {
+    for (const operation of operations) {
+      const one = known.get(operation.source) ?? { operation, scopes: [] };
+      one.scopes.push(scope);
+      known.set(operation.source, one);
+    }
+  }
+  const http: (IndexedRule & { method: Method })[] = [];
+  const names = { query: [] as IndexedRule[], mutation: [] as IndexedRule[], tool: [] as IndexedRule[] };
+  for (const { operation, scopes } of known.values()) {
+    const rule = { operation: operation.source, scopes };
+    if (operation.kind === 'http') http.push({ ...rule, method: operation.method, pattern: operation.path });
+    else if (operation.kind === 'tool') names.tool.push({ ...rule, pattern: operation.name });
+    else names[operation.operation].push({ ...rule, pattern: operation.field });
+  }
+  return {
+    http: indexHttpRules(http),
+    query: indexNames(names.query),
+    mutation: indexNames(names.mutation),
+    tool: indexNames(names.tool),
+    door: door === undefined ? undefined : compilePattern(door, 'path'),
+  };
+}
+
+function indexHttpRules(rules: readonly (IndexedRule & { method: Method })[]): HttpIndex {
+  const trees = new Map<Method, Tree>();
+  for (const rule of rules) {
+    const tree = trees.get(rule.method) ?? { exact: newNode(), folded: newNode(), foldsItself: true };
+    trees.set(rule.method, tree);
+    const entry = entryOf(rule);
+    const folded = spellingsOf(rule.pattern.source)[0] ?? [];
+    insert(tree.exact, rule.pattern.segments, entry);
+    insert(tree.folded, folded, entry);
+    if (NOT_PLAIN.test(rule.pattern.source)) tree.foldsItself = false;
+  }
+  return {
+    find(method, path) {
+      const tree = trees.get(method);
+      if (tree === undefined) return undefined;
+      const exact = mostSpecific(candidates(tree.exact, path.slice(1).split('/'), path));
+      if (exact === undefined || (tree.foldsItself && !NOT_PLAIN.test(path))) return exact?.answer;
+      const spellings = spellingsOf(path);
+      const other = mostSpecific(candidatesOfAnySpelling(tree.folded, spellings, path));
+      if (other === undefined || other.specificity <= exact.specificity) return exact.answer;
+      return narrow(exact.answer, other.answer);
+    },
+  };
+}
+
+function indexNames(rules: readonly IndexedRule[]): NameIndex {
+  const literal = new Map<string, Entry>();
+  const wild: Entry[] = [];
+  for (const rule of rules) {
+    if (rule.pattern.source.includes('*')) wild.push(entryOf(rule));
+    else literal.set(rule.pattern.source, entryOf(rule));
+  }
+  return {
+    find: (name) => literal.get(name)?.answer ?? mostSpecific(wild.filter((e) => e.pattern.matches(name)))?.answer,
+  };
+}
+
+function newNode(): Node {
+  return { literals: new Map(), any: undefined, rest: [], here: [] };
+}
+
+function entryOf(rule: IndexedRule): Entry {
+  return { pattern: rule.pattern, answer: classified(rule.scopes, [rule.operation]) };
+}
+
+function classified(scopes: readonly string[], operations: readonly string[]): Classified {
+  return Object.freeze({
+    kind: 'classified' as const,
+    scopes: Object.freeze([...new Set(scopes)]),
+    operations: Object.freeze([...new Set(operations)]),
+  });
+}
+
+function insert(root: Node, segments: readonly string[], entry: Entry): void {
+  let node = root;
+  for (const segment of segments) {
+    if (segment === '**') {
+      node.rest.push(entry);
+      return;
+    }
+    if (segment.includes('*')) {
+      node.any ??= newNode();
+      node = node.any;
+    } else {
+      const next = node.literals.get(segment) ?? newNode();
+      node.literals.set(segment, next);
+      node = next;
+    }
+  }
+  node.here.push(entry);
+}
+
+function candidates(root: Node, segments: readonly string[], path: string): Entry[] {
+  const found: Entry[] = [];
+  walk(root, segments, 0, found);
+  return found.filter((entry) => entry.pattern.matches(path));
+}
+
+function candidatesOfAnySpelling(root: Node, spellings: readonly Spelling[], path: string): Entry[] {
+  const found: Entry[] = [];
+  for (const spelling of spellings) walk(root, spelling, 0, found);
+  return found.filter((entry) => entry.pattern.matchesAnySpelling(path, spellings));
+}
+
+function walk(node: Node, segments: readonly string[], at: number, found: Entry[]): void {
+  for (const entry of node.rest) found.push(entry);
+  if (at === segments.length) {
+    for (const entry of node.here) found.push(entry);
+    return;
+  }
+  const literal = node.literals.get(segments[at]!);
+  if (literal !== undefined) walk(literal, segments, at + 1, found);
+  if (node.any !== undefined) walk(node.any, segments, at + 1, found);
+}
+
+/** All rules of the top specificity count; most of the time it is one, and its answer is ready-made. */
+function mostSpecific(found: readonly Entry[]): { answer: Classified; specificity: number } | undefined {
+  let top: Entry[] = [];
+  for (const entry of found) {
+    const best = top[0]?.pattern.specificity ?? Number.NEGATIVE_INFINITY;
+    if (entry.pattern.specificity > best) top = [entry];
+    else if (entry.pattern.specificity === best) top.push(entry);
+  }
+  const first = top[0];
+  if (first === undefined) return undefined;
+  const { specificity } = first.pattern;
+  if (top.length === 1) return { answer: first.answer, specificity };
+  const scopes = top.flatMap((entry) => entry.answer.scopes);
+  return {
+    answer: classified(
+      scopes,
+      top.flatMap((entry) => entry.answer.operations),
+    ),
+    specificity,
+  };
+}
+
+function narrow(exact: Classified, other: Classified): Classified | undefined {
+  const scopes = exact.scopes.filter((scope) => other.scopes.includes(scope));
+  return scopes.length === 0 ? undefined : classified(scopes, [...exact.operations, ...other.operations]);
+}

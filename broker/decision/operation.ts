@@ -1,0 +1,223 @@
+/**
+ * The operations of a platform: what a manifest's rules name, and which scopes a call falls under (decisions, Deciding:
+ * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
+ */
+import { type CallAsk, type JsonObject, METHODS, type Method } from './facts.ts';
+import { readGraphqlCall } from './graphql.ts';
+import { argumentsOf } from './graphql-arguments.ts';
+import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
+import { compilePattern, type Pattern } from './pattern.ts';
+
+export type Operation = { source: string } & (
+  | { kind: 'http'; method: Method; path: Pattern }
+  | { kind: 'graphql'; operation: 'query' | 'mutation'; field: Pattern }
+  | { kind: 'tool'; name: Pattern }
+);
+
+export type RecipientPointer = { pointer: string; format?: 'rfc822-base64url' };
+export type RecipientRule = { operation: Operation; pointers: readonly RecipientPointer[] };
+/** A recipient rule that a call falls under, and the value into which its pointers point. */
+export type RecipientMatch = RecipientRule & { subject: JsonObject };
+
+/** The fields of a manifest that deciding needs. */
+export type RulesSource = {
+  kind: 'rest' | 'graphql' | 'mcp';
+  scopes: Readonly<Record<string, readonly string[]>>;
+  recipients?:
+    | Readonly<Record<string, readonly (string | { pointer: string; format?: 'rfc822-base64url' | undefined })[]>>
+    | undefined;
+  graphql?: { path: string } | undefined;
+  encoded_slash?: boolean | undefined;
+};
+
+export type PlatformRules = {
+  kind: 'rest' | 'graphql' | 'mcp';
+  scopes: ReadonlyMap<string, readonly Operation[]>;
+  recipients: readonly RecipientRule[];
+  graphqlPath?: string;
+  allowEncodedSlash: boolean;
+  /** Built from `scopes` by `compilePlatformRules`, and only there. */
+  index: OperationIndex;
+};
+
+export type Classification = Classified | { kind: 'unclassified' } | { kind: 'malformed'; error: string };
+
+const HTTP = /^([A-Z]+) (\/\S*)$/;
+const GRAPHQL = /^(query|mutation) ([_A-Za-z*][_0-9A-Za-z*]*)$/;
+const TOOL = /^tool ([A-Za-z0-9_.*-]{1,128})$/;
+const TOOL_CALL = /^\/tools\/([A-Za-z0-9_.-]{1,128})$/;
+/** RFC 6901, with `*` for every element of a list or member of an object. */
+const POINTER = /^(?:\/(?:[^~/]|~[01])*)+$/;
+const ALLOWED = 'write "GET /path/*", "query name*", "mutation name" or "tool name_*"';
+const UNCLASSIFIED: Classification = Object.freeze({ kind: 'unclassified' });
+
+/** @throws Error with a sentence that says what is allowed */
+export function parseOperation(text: string): Operation {
+  const [, method, path] = HTTP.exec(text) ?? [];
+  if (path !== undefined) {
+    const known = METHODS.find((one) => one === method);
+    if (known === undefined) throw new Error(`"${text}": ${method} is not a method; use one of ${METHODS.join(', ')}`);
+    return { source: text, kind: 'http', method: known, path: compilePattern(path, 'path') };
+  }
+  const [, operation, field] = GRAPHQL.exec(text) ?? [];
+  if (field !== undefined) {
+    const kind = operation === 'query' ? 'query' : 'mutation';
+    return { source: text, kind: 'graphql', operation: kind, field: compilePattern(field, 'text') };
+  }
+  const [, tool] = TOOL.exec(text) ?? [];
+  if (tool !== undefined) return { source: text, kind: 'tool', name: compilePattern(tool, 'text') };
+  throw new Error(`"${text}" is not an operation; ${ALLOWED}`);
+}
+
+/**
+ * Says whether an operation has a place on a platform.
+ *
+ * @returns undefined when it has, otherwise a sentence that says what is allowed there
+ */
+export function misplaced(operation: Operation, platform: Pick<RulesSource, 'kind' | 'graphql'>): string | undefined {
+  const { source, kind } = operation;
+  if (platform.kind === 'mcp')
+    return kind === 'tool' ? undefined : `"${source}": an mcp platform has tools: "tool name_*"`;
+  if (kind === 'tool') return `"${source}": only a platform of kind mcp has tools`;
+  if (platform.kind === 'graphql') {
+    return kind === 'graphql'
+      ? undefined
+      : `"${source}": a graphql platform has operations: "query name*", "mutation name"`;
+  }
+  if (kind === 'graphql') {
+    return platform.graphql
+      ? undefined
+      : `"${source}": a rest platform takes this only with a GraphQL door: graphql: { path: /graphql }`;
+  }
+  return kind === 'http' && operation.path.source === platform.graphql?.path
+    ? `"${source}": calls there are classified by their document; write "query name*" or "mutation name"`
+    : undefined;
+}
+
+/** @throws Error with a sentence that names the scope or recipient rule and says what is allowed there */
+export function compilePlatformRules(source: RulesSource): PlatformRules {
+  const read = (text: string, where: string): Operation => {
+    try {
+      const operation = parseOperation(text);
+      const problem = misplaced(operation, source);
+      if (problem !== undefined) throw new Error(problem);
+      return operation;
+    } catch (error) {
+      throw new Error(`${where}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  };
+  const scopes = new Map(
+    Object.entries(source.scopes).map(([scope, texts]) => [scope, texts.map((text) => read(text, `scope ${scope}`))]),
+  );
+  const recipients = Object.entries(source.recipients ?? {}).map(([text, pointers]) => ({
+    operation: read(text, 'recipients'),
+    pointers: pointers.map((pointer) => recipientPointer(pointer, text)),
+  }));
+  return {
+    kind: source.kind,
+    scopes,
+    recipients,
+    ...(source.graphql && { graphqlPath: source.graphql.path }),
+    allowEncodedSlash: source.encoded_slash ?? false,
+    index: indexOperations(scopes, source.graphql?.path),
+  };
+}
+
+/**
+ * The scopes that a call falls under. Pure and fast: this runs on every governed call.
+ *
+ * The endpoint of a platform of kind `graphql` is `/`, which stands for its `base_url` itself, and of a tool of kind
+ * `mcp` it is `/tools/<name>` with the arguments in `data`, so that policies and receipts can name the tool; both are
+ * POST. On a REST platform with a GraphQL door a POST to the door is classified by its document and by nothing else.
+ */
+export function classify(rules: PlatformRules, call: CallAsk): Classification {
+  if (rules.kind === 'graphql') return isGraphql(rules, call) ? classifyGraphql(rules, call) : UNCLASSIFIED;
+  if (rules.kind === 'mcp') return (isPost(call) && findTool(rules, call.path)) || UNCLASSIFIED;
+  if (isGraphql(rules, call)) return classifyGraphql(rules, call);
+  if (rules.index.door?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
+  return rules.index.http.find(call.method, call.path) ?? UNCLASSIFIED;
+}
+
+/**
+ * The recipient rules that a call falls under, each with the value its pointers point into: the body, and for GraphQL
+ * the root field's arguments. Where an API also takes the same member in the query string (Slack does), that is one more
+ * match. A call that `classify` refuses has none.
+ */
+export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly RecipientMatch[] {
+  if (rules.recipients.length === 0) return [];
+  if (isGraphql(rules, call)) return graphqlRecipients(rules, call);
+  const body = call.body ?? {};
+  const tool = rules.kind === 'mcp' ? TOOL_CALL.exec(call.path)?.[1] : undefined;
+  return rules.recipients
+    .filter(({ operation }) => names(operation, call, tool))
+    .flatMap((rule) => [{ ...rule, subject: body }, ...queryRecipients(rule, call.query)]);
+}
+
+function names(operation: Operation, call: CallAsk, tool: string | undefined): boolean {
+  if (operation.kind === 'tool') return tool !== undefined && operation.name.matches(tool);
+  return operation.kind === 'http' && operation.method === call.method && operation.path.matchesAnySpelling(call.path);
+}
+
+function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[] {
+  const read = readGraphqlCall(call.body);
+  if (read.kind !== 'read') return [];
+  return rules.recipients.flatMap((rule) => {
+    const { operation } = rule;
+    if (operation.kind !== 'graphql' || operation.operation !== read.operation) return [];
+    const roots = read.roots.filter((root) => operation.field.matches(root.name.value));
+    return roots.map((root) => ({ ...rule, subject: argumentsOf(root, read.definition, read.variables) }));
+  });
+}
+
+/** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
+function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
+  if (query === '') return [];
+  const first = new Set(rule.pointers.map(({ pointer }) => pointer.split('/')[1]));
+  return [...new URLSearchParams(query)].flatMap(([name, value]) => {
+    const member = name.split(/[[.]/, 1)[0]!;
+    return first.has(member) ? [{ ...rule, pointers: [{ pointer: `/${member}` }], subject: { [member]: value } }] : [];
+  });
+}
+
+function isPost(call: CallAsk): boolean {
+  return call.method === 'POST';
+}
+
+function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
+  return isPost(call) && (rules.kind === 'graphql' ? call.path === '/' : call.path === rules.graphqlPath);
+}
+
+function findTool(rules: PlatformRules, path: string): Classified | undefined {
+  const tool = TOOL_CALL.exec(path)?.[1];
+  return tool === undefined ? undefined : rules.index.tool.find(tool);
+}
+
+/** Every root field must be covered, and the call has the scopes that cover them all. */
+function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
+  // Several servers read `?query=` before they read the body.
+  if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint takes no query string; use `data`' };
+  const read = readGraphqlCall(call.body);
+  if (read.kind === 'malformed') return read;
+  if (read.kind === 'opaque') return UNCLASSIFIED;
+  const fields = [...new Set(read.roots.map((root) => root.name.value))];
+  // `__typename` tells nothing and does nothing; alone, it needs a rule like any field.
+  const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
+  const found = judged.map((field) => rules.index[read.operation].find(field));
+  const [first, ...others] = found.map((one) => one?.scopes ?? []);
+  const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
+  if (scopes.length === 0) return UNCLASSIFIED;
+  return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };
+}
+
+function recipientPointer(
+  pointer: string | { pointer: string; format?: 'rfc822-base64url' | undefined },
+  operation: string,
+): RecipientPointer {
+  const { pointer: text, format } = typeof pointer === 'string' ? { pointer, format: undefined } : pointer;
+  if (!POINTER.test(text)) {
+    throw new Error(
+      `recipients "${operation}": "${text}" is not a JSON pointer; write "/to", or "/cc/*" for each of a list`,
+    );
+  }
+  return { pointer: text, ...(format && { format }) };
+}

@@ -1,0 +1,230 @@
+/**
+ * The patterns that people write in governance files and manifests (decisions, Deciding): in endpoints `*` is one
+ * segment and `**` any rest; in scopes, platforms, GraphQL fields and tool names `*` is any text. Matching walks the
+ * text by hand, never through a backtracking regular expression, so that no pattern can stall the broker.
+ */
+import { unescapeToFixedPoint } from './escapes.ts';
+
+export type Pattern = {
+  source: string;
+  /** Byte for byte, case-sensitive: this and nothing else gives permission. */
+  matches(text: string): boolean;
+  /**
+   * Also matches other spellings of a path that some servers take for the same: other case, escaped reserved characters,
+   * `;parameters`, a trailing slash. For rules that deny or hold; a spelling must never be a way around them.
+   */
+  matchesAnySpelling(text: string, spellings?: readonly Spelling[]): boolean;
+  /** Higher is more specific: a literal counts more than `*`, and `*` more than `**`. Compare within one kind only. */
+  specificity: number;
+  /** The pieces of an endpoint pattern; empty for other patterns. Only `relate` looks at them. */
+  segments: readonly string[];
+};
+
+/** A path, cut into segments, as a lenient server might read it. */
+export type Spelling = readonly string[];
+
+/** How much of what `inner` matches is matched by `outer` too. */
+export type Relation = 'all' | 'some' | 'none';
+
+const MAX_PATTERN_LENGTH = 1024;
+const MAX_PATTERN_SEGMENTS = 64;
+/** RFC 3986 §3.3 pchar, and `*`, which is one of them. */
+const PATH_PATTERN = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-F]{2})+$/;
+
+/**
+ * Compiles a pattern once, for many matches.
+ *
+ * @throws Error with a sentence that says what is wrong and what to write instead.
+ */
+export function compilePattern(text: string, kind: 'path' | 'text'): Pattern {
+  if (text === '') throw new Error('a pattern may not be empty; `*` matches any text, `/**` any endpoint');
+  if (text.length > MAX_PATTERN_LENGTH) throw new Error(`a pattern has at most ${MAX_PATTERN_LENGTH} characters`);
+  return kind === 'path' ? compilePathPattern(text) : compileTextPattern(text);
+}
+
+/**
+ * Compares two endpoint patterns. `all`: whatever `inner` matches, `outer` matches. `none`: no path matches both.
+ * Where neither can be shown, the answer is `some`, which every caller takes as "it depends on the call".
+ *
+ * @param spelling how `outer` is matched: `matches`, or `matchesAnySpelling` without or with escaped slashes in paths.
+ */
+export function relate(
+  outer: Pattern,
+  inner: Pattern,
+  spelling: 'exact' | 'any' | 'any_with_slashes' = 'exact',
+): Relation {
+  if (covers(outer.segments, inner.segments)) return 'all';
+  const together = overlaps(outer.segments, inner.segments);
+  if (spelling === 'exact') return together ? 'some' : 'none';
+  const folded = foldPath(outer.segments);
+  const widened = inner.segments.flatMap((segment) => widen(segment, spelling === 'any_with_slashes'));
+  const spelt = foldPath(widened);
+  if (covers(folded, spelt)) return 'all';
+  return together || overlaps(folded, spelt) ? 'some' : 'none';
+}
+
+/** What the readings of a segment can be: `;` may cut off what a `*` and all after it stand for, `%2F` may end it. */
+function widen(segment: string, slashes: boolean): string[] {
+  const star = segment.indexOf('*');
+  if (star < 0) return slashes && /%2f/i.test(segment) ? ['**'] : [segment];
+  if (segment === '**') return [segment];
+  const cut = segment.slice(0, star + 1);
+  return slashes ? [cut, '**'] : [cut];
+}
+
+/** The readings of a path that `matchesAnySpelling` compares; compute them once when many patterns look at one path. */
+export function spellingsOf(path: string): Spelling[] {
+  const segments = path.slice(1).split('/');
+  const kept = foldPath(segments);
+  if (!/%2f/i.test(path)) return [kept];
+  // An escaped slash may be data or a separator, as the server likes.
+  return [kept, foldPath(segments.flatMap((segment) => fold(segment, false).split('/')))];
+}
+
+/** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
+export function matchesGlob(glob: string, text: string): boolean {
+  const pieces = glob.split('*');
+  const first = pieces[0]!;
+  if (pieces.length === 1) return glob === text;
+  const last = pieces[pieces.length - 1]!;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (let i = 1; i < pieces.length - 1; i++) {
+    const found = text.indexOf(pieces[i]!, at);
+    if (found < 0 || found + pieces[i]!.length > end) return false;
+    at = found + pieces[i]!.length;
+  }
+  return true;
+}
+
+function compileTextPattern(text: string): Pattern {
+  if (text.includes('**')) throw new Error(`"${text}": \`**\` is for endpoints only; here \`*\` already is any text`);
+  if (/[\p{Cc}\p{Cs}]/u.test(text) || text.trim() !== text) {
+    throw new Error(`${JSON.stringify(text)}: a pattern has no control characters, and no space at its ends`);
+  }
+  const exact = !text.includes('*');
+  const matches = exact ? (value: string) => value === text : (value: string) => matchesGlob(text, value);
+  const specificity = text.replaceAll('*', '').length + (exact ? MAX_PATTERN_LENGTH : 0);
+  return { source: text, matches, matchesAnySpelling: matches, specificity, segments: [] };
+}
+
+function compilePathPattern(text: string): Pattern {
+  const refuse = (why: string): never => {
+    throw new Error(`"${text}" is not an endpoint pattern: ${why}`);
+  };
+  if (!text.startsWith('/')) refuse('it must begin with `/`');
+  if (/[{}]/.test(text)) refuse('write `*` for a variable segment, not `{name}`');
+  if (/[?#]/.test(text)) refuse('it matches the path only; look at the query in a `when` condition (`request.query`)');
+  if (!PATH_PATTERN.test(text)) refuse('it may hold only characters of a URL path, with escapes in upper case (`%2F`)');
+  const segments = text.slice(1).split('/');
+  if (segments.length > MAX_PATTERN_SEGMENTS) refuse(`it has more than ${MAX_PATTERN_SEGMENTS} segments`);
+  segments.forEach((segment, i) => {
+    if (segment === '' && i < segments.length - 1) refuse('`//` never reaches a platform');
+    if (segment === '.' || segment === '..') refuse('dot segments never reach a platform');
+    if (segment !== '**' && segment.includes('**')) refuse('`**` stands for a whole rest, between slashes');
+  });
+  const folded = foldPath(segments);
+  const wild = text.search(/\*/);
+  const prefix = wild < 0 ? text : text.slice(0, text.lastIndexOf('/', wild));
+  const matches = (path: string) =>
+    wild < 0 ? path === text : path.startsWith(prefix) && matchesSegments(segments, path.slice(1).split('/'));
+  return {
+    source: text,
+    matches,
+    matchesAnySpelling: (path, spellings = spellingsOf(path)) =>
+      matches(path) || spellings.some((spelling) => matchesSegments(folded, spelling)),
+    specificity: segments.reduce((sum, segment) => sum + weight(segment), 0),
+    segments,
+  };
+}
+
+/** Weights are apart by more than 64 segments can bridge, so that they compare like digits. */
+function weight(segment: string): number {
+  if (segment === '**') return -1;
+  if (segment === '*') return 100;
+  return segment.includes('*') ? 10_000 : 1_000_000;
+}
+
+function matchesSegment(pattern: string, segment: string): boolean {
+  return pattern === '*' ? segment !== '' : matchesGlob(pattern, segment);
+}
+
+/** The usual greedy walk of glob matching, on segments: steps back only to the last `**`. */
+function matchesSegments(
+  pattern: readonly string[],
+  path: readonly string[],
+  matches: (piece: string, segment: string) => boolean = matchesSegment,
+): boolean {
+  let p = 0;
+  let s = 0;
+  let restAt = -1;
+  let restFrom = 0;
+  while (s < path.length) {
+    const piece = pattern[p];
+    if (piece === '**') {
+      restAt = p++;
+      restFrom = s;
+    } else if (piece !== undefined && matches(piece, path[s]!)) {
+      p++;
+      s++;
+    } else if (restAt >= 0) {
+      p = restAt + 1;
+      s = ++restFrom;
+    } else return false;
+  }
+  while (pattern[p] === '**') p++;
+  return p === pattern.length;
+}
+
+/** Whether every path that `inner` matches is matched by `outer`: `inner`'s wildcards are taken as symbols that only
+ * a wildcard at least as wide can stand for. */
+function covers(outer: readonly string[], inner: readonly string[]): boolean {
+  return matchesSegments(outer, inner, (piece, segment) => segment !== '**' && matchesSegment(piece, segment));
+}
+
+/** Whether some path matches both. Never says no when one does. */
+function overlaps(a: readonly string[], b: readonly string[]): boolean {
+  // reachable[j]: the first i segments of `a` and the first j of `b` can stand for one path.
+  let reachable = new Array<boolean>(b.length + 1).fill(false);
+  reachable[0] = true;
+  for (let j = 0; j < b.length && b[j] === '**'; j++) reachable[j + 1] = true;
+  for (const piece of a) {
+    const next = new Array<boolean>(b.length + 1).fill(false);
+    next[0] = piece === '**' && reachable[0]!;
+    for (let j = 0; j < b.length; j++) {
+      const other = b[j]!;
+      const skipped =
+        (piece === '**' && (reachable[j + 1]! || next[j]!)) || (other === '**' && (next[j]! || reachable[j + 1]!));
+      next[j + 1] = skipped || (reachable[j]! && segmentsOverlap(piece, other));
+    }
+    reachable = next;
+  }
+  return reachable[b.length]!;
+}
+
+function segmentsOverlap(a: string, b: string): boolean {
+  if (a === '**' || b === '**') return true;
+  if (!b.includes('*')) return matchesSegment(a, b);
+  if (!a.includes('*')) return matchesSegment(b, a);
+  const [a0, b0] = [a.slice(0, a.indexOf('*')), b.slice(0, b.indexOf('*'))];
+  const [a1, b1] = [a.slice(a.lastIndexOf('*') + 1), b.slice(b.lastIndexOf('*') + 1)];
+  return (a0.startsWith(b0) || b0.startsWith(a0)) && (a1.endsWith(b1) || b1.endsWith(a1));
+}
+
+/** One segment with escapes, letter case and `;parameters` taken away. An escaped slash stays, written `%2f`. */
+function fold(segment: string, keepSlash: boolean): string {
+  let text = segment;
+  if (text.includes('%')) {
+    const guarded = keepSlash ? text.replace(/%(?:25)*2f/gi, '%2f').replaceAll('%2f', '\u0000') : text;
+    text = (unescapeToFixedPoint(guarded)?.at(-1) ?? guarded).replaceAll('\u0000', '%2f');
+  }
+  const parameters = text.indexOf(';');
+  return (parameters < 0 ? text : text.slice(0, parameters)).toLowerCase();
+}
+
+function foldPath(segments: readonly string[]): string[] {
+  const folded = segments.map((segment) => fold(segment, true));
+  if (folded.length > 1 && folded[folded.length - 1] === '') folded.pop();
+  return folded;
+}

@@ -1,0 +1,52 @@
+/**
+ * How many of a scope's operations a rule's `methods` and `endpoints` cover (decisions, Deciding): a standing question
+ * knows the scope but no call, so a rule applies when it covers all of them, and may apply when it covers some.
+ */
+import type { Method, Rule } from './facts.ts';
+import type { Operation, PlatformRules } from './operation.ts';
+import { compilePattern, type Pattern, type Relation, relate } from './pattern.ts';
+
+type Narrowing = { effect: Rule['effect']; methods: readonly Method[] | undefined; endpoints: Pattern[] | undefined };
+
+/** The `coverage` of a rule. Answers are kept with the rule, and for as long as the platform's rules live. */
+export function coverageOf(narrowing: Narrowing): Rule['coverage'] {
+  if (narrowing.methods === undefined && narrowing.endpoints === undefined) return () => 'all';
+  const known = new WeakMap<PlatformRules, Map<string, Relation>>();
+  return (platform, scope) => {
+    const scopes = known.get(platform) ?? new Map<string, Relation>();
+    known.set(platform, scopes);
+    // Only scopes of the manifest are kept, so that made-up ones in questions fill no memory.
+    const operations = platform.scopes.get(scope);
+    if (operations === undefined || operations.length === 0) return 'some';
+    const found = scopes.get(scope) ?? summary(operations.map((operation) => coverage(narrowing, operation, platform)));
+    scopes.set(scope, found);
+    return found;
+  };
+}
+
+function coverage({ effect, methods, endpoints }: Narrowing, operation: Operation, platform: PlatformRules): Relation {
+  const [method, path] = httpForm(operation, platform);
+  if (methods !== undefined && !methods.includes(method)) return 'none';
+  if (endpoints === undefined) return 'all';
+  const tightening = platform.allowEncodedSlash ? 'any_with_slashes' : 'any';
+  const relations = endpoints.map((endpoint) => relate(endpoint, path, effect === 'allow' ? 'exact' : tightening));
+  if (relations.includes('all')) return 'all';
+  return relations.includes('some') ? 'some' : 'none';
+}
+
+/** The calls that an operation stands for (see `classify`): a POST to the GraphQL door, or to a tool's path. */
+function httpForm(operation: Operation, platform: PlatformRules): [Method, Pattern] {
+  switch (operation.kind) {
+    case 'http':
+      return [operation.method, operation.path];
+    case 'graphql':
+      return ['POST', compilePattern(platform.kind === 'graphql' ? '/' : (platform.graphqlPath ?? '/**'), 'path')];
+    case 'tool':
+      return ['POST', compilePattern(`/tools/${operation.name.source}`, 'path')];
+  }
+}
+
+function summary(relations: readonly Relation[]): Relation {
+  if (relations.every((relation) => relation === 'all')) return 'all';
+  return relations.every((relation) => relation === 'none') ? 'none' : 'some';
+}

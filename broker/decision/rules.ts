@@ -1,0 +1,194 @@
+/**
+ * Policies and guardrails: compiled once per version, matched on every decision. The most severe matching effect wins
+ * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
+ */
+import { type ConditionInput, compileCondition, conditionInput } from './condition.ts';
+import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
+import type { PlatformRules } from './operation.ts';
+import { compilePattern, type Pattern, type Relation, type Spelling, spellingsOf } from './pattern.ts';
+import { coverageOf } from './rule-coverage.ts';
+
+/** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
+export type RuleProblem = { path: readonly (string | number)[]; message: string };
+
+/** What a list of rules says about an ask. */
+export type RuleFinding = {
+  /** Undefined: no rule matches. */
+  effect: Rule['effect'] | undefined;
+  /** The first rule with that effect. */
+  rule?: Rule;
+  /** The rules that matched, in the order in which they are written. */
+  matched: MatchedRule[];
+  /** Without a concrete call: a rule that depends on the call may still change the effect. */
+  conditional: boolean;
+  /** Allow rules that did not apply because their condition failed: `rule 1: …`. */
+  failures: string[];
+};
+
+/** An ask, with what rules need of it, computed when the first rule needs it. */
+export type Question = {
+  ask: Ask;
+  platform: PlatformRules | undefined;
+  spellings(): readonly Spelling[];
+  input(): ConditionInput;
+};
+
+const SEVERITY: Record<Rule['effect'], number> = { allow: 1, require_approval: 2, deny: 3, suspend: 4 };
+const MAX_RULES = 500;
+
+/** Compiles a policy version. @throws Error with the first problem; `ruleProblems` lists them all. */
+export function compilePolicy(source: {
+  id: string;
+  name: string;
+  version: number;
+  rules: readonly RuleSource[];
+}): Policy {
+  const { id, name, version } = source;
+  return { id, name, version, rules: compileRules(source.rules, 'policy') };
+}
+
+/** Compiles a version of the guardrails. @throws Error with the first problem; `ruleProblems` lists them all. */
+export function compileGuardrails(source: { version: number; rules: readonly RuleSource[] }): Guardrails {
+  return { version: source.version, rules: compileRules(source.rules, 'guardrail') };
+}
+
+/** Everything that is wrong with a list of rules; empty when it compiles. */
+export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['source']): RuleProblem[] {
+  const problems: RuleProblem[] = [];
+  if (rules.length > MAX_RULES) problems.push({ path: [], message: `there are at most ${MAX_RULES} rules` });
+  rules.forEach((rule, i) => {
+    const note = (path: readonly (string | number)[], message: string) =>
+      problems.push({ path: [i, ...path], message });
+    if (kind === 'policy' && rule.effect === 'suspend') note(['effect'], 'only a guardrail suspends; write `deny`');
+    if (kind === 'guardrail') {
+      if (rule.effect === 'allow')
+        note(['effect'], 'a guardrail never allows; write `deny`, `require_approval` or `suspend`');
+      if (!rule.name) note(['name'], 'a guardrail has a name');
+      else if (rules.findIndex((other) => other.name === rule.name) < i)
+        note(['name'], `there are two guardrails "${rule.name}"`);
+    }
+    for (const [field, form] of [
+      ['platforms', 'text'],
+      ['scopes', 'text'],
+      ['endpoints', 'path'],
+    ] as const) {
+      rule[field]?.forEach((pattern, j) => {
+        const error = patternError(pattern, form);
+        if (error !== undefined) note([field, j], error);
+      });
+    }
+    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
+    if (condition?.ok === false) note(['when'], condition.error);
+  });
+  return problems;
+}
+
+/** Prepares an ask for `matchRules`. */
+export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
+  const { call } = ask;
+  let spellings: readonly Spelling[] | undefined;
+  let input: ConditionInput | undefined;
+  return {
+    ask,
+    platform: facts.platform?.rules,
+    spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
+    input: () => (input ??= conditionInput(facts.agent, { ...ask, call: call! }, now)),
+  };
+}
+
+/** Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. */
+export function matchRules(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
+  const finding: RuleFinding = { effect: undefined, matched: [], conditional: false, failures: [] };
+  const depending: Rule[] = [];
+  for (const rule of rules) {
+    if (!namesAsk(rule, question.ask)) continue;
+    const match = question.ask.call === undefined ? matchStanding(rule, question) : matchCall(rule, question);
+    if (match === 'no') continue;
+    if (match === 'depends') depending.push(rule);
+    else if (match === 'yes' || rule.effect !== 'allow')
+      take(finding, rule, source, match === 'yes' ? undefined : match.error);
+    else finding.failures.push(`the condition of ${rule.name} failed: ${match.error}`);
+  }
+  if (depending.length > 0) addDepending(finding, depending, source);
+  return finding;
+}
+
+/**
+ * Rules that depend on the call do not decide a standing question: beside rules that surely match they only make the
+ * answer conditional. Alone, the mildest of them is the best that a call can hope for, and the answer.
+ */
+function addDepending(finding: RuleFinding, depending: readonly Rule[], source: MatchedRule['source']): void {
+  const settled = finding.effect;
+  if (settled === undefined && source === 'policy') {
+    const mildest = depending.reduce((a, b) => (SEVERITY[b.effect] < SEVERITY[a.effect] ? b : a));
+    take(finding, mildest, source);
+    finding.conditional = mildest.effect !== 'deny';
+    return;
+  }
+  const severity = settled === undefined ? 0 : SEVERITY[settled];
+  finding.conditional = depending.some((rule) => SEVERITY[rule.effect] > severity);
+}
+
+function take(finding: RuleFinding, rule: Rule, source: MatchedRule['source'], error?: string): void {
+  finding.matched.push({ source, name: rule.name, effect: rule.effect, ...(error !== undefined && { error }) });
+  if (finding.effect !== undefined && SEVERITY[rule.effect] <= SEVERITY[finding.effect]) return;
+  finding.effect = rule.effect;
+  finding.rule = rule;
+}
+
+function namesAsk(rule: Rule, ask: Ask): boolean {
+  return anyMatches(rule.platforms, ask.platformId) && anyMatches(rule.scopes, ask.scope);
+}
+
+function anyMatches(patterns: readonly Pattern[] | undefined, text: string): boolean {
+  return patterns === undefined || patterns.some((pattern) => pattern.matches(text));
+}
+
+function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 'depends' {
+  const coverage: Relation = platform === undefined ? 'some' : rule.coverage(platform, ask.scope);
+  if (coverage === 'none') return 'no';
+  return coverage === 'some' || rule.when !== undefined ? 'depends' : 'yes';
+}
+
+function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: string } {
+  const call = question.ask.call!;
+  if (rule.methods !== undefined && !rule.methods.includes(call.method)) return 'no';
+  if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
+  if (rule.when === undefined) return 'yes';
+  const result = rule.when.evaluate(question.input());
+  return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+}
+
+/** Permission is byte for byte; what denies or holds also takes other spellings of the path. */
+function matchesPath(rule: Rule, path: string, question: Question): boolean {
+  if (rule.effect === 'allow') return rule.endpoints!.some((pattern) => pattern.matches(path));
+  return rule.endpoints!.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
+}
+
+function compileRules(rules: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
+  const [problem] = ruleProblems(rules, kind);
+  if (problem !== undefined) throw new Error(`${kind} rule ${problem.path.join('/')}: ${problem.message}`);
+  return rules.map((rule, i) => {
+    const endpoints = rule.endpoints?.map((text) => compilePattern(text, 'path'));
+    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
+    return {
+      name: rule.name ?? `rule ${i + 1}`,
+      effect: rule.effect,
+      ...(rule.platforms && { platforms: rule.platforms.map((text) => compilePattern(text, 'text')) }),
+      ...(rule.scopes && { scopes: rule.scopes.map((text) => compilePattern(text, 'text')) }),
+      ...(rule.methods && { methods: rule.methods }),
+      ...(endpoints && { endpoints }),
+      ...(condition?.ok && { when: condition.condition }),
+      coverage: coverageOf({ effect: rule.effect, methods: rule.methods, endpoints }),
+    };
+  });
+}
+
+function patternError(text: string, form: 'path' | 'text'): string | undefined {
+  try {
+    compilePattern(text, form);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : 'not a pattern';
+  }
+}

@@ -1,0 +1,161 @@
+/** The checks of every question, also those that know no concrete call (specification, TRQP response base). */
+import { refuses } from './breaker.ts';
+import type {
+  CheckName,
+  DenyReason,
+  Facts,
+  Grant,
+  HoldReason,
+  Instant,
+  MatchedRule,
+  STANDING_CHECKS,
+  Verdict,
+} from './facts.ts';
+import { haltOf } from './halt.ts';
+import { matchRules, type Question, type RuleFinding } from './rules.ts';
+
+/** What the checks look at. */
+export type Matter = {
+  facts: Facts;
+  now: Instant;
+  question: Question;
+  /** See `effectiveGrant`. */
+  grant: Grant | undefined;
+};
+
+type Deny = Extract<Verdict, { kind: 'deny' }>;
+
+/** What one check found. */
+export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean } & (
+  | { kind: 'pass' }
+  | { kind: 'hold'; reason: HoldReason; detail: string }
+  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<Deny, 'halt' | 'violating' | 'suspend'>)
+);
+
+export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
+
+export const PASS: Finding = Object.freeze({ kind: 'pass' });
+
+/** In the order of STANDING_CHECKS. */
+export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] = [
+  ['status', checkStatus],
+  ['grant', checkGrant],
+  ['ttl', checkTtl],
+  ['breaker', checkBreaker],
+  ['child_liveness', checkChildLiveness],
+  ['guardrails', checkGuardrails],
+  ['policy', checkPolicy],
+  ['scope', checkScope],
+];
+
+/** A refusal. */
+export function deny(
+  reason: DenyReason,
+  detail: string,
+  more: Pick<Deny, 'halt' | 'violating' | 'suspend'> = {},
+): Finding {
+  return { kind: 'deny', reason, detail, ...more };
+}
+
+function checkStatus({ facts: { agent }, now }: Matter): Finding {
+  if (agent.status === 'active' && (agent.expiresAt === null || agent.expiresAt > now)) return PASS;
+  const halt = haltOf(agent, [], now);
+  if (halt === undefined) return deny('agent_inactive', `the agent is ${agent.status} and may not call yet`);
+  if (halt.state === 'suspended') return deny('agent_suspended', 'the agent is suspended', { halt });
+  return deny(
+    'agent_revoked',
+    agent.status === 'revoked' || agent.status === 'deleted' ? 'the agent is revoked' : 'the agent expired',
+    { halt },
+  );
+}
+
+function checkGrant({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+  if (platform === undefined || grant === undefined) {
+    const where = ask.connectionId === undefined ? '' : ' for this connection';
+    return deny('no_permission_record', `the agent has no grant on platform ${ask.platformId}${where}`);
+  }
+  if (platform.suspended)
+    return deny('platform_suspended', `the organisation has suspended platform ${ask.platformId}`);
+  if (!grant.requireApproval) return PASS;
+  return { kind: 'hold', reason: 'approval_required_by_grant', detail: 'every call with this grant needs an approval' };
+}
+
+function checkTtl({ grant, now }: Matter): Finding {
+  if (grant === undefined || grant.expiresAt === null || grant.expiresAt > now) return PASS;
+  return deny('grant_expired', 'the grant has expired');
+}
+
+function checkBreaker({ facts: { agent, breakers }, now }: Matter): Finding {
+  if (!breakers.some((breaker) => refuses(breaker, now))) return PASS;
+  const halt = haltOf(agent, breakers, now);
+  return deny('circuit_breaker_open', 'a circuit breaker of the agent is open', halt && { halt });
+}
+
+/** The parent's halt is not the child's: no `halt` (specification, ActionDenied). */
+function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
+  const { parent } = agent;
+  if (parent === undefined) return PASS;
+  if (parent.expiresAt !== null && parent.expiresAt <= now) return deny('agent_revoked', 'the parent agent expired');
+  if (parent.status === 'active') return PASS;
+  if (parent.status === 'suspended') return deny('agent_suspended', 'the parent agent is suspended');
+  return deny('agent_revoked', 'the parent agent is not active any more');
+}
+
+function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
+  const found = matchRules(guardrails.rules, 'guardrail', question);
+  const { matched, conditional, rule } = found;
+  switch (found.effect) {
+    case 'deny':
+      return { ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call')), matched };
+    case 'suspend':
+      return {
+        ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent'), {
+          suspend: { guardrail: rule!.name },
+        }),
+        matched,
+      };
+    case 'require_approval': {
+      const detail = sentence(found, 'guardrail', 'requires an approval');
+      return { kind: 'hold', reason: 'approval_required_by_guardrail', detail, matched, conditional };
+    }
+    default:
+      return conditional ? { kind: 'pass', matched, conditional } : PASS;
+  }
+}
+
+function checkPolicy({ facts: { policy }, question }: Matter): Finding {
+  if (policy === undefined)
+    return deny('no_policy_assigned', 'the agent has no policy, and nothing is allowed without one');
+  const found = matchRules(policy.rules, 'policy', question);
+  const { matched, conditional } = found;
+  const who = `policy "${policy.name}",`;
+  switch (found.effect) {
+    case 'allow':
+      return { kind: 'pass', matched, conditional };
+    case 'require_approval':
+      return {
+        kind: 'hold',
+        reason: 'approval_required_by_policy',
+        detail: sentence(found, who, 'requires an approval'),
+        matched,
+        conditional,
+      };
+    case undefined: {
+      const failures = found.failures.length === 0 ? '' : `; ${found.failures.join('; ')}`;
+      return deny('denied_by_policy', `no rule of policy "${policy.name}" allows this call${failures}`);
+    }
+    default:
+      return { ...deny('denied_by_policy', sentence(found, who, 'denies this call')), matched };
+  }
+}
+
+function checkScope({ grant, question: { ask } }: Matter): Finding {
+  if (grant?.scopes.includes(ask.scope)) return PASS;
+  return deny('scope_not_granted', 'the grant does not include this scope');
+}
+
+function sentence({ rule, matched }: RuleFinding, who: string, does: string): string {
+  const error = matched.find((one) => one.name === rule!.name && one.effect === rule!.effect)?.error;
+  const why = error === undefined ? '' : ', because its condition failed';
+  return `${who} ${rule!.name} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
+}

@@ -1,0 +1,37 @@
+/** Which of the names that exist somebody may have meant. */
+
+/**
+ * The names nearest to one that does not exist, best first, at most three; empty when none is near enough to be worth
+ * saying. Letter case counts for nothing.
+ */
+export function nearNames(wrong: string, names: Iterable<string>): string[] {
+  if (wrong.length > 100) return [];
+  const allowed = Math.max(2, Math.floor(wrong.length / 4));
+  return [...names]
+    .map((name) => ({ name, distance: distance(wrong.toLowerCase(), name.toLowerCase(), allowed) }))
+    .filter((near) => near.distance <= allowed && near.distance < wrong.length)
+    .toSorted((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1))
+    .slice(0, 3)
+    .map((near) => near.name);
+}
+
+/** ` Did you mean "a" or "b"?`, or nothing. */
+export function didYouMean(wrong: string, names: Iterable<string>): string {
+  const near = nearNames(wrong, names);
+  return near.length === 0 ? '' : ` Did you mean ${near.map((name) => JSON.stringify(name)).join(' or ')}?`;
+}
+
+/** Levenshtein's distance; any number above `most` when it is more than that. */
+function distance(a: string, b: string, most: number): number {
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}

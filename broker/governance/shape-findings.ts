@@ -1,0 +1,130 @@
+/** From what zod found to sentences that say what is wrong and what is allowed there. */
+import type { z } from 'zod';
+import { descriptionAt, membersAt } from './allowed.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { didYouMean } from './near.ts';
+import { type Finding, listNames, type Path, shorten } from './problems.ts';
+
+type Issue = z.core.$ZodIssue;
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a group of members',
+  record: 'a group of members',
+};
+
+/** `value` is what was checked, `schema` what it was checked against. */
+export function shapeFindings(issues: readonly Issue[], value: unknown, schema: JsonSchema): Finding[] {
+  return issues.flatMap((issue) => findingsOf(issue, [], value, schema));
+}
+
+function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema): Finding[] {
+  const path = [...base, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))];
+  const value = valueAt(root, path);
+  const belongs = () => {
+    const description = descriptionAt(schema, path);
+    return description === undefined ? '' : ` ${description}`;
+  };
+  switch (issue.code) {
+    case 'unrecognized_keys': {
+      const members = membersAt(schema, path);
+      return issue.keys.map((key) => ({
+        path: [...path, key],
+        at: 'key',
+        message: `"${shorten(key)}" is not known here.${didYouMean(key, members)} Allowed: ${members.join(', ')}.`,
+      }));
+    }
+    case 'invalid_key':
+      return [{ path, at: 'key', message: `this name cannot be used: ${issue.message}.` }];
+    case 'invalid_value': {
+      const allowed = issue.values.map(String);
+      const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
+      const wrong = value === undefined ? 'is missing' : `${show(value)} is not allowed`;
+      return [{ path, message: `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}${belongs()}` }];
+    }
+    case 'invalid_type':
+      if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
+      return [{ path, message: `${KINDS[issue.expected] ?? issue.expected} belongs here, not ${nameKind(value)}.${belongs()}` }];
+    case 'invalid_union':
+      return unionFindings(issue, path, root, schema, belongs);
+    case 'too_big':
+      return [{ path, message: `${isOwn(issue.message) ? issue.message : `has more than ${issue.maximum} ${unitOf(issue.origin)}`}.` }];
+    case 'too_small':
+      return [{ path, message: `${isOwn(issue.message) ? issue.message : `is empty or too short`}.${isOwn(issue.message) ? '' : belongs()}` }];
+    default:
+      return [{ path, message: `${issue.message}.` }];
+  }
+}
+
+/** A choice is explained by the option that was most likely meant, or else by its own sentence. */
+function unionFindings(
+  issue: Extract<Issue, { code: 'invalid_union' }>,
+  path: Path,
+  root: unknown,
+  schema: JsonSchema,
+  belongs: () => string,
+): Finding[] {
+  const scored = issue.errors
+    .map((issues) => ({ issues, score: unlikeliness(issues, path, root) }))
+    .toSorted((a, b) => a.score - b.score);
+  const [first, second] = scored;
+  const clear = first !== undefined && first.score !== Number.POSITIVE_INFINITY && first.score !== second?.score;
+  if (clear) return first.issues.flatMap((inner) => findingsOf(inner, path, root, schema));
+  const value = valueAt(root, path);
+  const wrong = value === undefined ? 'is missing; ' : '';
+  if (isOwn(issue.message)) return [{ path, message: `${wrong}${issue.message}.` }];
+  return [{ path, message: `${wrong === '' ? `${nameKind(value)} of this form does not belong here` : 'is missing'}.${belongs()}` }];
+}
+
+/** How far a value is from an option: another kind of value is out of the question, a wrong name counts twice a missing one. */
+function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): number {
+  let score = 0;
+  for (const issue of issues) {
+    const here = issue.path.length === 0;
+    if (here && issue.code === 'invalid_type') return Number.POSITIVE_INFINITY;
+    if (issue.code === 'unrecognized_keys') score += 2 * issue.keys.length;
+    else if (issue.code === 'invalid_type' && valueAt(root, [...path, ...(issue.path as Path)]) === undefined) score += 1;
+  }
+  return score;
+}
+
+/** Whether the schema brought this sentence; zod's own ones begin with a capital letter. */
+function isOwn(message: string): boolean {
+  return !/^(?:Invalid|Too|Unrecognized|Expected)\b/.test(message);
+}
+
+function unitOf(origin: string): string {
+  return origin === 'string' ? 'characters' : origin === 'array' ? 'entries' : 'members';
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  let value: unknown = root;
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Record<string | number, unknown>)[part];
+  }
+  return value;
+}
+
+function nameKind(value: unknown): string {
+  if (value === null) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  switch (typeof value) {
+    case 'object':
+      return 'a group of members';
+    case 'string':
+      return 'text';
+    case 'boolean':
+      return `${value} (put it in quotes if it is text)`;
+    default:
+      return `the number ${value} (put it in quotes if it is text)`;
+  }
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? `"${shorten(value, 40)}"` : nameKind(value);
+}

@@ -1,0 +1,56 @@
+/**
+ * What is refused before the text is parsed: sizes and depths that would keep the parser busy for seconds, and
+ * characters that cannot be stored, or that show a reader something else than what is read.
+ */
+import { Lexer } from 'yaml';
+
+const MAX_BYTES = 1024 * 1024;
+/** A million bytes of brackets or of one-letter keys cost the parser seconds; this many tokens cost it less than one. */
+const MAX_TOKENS = 150_000;
+const MAX_FLOW_DEPTH = 32;
+/** `- - - - …` and `? ? ? …` nest without brackets. */
+const MAX_BLOCK_INDICATORS = 32;
+const MAX_INDENT = 256;
+
+/** Control characters but tab, line feed and carriage return; lone surrogates; what reorders text on the screen. */
+const UNREADABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u;
+
+/** What the lexer puts between the tokens of the text: document start, broken flow, scalar. */
+const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
+
+export type Refusal = { offset: number; message: string };
+
+/** The first character of a text that may not stand in a governance file, in words; undefined when there is none. */
+export function unreadable(text: string): Refusal | undefined {
+  const found = UNREADABLE.exec(text);
+  if (found === null) return undefined;
+  const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+  return { offset: found.index, message: `holds the character U+${code}, which may not stand in a governance file` };
+}
+
+/** The first reason not to parse this text at all, or undefined. `text` comes without a byte order mark. */
+export function refuseText(text: string): Refusal | undefined {
+  if (text.length > MAX_BYTES || Buffer.byteLength(text, 'utf8') > MAX_BYTES)
+    return { offset: 0, message: 'is larger than 1 MiB; no governance file is' };
+  return unreadable(text) ?? refuseTokens(text);
+}
+
+function refuseTokens(text: string): Refusal | undefined {
+  let offset = 0;
+  let tokens = 0;
+  let depth = 0;
+  let indicators = 0;
+  for (const token of new Lexer().lex(text)) {
+    if (MARKS.has(token)) continue;
+    if (++tokens > MAX_TOKENS) return { offset, message: 'has too many parts; no governance file has so many' };
+    if (token === '[' || token === '{') depth++;
+    else if (token === ']' || token === '}') depth--;
+    else if (token === '-' || token === '?' || token === ':') indicators++;
+    else if (token.startsWith('\n') || token.startsWith('\r')) indicators = 0;
+    if (depth > MAX_FLOW_DEPTH || indicators > MAX_BLOCK_INDICATORS) return { offset, message: 'is nested too deeply' };
+    if (token.length > MAX_INDENT && /^[ \t]+$/.test(token))
+      return { offset, message: `holds more than ${MAX_INDENT} spaces in a row` };
+    offset += token.length;
+  }
+  return undefined;
+}

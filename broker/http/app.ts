@@ -1,0 +1,101 @@
+/** The Express application: hardening, bodies, routes, and what was not found. */
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import type { Governor } from '../calls/governor.ts';
+import { correlationId } from '../crypto/ids.ts';
+import { errorReply } from './envelope.ts';
+import { Refusal } from './errors.ts';
+import { makeRateLimits } from './rate-limits.ts';
+import { send } from './reply.ts';
+import type { Route } from './route.ts';
+import { ROUTES } from './routes.ts';
+import { serveRoute } from './serve-route.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export function makeApp(governor: Governor): Express {
+  const { config } = governor.broker;
+  const app = express();
+  app.disable('x-powered-by').disable('etag');
+  app.enable('case sensitive routing').enable('strict routing');
+  app.set('query parser', false);
+  app.set('trust proxy', config.trustedProxies ?? false);
+  app.use(refuseForeignHosts(governor));
+  const limits = makeRateLimits(config.limitFactor);
+  const paths = new Map<string, Route[]>();
+  for (const route of ROUTES) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
+    paths.set(path, [...(paths.get(path) ?? []), route]);
+    const handlers: RequestHandler[] = [serveRoute(route, governor, limits)];
+    if (route.body)
+      handlers.unshift(express.text({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
+    app[route.method.toLowerCase() as 'get'](path, ...handlers);
+  }
+  for (const [path, routes] of paths) app.all(path, refuseMethod(governor, routes));
+  app.use(refuseUnknown(governor));
+  app.use(refuseBroken(governor));
+  return app;
+}
+
+/**
+ * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
+ * loopback therefore answers only to loopback names and to its public address.
+ */
+function refuseForeignHosts(governor: Governor): RequestHandler {
+  const { config, baseUrl } = governor.broker;
+  const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
+  const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]);
+  return (request, response, next) => {
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase();
+    if (!loopback || known.has(host)) return next();
+    const refusal = new Refusal(
+      'misdirected_request',
+      `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
+    );
+    const id = correlationId();
+    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+  };
+}
+
+function refuseMethod(governor: Governor, routes: readonly Route[]): RequestHandler {
+  const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])).join(', ');
+  return (_request, response) => {
+    const id = correlationId();
+    const refusal = new Refusal('method_not_allowed', `This address takes ${allowed}.`, {
+      headers: { Allow: allowed },
+    });
+    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+  };
+}
+
+function refuseUnknown(governor: Governor): RequestHandler {
+  return (_request, response) => {
+    const id = correlationId();
+    const refusal = new Refusal('not_found', 'There is nothing at this address.');
+    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+  };
+}
+
+/** Errors of the body parser and of the router itself, which come before any route. */
+function refuseBroken(governor: Governor): ErrorRequestHandler {
+  return (error: { type?: string; status?: number }, _request, response, next) => {
+    if (response.headersSent) return next(error);
+    const id = correlationId();
+    const refusal =
+      error.status === 413
+        ? new Refusal('payload_too_large', 'The body is too large: 1 MiB at most.')
+        : error.status && error.status < 500
+          ? new Refusal('invalid_request', describeBodyError(error.type))
+          : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+    if (refusal.code === 'internal_error')
+      governor.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
+    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+  };
+}
+
+function describeBodyError(type: string | undefined): string {
+  if (type === 'encoding.unsupported')
+    return 'The Content-Encoding of the body is not supported: send it plain or gzip.';
+  if (type === 'charset.unsupported') return 'The body must be in UTF-8.';
+  if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
+  return 'The request could not be read.';
+}

@@ -1,0 +1,63 @@
+/** The two shapes of the agent API: `{data, _meta}` and the error envelope. */
+import type { Governor } from '../calls/governor.ts';
+import type { Refusal } from './errors.ts';
+import type { Reply } from './reply.ts';
+import type { Context } from './route.ts';
+
+export type NextAction = { capability: string; endpoint: string };
+
+/** `_meta` of the specification. `extra` holds keys of this answer, such as `audit_id`. */
+export function meta(
+  governor: Governor,
+  capability: string,
+  extra: Record<string, unknown> = {},
+  nextActions: readonly NextAction[] = [],
+): Record<string, unknown> {
+  return {
+    capability,
+    timestamp: new Date(governor.broker.clock()).toISOString(),
+    next_actions: nextActions,
+    docs: `${governor.broker.baseUrl}/docs#${capability}`,
+    ...extra,
+  };
+}
+
+/** `{data, _meta}` where `data` is JSON text already, so that an upstream's numbers keep their digits. */
+export function envelope(status: number, dataJson: string, metaValue: Record<string, unknown>): Reply {
+  return { status, body: `{"data":${dataJson},"_meta":${JSON.stringify(metaValue)}}` };
+}
+
+/** The error envelope, with a ready diagnostics payload for an agent that is known. */
+export function errorReply(
+  refusal: Refusal,
+  context: Pick<Context, 'correlationId' | 'governor'>,
+  hint?: ReportHint,
+): Reply {
+  return {
+    status: refusal.status,
+    headers: refusal.headers,
+    body: JSON.stringify({
+      error: refusal.code,
+      detail: refusal.message,
+      correlation_id: context.correlationId,
+      ...refusal.extra,
+      ...(hint && { report_hint: reportHint(hint, context) }),
+    }),
+  };
+}
+
+type ReportHint = { code: string; severity: 'warning' | 'error'; endpoint: string };
+
+/** A payload that the agent may post as it is, when it believes that the refusal is a mistake. */
+export function reportHint(hint: ReportHint, context: Pick<Context, 'correlationId' | 'governor'>) {
+  return {
+    url: `${context.governor.broker.baseUrl}/v1/agents/self/diagnostics`,
+    suggested_payload: {
+      message: `Unexpected ${hint.code} from ${hint.endpoint}`,
+      severity: hint.severity,
+      code: hint.code,
+      endpoint: hint.endpoint,
+      correlation_id: context.correlationId,
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** The one catalogue of error codes: its status, and what a client may read of it. */
+
+export const ERRORS = {
+  invalid_request: 400,
+  invalid_endpoint: 400,
+  invalid_headers: 400,
+  invalid_id: 400,
+  invalid_governance: 400,
+  missing_token: 401,
+  invalid_token: 401,
+  token_expired: 401,
+  invalid_signature: 401,
+  not_your_row: 401,
+  forbidden: 403,
+  not_found: 404,
+  agent_not_found: 404,
+  method_not_allowed: 405,
+  agent_inactive: 409,
+  conflict: 409,
+  idempotency_key_reused: 409,
+  idempotency_in_progress: 409,
+  idempotency_outcome_unknown: 409,
+  link_used: 410,
+  payload_too_large: 413,
+  misdirected_request: 421,
+  rate_limited: 429,
+  too_many_pending_approvals: 429,
+  internal_error: 500,
+  upstream_unreachable: 502,
+  upstream_response_blocked: 502,
+  audit_unavailable: 503,
+  store_unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** A refusal that a handler returns or, from deep inside, throws. `detail` is for a person and holds no secret. */
+export class Refusal extends Error {
+  readonly code: ErrorCode;
+  readonly extra: Record<string, unknown>;
+  readonly headers: Record<string, string>;
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    options: { extra?: Record<string, unknown>; headers?: Record<string, string>; cause?: unknown } = {},
+  ) {
+    super(detail, { cause: options.cause });
+    this.name = 'Refusal';
+    this.code = code;
+    this.extra = options.extra ?? {};
+    this.headers = options.headers ?? {};
+  }
+
+  get status(): number {
+    return ERRORS[this.code];
+  }
+}

@@ -1,0 +1,34 @@
+/** What a handler answers, and how it is written: one `writeHead`, one `end`. */
+import type { ServerResponse } from 'node:http';
+
+export type Reply = {
+  status: number;
+  headers?: Record<string, string>;
+  /** Text as it goes out. Absent: no body. */
+  body?: string | Buffer;
+  /** `application/json; charset=utf-8` unless said otherwise. */
+  type?: string;
+};
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** A JSON answer without the envelope, for documents whose form another standard fixes. */
+export function json(status: number, value: unknown, headers?: Record<string, string>): Reply {
+  return { status, body: JSON.stringify(value), ...(headers && { headers }) };
+}
+
+/** Writes a reply with its length and the headers that every answer carries. */
+export function send(response: ServerResponse, reply: Reply, correlationId: string): void {
+  const headers: Record<string, string | number> = {
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Correlation-Id': correlationId,
+  };
+  if (reply.body !== undefined) {
+    headers['Content-Type'] = reply.type ?? JSON_TYPE;
+    headers['Content-Length'] = Buffer.byteLength(reply.body);
+  } else if (reply.status !== 304 && reply.status !== 204) headers['Content-Length'] = 0;
+  if (reply.headers) Object.assign(headers, reply.headers);
+  response.writeHead(reply.status, headers);
+  response.end(reply.body);
+}

@@ -1,0 +1,29 @@
+/** Every route there is. */
+import type { Route } from './route.ts';
+import { actions } from './routes/actions.ts';
+import { agentPermissions } from './routes/agent-permissions.ts';
+import { agentsMe } from './routes/agents-me.ts';
+import { auditReceipt } from './routes/audit-receipt.ts';
+import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
+import { ownerAudit } from './routes/owner/audit.ts';
+import { rotateKeys } from './routes/owner/keys.ts';
+import { ownerLink, ownerSignIn, ownerToken } from './routes/owner/sessions.ts';
+
+export const ROUTES: readonly Route[] = [
+  actions,
+  agentsMe,
+  agentPermissions,
+  auditReceipt,
+  health,
+  version,
+  issuingKeys,
+  receiptKeys,
+  ownerToken,
+  ownerLink,
+  ownerSignIn,
+  ownerAgents,
+  ...ownerAgentMoves,
+  ownerAudit,
+  rotateKeys,
+];

@@ -1,0 +1,36 @@
+import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { haltOf } from '../../decision/halt.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
+
+/** GET /v1/agents/me (specification, Agent identity). Answers while halted, and says why. */
+export const agentsMe = route({
+  method: 'GET',
+  path: '/v1/agents/me',
+  auth: 'agent',
+  limit: { name: 'agents-me', perMinute: 30, per: 'agent' },
+  capability: 'agents.me',
+  summary: 'Who this agent is, and whether it is halted.',
+  answers: { 200: 'The identity of the calling agent.' },
+  errors: ['agent_not_found', 'rate_limited'],
+  handle: async ({ governor: { broker }, who }) => {
+    const { agent } = who;
+    const halt = haltOf(agentFacts(agent), breakersOf(agent, broker.clock()), broker.clock());
+    return json(200, {
+      status: 'approved',
+      agent_id: agent.agent_id,
+      did: `${broker.did}:agents:${agent.agent_id}`,
+      name: agent.name,
+      owner_id: agent.owner_id,
+      org_id: agent.organisation_id,
+      agent_type: agent.agent_type,
+      agent_status: agent.status,
+      parent_agent_id: agent.parent_agent_id,
+      created_at: time(agent.created_at),
+      expires_at: time(agent.expires_at),
+      ...(halt && { halt }),
+    });
+  },
+});

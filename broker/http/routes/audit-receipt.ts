@@ -1,0 +1,61 @@
+import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { findAuditRow } from '../../store/audit.ts';
+import { Refusal } from '../errors.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+/** GET /v1/audit/{id}/receipt (specification, Audit receipts). */
+export const auditReceipt = route({
+  method: 'GET',
+  path: '/v1/audit/{id}/receipt',
+  auth: 'agent_or_owner',
+  limit: { name: 'receipts', perMinute: 600, per: 'agent' },
+  capability: 'audit.receipt',
+  summary: 'The signed receipt of one decision.',
+  answers: { 200: 'The receipt, as JSON or as the bare compact JWS.' },
+  errors: ['not_your_row', 'not_found', 'rate_limited'],
+  handle: async ({ governor: { broker }, who, params, request }) => {
+    const id = params.id!.toLowerCase();
+    const organisationId = who.kind === 'agent' ? who.agent.organisation_id : who.organisationId;
+    const row = UUID_PATTERN.test(id) ? await findAuditRow(broker.store.db, organisationId, id) : undefined;
+    if (row && who.kind === 'agent' && row.agent_id !== who.agent.id)
+      throw new Refusal('not_your_row', 'An agent may fetch the receipts of its own calls only.', {
+        headers: { 'WWW-Authenticate': 'Bearer' },
+      });
+    if (!row?.receipt) throw new Refusal('not_found', 'There is no such row, or it has no receipt (yet).');
+    if (prefersJose(request.headers.accept))
+      return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: row.receipt };
+    const jwksUrl = `${broker.baseUrl}/.well-known/svc-receipt-keys.json`;
+    return json(
+      200,
+      {
+        audit_id: row.id,
+        kid: row.receipt_kid,
+        receipt: row.receipt,
+        jwks_url: jwksUrl,
+        did: broker.did,
+        verify_hint: `Save the key set of jwks_url once, then: agent-broker verify receipt --keys keys.json receipt.jws`,
+      },
+      { Vary: 'Accept' },
+    );
+  },
+});
+
+/** Whether the Accept header names `application/jose` before, or without, JSON (RFC 9110 section 12.5.1, by quality). */
+function prefersJose(accept: string | undefined): boolean {
+  if (!accept?.includes('application/jose')) return false;
+  const quality = (type: string): number => {
+    const entry = accept
+      .split(',')
+      .map((part) =>
+        part
+          .trim()
+          .split(';')
+          .map((piece) => piece.trim()),
+      )
+      .find(([name]) => name === type);
+    const q = entry?.find((piece) => piece.startsWith('q='));
+    return entry ? Number(q?.slice(2) ?? 1) || 0 : -1;
+  };
+  return quality('application/jose') > Math.max(quality('application/json'), 0);
+}

@@ -1,0 +1,71 @@
+/** What anyone may read (specification, Discovery and health). */
+import { readBuild } from '../../build.ts';
+import { ping } from '../../store/ping.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+const build = readBuild();
+
+/** GET /health: 200 only when the store answers. */
+export const health = route({
+  method: 'GET',
+  path: '/health',
+  auth: 'none',
+  capability: 'health',
+  summary: 'Whether the broker and its store answer.',
+  answers: { 200: 'Both answer.' },
+  errors: ['store_unavailable'],
+  handle: async ({ governor }) => {
+    await ping(governor.broker.store.db);
+    return json(200, { status: 'ok' });
+  },
+});
+
+/** GET /version */
+export const version = route({
+  method: 'GET',
+  path: '/version',
+  auth: 'none',
+  capability: 'version',
+  summary: 'Which build this is.',
+  answers: { 200: 'Version, commit and time of the build.' },
+  errors: [],
+  handle: async () =>
+    json(
+      200,
+      { service: 'proxy', version: build.version, sha: build.sha, builtAt: build.builtAt },
+      { 'Cache-Control': 'no-store' },
+    ),
+});
+
+/** GET /v1/oauth/jwks.json: the keys of bearers that the broker issues (RFC 7517). */
+export const issuingKeys = route({
+  method: 'GET',
+  path: '/v1/oauth/jwks.json',
+  auth: 'none',
+  capability: 'oauth.jwks',
+  summary: 'Keys of the bearer tokens that the broker issues.',
+  answers: { 200: 'A JWK Set.' },
+  errors: [],
+  handle: async ({ governor }) => ({
+    status: 200,
+    body: governor.broker.keys.published('issuing'),
+    headers: { 'Cache-Control': 'public, max-age=300', 'Access-Control-Allow-Origin': '*' },
+  }),
+});
+
+/** GET /.well-known/svc-receipt-keys.json: the evidence keys, active and retired. Never the bearer keys. */
+export const receiptKeys = route({
+  method: 'GET',
+  path: '/.well-known/svc-receipt-keys.json',
+  auth: 'none',
+  capability: 'receipts.keys',
+  summary: 'Keys that verify receipts.',
+  answers: { 200: 'A JWK Set.' },
+  errors: ['not_found'],
+  handle: async ({ governor }) => ({
+    status: 200,
+    body: governor.broker.keys.published('evidence'),
+    headers: { 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' },
+  }),
+});

@@ -1,0 +1,89 @@
+/** Agents, as their owners see and stop them. */
+import { z } from 'zod';
+import type { AgentStatus, HaltCause } from '../../../decision/facts.ts';
+import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
+import type { AgentTable } from '../../../store/schema.ts';
+import { text } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const shown = (agent: AgentTable) => ({
+  id: agent.id,
+  agent_id: agent.agent_id,
+  name: agent.name,
+  owner_id: agent.owner_id,
+  status: agent.status,
+  status_since: agent.status_since === null ? null : new Date(agent.status_since).toISOString(),
+  status_cause: agent.status_cause,
+  status_detail: agent.status_detail,
+  agent_type: agent.agent_type,
+  created_at: new Date(agent.created_at).toISOString(),
+});
+
+/** GET /owner/agents */
+export const ownerAgents = route({
+  method: 'GET',
+  path: '/owner/agents',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.agents.list',
+  summary: "The organisation's agents.",
+  answers: { 200: 'All agents that are not deleted, oldest first.' },
+  errors: [],
+  handle: async ({ governor: { broker }, who }) =>
+    json(200, { agents: (await listAgents(broker.store.db, who.organisationId)).map(shown) }),
+});
+
+type Move = { verb: string; from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null; summary: string };
+
+const MOVES: readonly Move[] = [
+  {
+    verb: 'suspend',
+    from: ['active'],
+    to: 'suspended',
+    cause: 'owner_manual',
+    summary: 'Stops an agent until it is resumed.',
+  },
+  { verb: 'resume', from: ['suspended'], to: 'active', cause: null, summary: 'Lets a suspended agent go on.' },
+  {
+    verb: 'revoke',
+    from: ['active', 'suspended', 'pending', 'pending_bind'],
+    to: 'revoked',
+    cause: 'owner_manual',
+    summary: 'Stops an agent for good.',
+  },
+];
+
+const Reason = z.strictObject({
+  reason: text(500).optional().describe('shown to the agent as the detail of its halt'),
+});
+
+/** POST /owner/agents/{id}/suspend, /resume and /revoke: in force at the very next decision, on every replica. */
+export const ownerAgentMoves = MOVES.map((move) =>
+  route({
+    method: 'POST',
+    path: `/owner/agents/{id}/${move.verb}`,
+    auth: 'owner',
+    role: 'admin',
+    capability: `owner.agents.${move.verb}`,
+    summary: move.summary,
+    body: Reason,
+    answers: { 200: 'The agent as it is now.' },
+    errors: ['invalid_request', 'not_found', 'conflict'],
+    handle: async ({ governor: { broker }, who, params, body }) => {
+      const { db } = broker.store;
+      const agent = await findAgent(db, who.organisationId, params.id!);
+      if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
+      const place = { organisationId: who.organisationId, id: agent.id };
+      const moved = await moveAgent(db, place, { ...move, detail: body.reason ?? null }, broker.clock());
+      const now = (await findAgent(db, who.organisationId, agent.id))!;
+      if (!moved)
+        throw new Refusal(
+          'conflict',
+          `This agent is ${now.status}; ${move.verb} takes one that is ${move.from.join(' or ')}.`,
+        );
+      return json(200, shown(now));
+    },
+  }),
+);

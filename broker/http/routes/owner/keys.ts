@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { rotateMasterKey } from '../../../master-key-rotation.ts';
+import { Refusal } from '../../errors.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+/** POST /owner/keys/rotate: the broker's own keys, for whoever runs it: not a right of any organisation. */
+export const rotateKeys = route({
+  method: 'POST',
+  path: '/owner/keys/rotate',
+  auth: 'local',
+  capability: 'owner.keys.rotate',
+  summary: 'Rotates a signing key or the master key.',
+  body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'master']) }),
+  answers: { 200: 'The new key, and from when it signs.' },
+  errors: ['invalid_request', 'conflict'],
+  handle: async ({ governor: { broker }, body }) => {
+    if (body.use === 'master') {
+      const rotated = await rotateMasterKey(broker);
+      if (!rotated.ok) throw new Refusal('conflict', rotated.error);
+      return json(200, { use: 'master', key_id: rotated.keyId, rewrapped: rotated.rewrapped });
+    }
+    const { kid, activatesAt } = await broker.keys.rotate(body.use, broker.clock());
+    return json(200, { use: body.use, kid, signs_from: new Date(activatesAt).toISOString() });
+  },
+});

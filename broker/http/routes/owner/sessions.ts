@@ -1,0 +1,123 @@
+/** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
+import { z } from 'zod';
+import type { Broker } from '../../../broker.ts';
+import { hashToken, mintToken } from '../../../crypto/one-time-token.ts';
+import { mintOwnerSession } from '../../../identity/owner-session.ts';
+import { putOneTimeToken, useOneTimeToken } from '../../../store/one-time-tokens.ts';
+import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';
+import type { OwnerTable } from '../../../store/schema.ts';
+import { Refusal } from '../../errors.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const LINK_MS = 15 * 60_000;
+
+const WhichOwner = z.strictObject({
+  email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
+});
+
+/** The owner with this e-mail address, else the first admin of the only organisation. */
+async function chooseOwner(broker: Broker, email: string | undefined): Promise<OwnerTable> {
+  const { db } = broker.store;
+  if (email !== undefined) {
+    const found = await findOwnersByEmail(db, email);
+    if (found.length === 0)
+      throw new Refusal(
+        'not_found',
+        `No owner has the address ${email}. Add one with: agent-broker owner add ${email} --role admin`,
+      );
+    return found[0]!;
+  }
+  const organisations = await listOrganisations(db);
+  if (organisations.length > 1)
+    throw new Refusal('invalid_request', 'There are several organisations: say whose session with --email.');
+  const admin = (await listOwners(db, organisations[0]?.id ?? '')).find((owner) => owner.role === 'admin');
+  if (!admin) throw new Refusal('not_found', 'There is no admin yet.');
+  return admin;
+}
+
+/** POST /owner/token: an owner session for the command line on this machine. */
+export const ownerToken = route({
+  method: 'POST',
+  path: '/owner/token',
+  auth: 'local',
+  capability: 'owner.token',
+  summary: 'A session of an owner, for scripts.',
+  body: WhichOwner,
+  answers: { 200: 'The session as a JWT.' },
+  errors: ['invalid_request', 'not_found'],
+  handle: async ({ governor: { broker }, body }) => {
+    const owner = await chooseOwner(broker, body.email);
+    const session = mintOwnerSession(broker, owner);
+    return json(200, {
+      token: session.token,
+      email: owner.email,
+      role: owner.role,
+      expires_at: new Date(session.expiresAt * 1000).toISOString(),
+    });
+  },
+});
+
+/** POST /owner/link: a link that signs an owner in, once, within 15 minutes. */
+export const ownerLink = route({
+  method: 'POST',
+  path: '/owner/link',
+  auth: 'local',
+  capability: 'owner.link',
+  summary: 'A sign-in link of an owner.',
+  body: WhichOwner,
+  answers: { 200: 'The link.' },
+  errors: ['invalid_request', 'not_found'],
+  handle: async ({ governor: { broker }, body }) => {
+    const owner = await chooseOwner(broker, body.email);
+    return json(200, { ...(await signInLink(broker, owner)), email: owner.email });
+  },
+});
+
+/** Mints a sign-in link. The token stands behind `#`: no server, log or referrer ever sees it there. */
+export async function signInLink(broker: Broker, owner: OwnerTable): Promise<{ url: string; expires_at: string }> {
+  const { token, hash } = mintToken('sign_in');
+  const now = broker.clock();
+  await putOneTimeToken(broker.store.db, {
+    organisation_id: owner.organisation_id,
+    token_hash: hash,
+    kind: 'sign_in',
+    subject: owner.id,
+    created_at: now,
+    expires_at: now + LINK_MS,
+  });
+  return {
+    url: `${broker.baseUrl}/console/sign-in#${token.reveal()}`,
+    expires_at: new Date(now + LINK_MS).toISOString(),
+  };
+}
+
+/** POST /owner/sign-in: exchanges the token of a sign-in link for a session. */
+export const ownerSignIn = route({
+  method: 'POST',
+  path: '/owner/sign-in',
+  auth: 'none',
+  limit: { name: 'sign-in', perMinute: 10, per: 'address' },
+  capability: 'owner.sign_in',
+  summary: 'Exchanges a sign-in link for a session.',
+  body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
+  answers: { 200: 'The session as a JWT, and who signed in.' },
+  errors: ['invalid_request', 'link_used', 'rate_limited'],
+  handle: async ({ governor: { broker }, body }) => {
+    const hash = hashToken(body.token, 'sign_in');
+    const used = hash && (await useOneTimeToken(broker.store.db, 'sign_in', hash, broker.clock()));
+    const owner = used ? await findOwner(broker.store.db, used.subject) : undefined;
+    if (!owner)
+      throw new Refusal(
+        'link_used',
+        'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
+      );
+    const session = mintOwnerSession(broker, owner);
+    return json(200, {
+      token: session.token,
+      email: owner.email,
+      role: owner.role,
+      expires_at: new Date(session.expiresAt * 1000).toISOString(),
+    });
+  },
+});

@@ -1,0 +1,184 @@
+/** From a declaration to a working Express handler: the steps that every route takes, in one place. */
+import type { Request, Response } from 'express';
+import type { Governor } from '../calls/governor.ts';
+import { AuditUnavailable } from '../calls/record.ts';
+import { correlationId as newCorrelationId } from '../crypto/ids.ts';
+import { readBearer } from '../identity/bearer.ts';
+import { authenticateOwner } from '../identity/owner-session.ts';
+import type { AuthRefusal, Principal } from '../identity/principal.ts';
+import { parseStrictJson } from '../wire/strict-json.ts';
+import { errorReply } from './envelope.ts';
+import { Refusal } from './errors.ts';
+import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
+import { type Reply, send } from './reply.ts';
+import type { Context, Route } from './route.ts';
+import { firstProblem } from './validation.ts';
+
+const ROLES = ['viewer', 'approver', 'admin'] as const;
+
+/** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
+export function serveRoute(route: Route, governor: Governor, limits: RateLimits) {
+  return async (request: Request, response: Response): Promise<void> => {
+    const correlationId = newCorrelationId();
+    const base = { governor, correlationId };
+    let who: Principal | undefined;
+    let limited: LimitResult | undefined;
+    let reply: Reply;
+    try {
+      const source = clientKey(request.ip ?? request.socket.remoteAddress ?? '');
+      if (route.limit?.per === 'address') limited = await takeLimit(limits, route, source);
+      const parsed = route.body ? parseBody(request.body, route) : undefined;
+      who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
+      if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
+      const context: Context = {
+        ...base,
+        who: who as Context['who'],
+        body: undefined,
+        params: request.params as Record<string, string>,
+        query: queryOf(request.originalUrl),
+        request,
+        source,
+      };
+      if (route.body) context.body = await validate(route, parsed!, context);
+      reply = await route.handle(context as never);
+    } catch (error) {
+      reply = refusalReply(error, route, base, who);
+    }
+    if (limited) reply.headers = { ...limited.headers, ...reply.headers };
+    send(response, reply, correlationId);
+  };
+}
+
+async function takeLimit(limits: RateLimits, route: Route, key: string): Promise<LimitResult> {
+  const result = await limits.take(route.limit!, key);
+  if (!result.allowed)
+    throw new Refusal(
+      'rate_limited',
+      `At most ${route.limit!.perMinute} requests a minute here. Wait, then try again.`,
+      {
+        headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
+      },
+    );
+  return result;
+}
+
+type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };
+
+/** The platform is read before the schema is checked: the facts about it come with the authentication's one query. */
+function parseBody(text: unknown, route: Route): ParsedBody {
+  if (typeof text !== 'string')
+    return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
+  const parsed = parseStrictJson(text, { nulAllowedIn: route.nulAllowedIn ?? [] });
+  if (!parsed.ok) return { ok: false, error: parsed.error };
+  const { value } = parsed;
+  const platform = typeof value === 'object' && value !== null && !Array.isArray(value) ? value.platform : undefined;
+  const usable = typeof platform === 'string' && platform.length <= 64 && /^[\x21-\x7e]+$/.test(platform);
+  return { ok: true, value, platform: usable ? platform : '' };
+}
+
+async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<unknown> {
+  const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;
+  if (result?.success) return result.data;
+  await route.onMalformed?.(context as never);
+  throw new Refusal('invalid_request', result ? firstProblem(result.error!) : (parsed as { error: string }).error);
+}
+
+async function authenticate(
+  route: Route,
+  governor: Governor,
+  request: Request,
+  platformId: string,
+  source: string,
+): Promise<Principal | undefined> {
+  if (route.auth === 'none') return undefined;
+  const bearer = readBearer(request);
+  if (bearer.kind === 'twice')
+    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
+  if (bearer.kind === 'refused') throw unauthenticated(bearer);
+  const who = await recognise(route, governor, bearer.token, platformId, source);
+  if (who.kind === 'refused') throw unauthenticated(who);
+  if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
+    throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
+  return who;
+}
+
+async function recognise(
+  route: Route,
+  governor: Governor,
+  token: string,
+  platformId: string,
+  source: string,
+): Promise<Principal | AuthRefusal> {
+  const { broker } = governor;
+  const local = governor.local.matches(token);
+  if (route.auth === 'local')
+    return (
+      local ?? { kind: 'refused', code: 'invalid_token', detail: "This needs the command line's local credential." }
+    );
+  if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
+  if (route.auth === 'owner') return await authenticateOwner(broker, token);
+  const owner = await authenticateOwner(broker, token);
+  return owner.kind === 'owner' || owner.code === 'token_expired'
+    ? owner
+    : await governor.authenticateAgent(token, platformId, source);
+}
+
+/** RFC 6750 section 3: no error code when nothing was presented. */
+function unauthenticated(refused: AuthRefusal): Refusal {
+  const challenge = refused.code === 'missing_token' ? 'Bearer' : `Bearer error="invalid_token"`;
+  return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
+}
+
+function queryOf(url: string): URLSearchParams {
+  const mark = url.indexOf('?');
+  return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+}
+
+/** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */
+function refusalReply(
+  error: unknown,
+  route: Route,
+  base: Pick<Context, 'governor' | 'correlationId'>,
+  who: Principal | undefined,
+): Reply {
+  const { log } = base.governor.broker;
+  let refusal: Refusal;
+  if (error instanceof Refusal) refusal = error;
+  else if (error instanceof AuditUnavailable) {
+    log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
+    refusal = new Refusal(
+      'audit_unavailable',
+      error.sent
+        ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not repeat it: look at the platform first.'
+        : 'The decision could not be recorded, so nothing was sent. Try again shortly.',
+      { headers: { 'Retry-After': '5' } },
+    );
+  } else {
+    log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
+    refusal = isStoreOutage(error)
+      ? new Refusal('store_unavailable', 'The store does not answer. Nothing was sent. Try again shortly.', {
+          headers: { 'Retry-After': '5' },
+        })
+      : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+  }
+  const hint =
+    who?.kind === 'agent'
+      ? {
+          code: refusal.code,
+          severity: refusal.status >= 500 ? ('error' as const) : ('warning' as const),
+          endpoint: route.path,
+        }
+      : undefined;
+  return errorReply(refusal, base, hint);
+}
+
+/** PostgreSQL classes 08 (connection), 53 (resources), 57 (operator), Node's socket errors, SQLite's own. */
+function isStoreOutage(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (
+    typeof message === 'string' &&
+    /timeout exceeded when trying to connect|Query read timeout|Connection terminated/.test(message)
+  )
+    return true;
+  return typeof code === 'string' && /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT|HOSTUNREACH|AI_AGAIN)|^ERR_SQLITE/.test(code);
+}

@@ -1,0 +1,29 @@
+import type { IncomingMessage } from 'node:http';
+import type { AuthRefusal } from './principal.ts';
+
+/**
+ * The bearer of a request: RFC 6750 section 2.1, the header only, the scheme in any case, one space, one token. Never the query or the body.
+ * `twice` when there is more than one Authorization header, of which Node would silently take the first.
+ */
+export function readBearer(
+  request: IncomingMessage,
+): { kind: 'bearer'; token: string } | { kind: 'twice' } | AuthRefusal {
+  let seen: string | undefined;
+  const raw = request.rawHeaders;
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length === 13 && raw[i]!.toLowerCase() === 'authorization') {
+      if (seen !== undefined) return { kind: 'twice' };
+      seen = raw[i + 1]!;
+    }
+  }
+  if (seen === undefined)
+    return { kind: 'refused', code: 'missing_token', detail: 'Send your token as "Authorization: Bearer <token>".' };
+  const match = /^bearer ([A-Za-z0-9._~+/=-]+)$/i.exec(seen);
+  if (!match)
+    return {
+      kind: 'refused',
+      code: 'invalid_token',
+      detail: 'The Authorization header must be "Bearer", one space, and one token.',
+    };
+  return { kind: 'bearer', token: match[1]! };
+}

@@ -1,0 +1,32 @@
+import type { FactsRow } from '../store/facts.ts';
+import type { OwnerTable } from '../store/schema.ts';
+
+/** The authenticated party. */
+export type Principal = AgentPrincipal | OwnerPrincipal | LocalPrincipal;
+
+export type AgentPrincipal = {
+  kind: 'agent';
+  /** The rows that authentication read anyway: the decision is made on them, without another query. */
+  rows: readonly FactsRow[];
+  agent: FactsRow;
+  /** The client's address, as strikes are counted per. */
+  source: string;
+  sessionId: string | null;
+};
+
+export type OwnerPrincipal = {
+  kind: 'owner';
+  owner: OwnerTable;
+  organisationId: string;
+  role: OwnerTable['role'];
+};
+
+/** Whoever can read the data folder of this process: the operator's command line. */
+export type LocalPrincipal = { kind: 'local' };
+
+/** Why a bearer was not accepted: a 401. */
+export type AuthRefusal = {
+  kind: 'refused';
+  code: 'missing_token' | 'invalid_token' | 'token_expired' | 'invalid_signature';
+  detail: string;
+};

@@ -1,0 +1,151 @@
+/** The broker's own signing keys, one set a job: which key signs now, which are published, and how they are rotated. */
+
+import {
+  type EcPublicJwk,
+  generateSigningKey,
+  importSigningKey,
+  type KeySet,
+  keySet,
+  publishedKeys,
+  type SigningKey,
+  signingKeyAt,
+} from './crypto/key-set.ts';
+import type { Instant } from './decision/facts.ts';
+import type { SigningKeyTable } from './store/schema.ts';
+import { WHOLE_BROKER } from './store/sealed.ts';
+import { listSigningKeys, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
+import type { Store } from './store/store.ts';
+import type { Vault } from './vault.ts';
+
+export type KeyUse = SigningKeyTable['use'];
+
+const MINUTE = 60_000;
+
+/**
+ * How long before its first use a new key is published: two lifetimes of the published set in caches (receipt keys
+ * 3,600 s, bearer keys 300 s), so that nobody meets a signature whose key it cannot have seen. The root key is read
+ * from a document of 60 s.
+ */
+export const PUBLISHED_AHEAD_MS: Record<KeyUse, number> = {
+  evidence: 120 * MINUTE,
+  issuing: 10 * MINUTE,
+  root: 2 * MINUTE,
+  session: 2 * MINUTE,
+};
+
+export const KEY_USES = Object.keys(PUBLISHED_AHEAD_MS) as KeyUse[];
+
+export type Keys = {
+  /** The key that signs for this job now. Throws when there is none, which a started broker never is in. */
+  signer(use: KeyUse, now: Instant): SigningKey;
+  set(use: KeyUse): KeySet;
+  /** The JWK Set text of a job: active keys, those yet to be used, and retired ones. */
+  published(use: KeyUse): string;
+  /** Reads all sets again; another replica may have rotated. Called every minute, far below the publishing lead. */
+  refresh(): Promise<void>;
+  /** Adds a key that takes over after the publishing lead. Answers its kid and when it begins to sign. */
+  rotate(use: KeyUse, now: Instant): Promise<{ kid: string; activatesAt: Instant }>;
+};
+
+/** Reads the signing keys, making the first of each job in an empty store. */
+export async function loadKeys(store: Store, vault: Vault, now: Instant): Promise<Keys> {
+  const sets = new Map<KeyUse, { set: KeySet; published: string }>();
+  const parsed = new Map<string, SigningKey>();
+
+  const add = async (use: KeyUse, createdAt: Instant, activatesAt: Instant): Promise<string> => {
+    const key = generateSigningKey();
+    await putSigningKey(store.db, {
+      kid: key.kid,
+      use,
+      public_jwk: JSON.stringify(key.publicJwk),
+      private_key: vault.seal(
+        { table: 'signing_keys', organisationId: WHOLE_BROKER, rowId: key.kid },
+        key.privatePkcs8,
+      ),
+      created_at: createdAt,
+      activates_at: activatesAt,
+      retired_at: null,
+    });
+    return key.kid;
+  };
+
+  const importRow = (row: SigningKeyTable): SigningKey | undefined => {
+    if (!row.private_key) return undefined;
+    const known = parsed.get(row.kid);
+    if (known) return known;
+    const privatePkcs8 = vault.open(
+      { table: 'signing_keys', organisationId: WHOLE_BROKER, rowId: row.kid },
+      row.private_key,
+    );
+    const key = importSigningKey({ kid: row.kid, privatePkcs8 });
+    parsed.set(row.kid, key);
+    return key;
+  };
+
+  const read = async (use: KeyUse) => {
+    const rows = await listSigningKeys(store.db, use);
+    const set = keySet(
+      rows.map((row) => {
+        const signing = importRow(row);
+        return {
+          kid: row.kid,
+          publicJwk: JSON.parse(row.public_jwk) as EcPublicJwk,
+          activatesAt: row.activates_at,
+          retiredAt: row.retired_at,
+          ...(signing && { signing }),
+        };
+      }),
+    );
+    sets.set(use, { set, published: JSON.stringify(publishedKeys(set)) });
+    return set;
+  };
+
+  for (const use of KEY_USES) {
+    const set = await read(use);
+    if (!signingKeyAt(set, now)) {
+      await add(use, now, now);
+      await read(use);
+    }
+  }
+
+  const loaded = (use: KeyUse) => sets.get(use)!;
+  return {
+    signer: (use, at) => {
+      const key = signingKeyAt(loaded(use).set, at);
+      if (!key) throw new Error(`There is no ${use} key that signs now.`);
+      return key;
+    },
+    set: (use) => loaded(use).set,
+    published: (use) => loaded(use).published,
+    refresh: async () => {
+      for (const use of KEY_USES) await read(use);
+    },
+    rotate: async (use, at) => {
+      const activatesAt = at + PUBLISHED_AHEAD_MS[use];
+      const kid = await add(use, at, activatesAt);
+      await read(use);
+      return { kid, activatesAt };
+    },
+  };
+}
+
+/**
+ * Destroys the private halves that a newer active key has followed for a minute (another replica may sign with the old
+ * one until it reads the sets again). Called now and then; the public halves stay.
+ */
+export async function retireFollowedKeys(store: Store, keys: Keys, now: Instant): Promise<void> {
+  for (const use of KEY_USES) {
+    const current = signingKeyAt(keys.set(use), now - 2 * MINUTE);
+    if (!current) continue;
+    const entries = keys.set(use).entries;
+    const currentEntry = entries.find((entry) => entry.kid === current.kid)!;
+    const followed = entries.filter(
+      (entry) => entry.kid !== current.kid && entry.signing && entry.activatesAt <= currentEntry.activatesAt,
+    );
+    await retireSigningKeys(
+      store.db,
+      followed.map((entry) => entry.kid),
+      now,
+    );
+  }
+}

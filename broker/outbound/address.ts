@@ -1,0 +1,84 @@
+/** Which IP addresses a platform may live at: public unicast and nothing else (SS-02, SS-03). */
+
+import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+
+/** `public`, or why not: the name of the special range (RFC 6890 and its registries). */
+export type AddressClass = 'public' | { refused: string };
+
+/**
+ * Azure's platform address: public in form, but what answers there is the host of the virtual machine, with its
+ * secrets. The other clouds' metadata addresses are link-local, shared or unique local, and refused as such.
+ */
+const AZURE_PLATFORM = '168.63.129.16';
+
+/**
+ * Classifies an address as `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets) write it. Text in
+ * any other form (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or as what it stands for.
+ * IPv6 addresses that carry an IPv4 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are refused whatever they
+ * carry: a gateway on the way may unwrap them.
+ */
+export function classifyAddress(ip: string): AddressClass {
+  const version = isIP(ip);
+  if (version === 0) return { refused: 'not_an_address' };
+  if (version === 4) {
+    if (ip === AZURE_PLATFORM) return { refused: 'metadata' };
+    const range = ipaddr.IPv4.parse(ip).range();
+    return range === 'unicast' ? 'public' : { refused: range };
+  }
+  const address = ipaddr.IPv6.parse(ip);
+  const range = address.range();
+  if (range !== 'unicast') return { refused: range };
+  // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is not assigned, and `::a.b.c.d` is in it.
+  const [first = 0] = address.parts;
+  if (first < 0x2000 || first > 0x3fff) return { refused: 'reserved' };
+  // ISATAP (RFC 5214 §6.1): the interface identifier is [02]00:5efe and an IPv4 address.
+  if (address.parts[5] === 0x5efe && (address.parts[4]! & 0xfdff) === 0) return { refused: 'isatap' };
+  return 'public';
+}
+
+/** Ranges in which nothing can be called, not even when the operator lists a name that resolves to them. */
+const NEVER = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
+
+/** Ranges that only an operator who wrote the address itself can mean: metadata services live there. */
+const ONLY_BY_ADDRESS = new Set([
+  'linkLocal',
+  'metadata',
+  'reserved',
+  '6to4',
+  'teredo',
+  'rfc6052',
+  'rfc6145',
+  'isatap',
+]);
+
+/**
+ * Why a connection to this address is refused, in one word, or undefined when it may be made.
+ *
+ * @param listed how the operator listed the origin: not at all, by a name, or by its address.
+ */
+export function addressRefusal(ip: string, listed: 'no' | 'name' | 'address'): string | undefined {
+  const found = classifyAddress(ip);
+  if (found === 'public') return undefined;
+  if (listed === 'no' || NEVER.has(found.refused)) return found.refused;
+  if (listed === 'address') return undefined;
+  const aws6 = found.refused === 'uniqueLocal' && sameAddress(ip, 'fd00:ec2::254');
+  return aws6 || ONLY_BY_ADDRESS.has(found.refused) ? found.refused : undefined;
+}
+
+/** Whether two texts are the same address; an IPv4 address and its IPv6-mapped form are. */
+export function sameAddress(one: string, other: string): boolean {
+  return isIP(one) !== 0 && isIP(other) !== 0 && canonical(one) === canonical(other);
+}
+
+function canonical(ip: string): string {
+  return ipaddr.process(ip.split('%', 1)[0]!).toNormalizedString();
+}
+
+/** Whether this machine itself answers at the address: loopback, or the address of an interface. */
+export function isThisMachine(ip: string): boolean {
+  const found = classifyAddress(ip);
+  if (found !== 'public' && (found.refused === 'loopback' || found.refused === 'unspecified')) return true;
+  return Object.values(networkInterfaces()).some((list) => list?.some((entry) => sameAddress(entry.address, ip)));
+}

@@ -1,0 +1,172 @@
+/**
+ * The one way out: every byte that leaves goes through `Outbound.send`. No redirects, no proxy
+ * from the environment, no retries (a second effect for one decision is worse than an error), no address that was not
+ * judged. If the rules cannot be read, nothing can be sent.
+ */
+import dns from 'node:dns';
+import type { Socket } from 'node:net';
+import type { Lookup } from './connector.ts';
+import { type Answer, Exchange, type ExchangeLimits } from './exchange.ts';
+import { OriginPool } from './origin-pool.ts';
+import { requestProblem } from './request-check.ts';
+import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
+import { unreachable } from './unreachable.ts';
+
+export type { Answer } from './exchange.ts';
+export type { Unreachable, UnreachableCode } from './unreachable.ts';
+
+export type OutboundRequest = {
+  /** Without userinfo. The query may hold the credential: never log it. */
+  url: URL;
+  method: string;
+  /** Names in lower case, each once. Not `host`, `content-length` or hop-by-hop names: those are written here. */
+  headers: Readonly<Record<string, string>>;
+  body?: Buffer | string;
+  /** Calls with different keys never share a connection (SS-12). The connection's id, for calls with a credential. */
+  connectionKey?: string;
+} & Partial<ExchangeLimits>;
+
+export type Outbound = {
+  /** Sends one request, once. Never rejects; whatever went wrong is `unreachable`. */
+  send(request: OutboundRequest): Promise<Answer>;
+  /** Ends what is still in flight (`closed`) and all connections. Later calls are answered `closed`. */
+  close(): Promise<void>;
+};
+
+export type OutboundOptions = {
+  /** `host:port` of origins that platforms may reach though private, or on another port, or over http. */
+  allowPrivate: readonly string[];
+  /** `host:port` of this broker's listener and of its base URL. Refused always. */
+  own?: readonly string[];
+  /** Resolves names; `dns.lookup` unless told. */
+  lookup?: Lookup;
+  /** PEM certificates to trust instead of the system's. */
+  ca?: string;
+  connectTimeoutMs?: number;
+  connectionsPerOrigin?: number;
+  maxWaitingPerOrigin?: number;
+  maxHeaderBytes?: number;
+  keepAliveMs?: number;
+  /** Origins whose connections are kept; the least recently used idle one goes first. */
+  maxOrigins?: number;
+} & Partial<ExchangeLimits>;
+
+const MIB = 1024 * 1024;
+const ACCEPTED = 'gzip, br';
+
+/** Makes the way out. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
+export function makeOutbound(options: OutboundOptions): Outbound {
+  const rules = readRules(options);
+  const limits: ExchangeLimits = {
+    maxResponseBytes: options.maxResponseBytes ?? 10 * MIB,
+    idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
+    totalTimeoutMs: options.totalTimeoutMs ?? 120_000,
+  };
+  const maxOrigins = options.maxOrigins ?? 256;
+  const connecting = new Set<Socket>();
+  /** In the order of their last use, the latest last. */
+  const pools = new Map<string, OriginPool>();
+  let lastUsed: string | undefined;
+  let closed = false;
+
+  /** Exchanges that nobody has an answer for yet, or that undici still holds. */
+  const open = new Set<Exchange>();
+  const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
+  // One coarse timer for all calls, instead of two precise ones a call. It runs only while there are any.
+  let timer: NodeJS.Timeout | undefined;
+  const tick = () => {
+    timer = undefined;
+    const now = performance.now();
+    for (const exchange of open) {
+      if (exchange.settled) open.delete(exchange);
+      else exchange.expire(now);
+    }
+    if (open.size > 0) timer = setTimeout(tick, tickMs);
+  };
+
+  const poolFor = (request: OutboundRequest, key: string): OriginPool | string => {
+    const known = pools.get(key);
+    if (known !== undefined) {
+      if (lastUsed !== key) {
+        pools.delete(key);
+        pools.set(key, known);
+        lastUsed = key;
+      }
+      return known;
+    }
+    const target = checkTarget(request.url, rules);
+    if (!target.ok) return target.refused;
+    const pool = new OriginPool(request.url.origin, {
+      target,
+      rules,
+      connecting,
+      lookup: options.lookup ?? dns.lookup,
+      ca: options.ca,
+      timeoutMs: options.connectTimeoutMs ?? 10_000,
+      connections: options.connectionsPerOrigin ?? 64,
+      maxWaiting: options.maxWaitingPerOrigin ?? 1_000,
+      maxHeaderBytes: options.maxHeaderBytes ?? 64 * 1024,
+      keepAliveMs: options.keepAliveMs ?? 4_000,
+    });
+    for (const [name, other] of pools) {
+      if (pools.size < maxOrigins) break;
+      if (!other.idle) continue;
+      pools.delete(name);
+      other.retire();
+    }
+    pools.set(key, pool);
+    lastUsed = key;
+    return pool;
+  };
+
+  return {
+    async send(request) {
+      if (closed) return unreachable('closed', false);
+      const problem = requestProblem(request);
+      if (problem !== undefined) return unreachable('bad_request', false, problem);
+      const { url } = request;
+      const pool = poolFor(request, `${request.connectionKey ?? ''} ${url.origin}`);
+      if (typeof pool === 'string') return unreachable('address_refused', false, pool);
+      const headers = { ...request.headers };
+      headers['accept-encoding'] ??= ACCEPTED;
+      const exchange = new Exchange(
+        { path: url.pathname + url.search, method: request.method, headers, body: request.body ?? null },
+        {
+          maxResponseBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
+          idleTimeoutMs: request.idleTimeoutMs ?? limits.idleTimeoutMs,
+          totalTimeoutMs: request.totalTimeoutMs ?? limits.totalTimeoutMs,
+        },
+        performance.now(),
+        () => pool.release(),
+      );
+      open.add(exchange);
+      timer ??= setTimeout(tick, tickMs);
+      pool.run(exchange);
+      const answer = await exchange.answer;
+      open.delete(exchange);
+      return answer;
+    },
+
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      for (const exchange of open) exchange.fail('closed');
+      for (const socket of connecting) socket.destroy();
+      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      pools.clear();
+    },
+  };
+}
+
+function readRules(options: OutboundOptions): TargetRules {
+  const read = (text: string) => {
+    const found = parseHostPort(text);
+    if (found === undefined)
+      throw new Error(`"${text}" is not host:port in normal form (names in lower case, IPv6 in brackets)`);
+    return found;
+  };
+  return {
+    allowPrivate: new Set(options.allowPrivate.map((text) => hostPortText(read(text)))),
+    own: (options.own ?? []).map(read),
+  };
+}

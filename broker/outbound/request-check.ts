@@ -1,0 +1,43 @@
+/** What undici would throw at: checked first, because a pool loses a connection's place to each request that throws. */
+import type { OutboundRequest } from './dispatcher.ts';
+
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
+
+/** Written by undici from the URL and the body, or of this hop only (RFC 9110 §7.6.1). */
+const NOT_OURS = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+  '__proto__',
+]);
+
+/** RFC 9110 §5.6.2 (token), in lower case. */
+const NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/;
+/** RFC 9110 §5.5 without obs-text and without spaces at the ends, so that what is sent is what was looked at. */
+const VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
+const PATH = /^\/[\x21-\x7e]*$/;
+
+/** A word for what cannot be sent, or undefined. Says nothing of the content: a value may be a credential. */
+export function requestProblem(request: OutboundRequest): string | undefined {
+  if (!METHODS.has(request.method)) return 'method';
+  const { pathname, search, username, password } = request.url;
+  if (username !== '' || password !== '') return 'userinfo';
+  if (!PATH.test(pathname + search)) return 'path';
+  if (request.body !== undefined && (request.method === 'GET' || request.method === 'HEAD')) return 'body';
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (!NAME.test(name) || NOT_OURS.has(name)) return 'header_name';
+    if (typeof value !== 'string' || !VALUE.test(value)) return 'header_value';
+  }
+  return undefined;
+}
+
+/** Whether a text can be the value of a header as it is. */
+export function isHeaderValue(text: string): boolean {
+  return VALUE.test(text);
+}

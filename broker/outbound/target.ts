@@ -1,0 +1,104 @@
+/** Where a request may go, judged on the text of its URL: before any name is resolved, and for IP literals instead. */
+import { isIP } from 'node:net';
+import { addressRefusal, isThisMachine, sameAddress } from './address.ts';
+
+/** `host:port`; IPv6 hosts in brackets, names in lower case, as `URL.hostname` writes them. */
+export type HostPort = { host: string; port: number };
+
+export type TargetRules = {
+  /** Origins that the operator lets platforms reach though private or on a port of their own (`host:port`). */
+  allowPrivate: ReadonlySet<string>;
+  /** Where this broker itself listens and is reached; calling it is refused, listed or not. */
+  own: readonly HostPort[];
+};
+
+export type Target =
+  | { ok: true; host: string; port: number; listed: 'no' | 'name' | 'address' }
+  | { ok: false; refused: string };
+
+/** Ports of platforms on the public internet. Any other is listed by the operator as `host:port` (SS-09). */
+const PUBLIC_PORTS = new Set([443, 8443]);
+
+/** Reads `host:port` of the operator's settings; undefined when it is not in normal form. */
+export function parseHostPort(text: string): HostPort | undefined {
+  const found = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/i.exec(text);
+  if (!found || !URL.canParse(`http://${found[1]}`)) return undefined;
+  const host = new URL(`http://${found[1]}`).hostname;
+  const port = Number(found[2]);
+  const written = found[1]!.toLowerCase();
+  if (port < 1 || port > 65_535 || (host !== written && !written.startsWith('['))) return undefined;
+  return { host, port };
+}
+
+/** The text under which an origin is listed. */
+export function hostPortText({ host, port }: HostPort): string {
+  return `${host}:${port}`;
+}
+
+/**
+ * Reads the base URL of a platform as its owner wrote it. Refused, with a sentence for the owner: what is no http(s)
+ * URL, userinfo, a query or fragment, and a host or path that the URL parser would rewrite (`2130706433`, `0x7f.1`,
+ * `①27.0.0.1`, `/a/../b`): what the owner reads is what is called (SS-02).
+ */
+export function parseBaseUrl(text: string): { ok: true; url: URL } | { ok: false; error: string } {
+  const refuse = (error: string) => ({ ok: false as const, error });
+  const found = /^https?:\/\/([^/?#\\]+)([^?#]*)$/.exec(text);
+  if (!found || !URL.canParse(text)) return refuse('write https://host/path, without query or fragment');
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '' || found[1]!.includes('@')) {
+    return refuse('leave user name and password out; connect a credential instead');
+  }
+  const authority = found[1]!.toLowerCase().replace(url.protocol === 'https:' ? /:443$/ : /:80$/, '');
+  if (authority !== url.host) return refuse(`write the host as ${url.host}`);
+  if (found[2] !== '' && found[2] !== url.pathname) return refuse(`write the path as ${url.pathname}`);
+  return { ok: true, url };
+}
+
+/**
+ * Judges the origin of a URL. https only (http where the operator listed the origin), ports 443 and 8443 or listed, no
+ * userinfo, no trailing dot, no `localhost`, no address that is not public, never this broker itself (SS-02, SS-03,
+ * SS-04, SS-08, SS-09, SS-10). A name that passes is judged again by its addresses when a connection is made.
+ * `refused` is one word for the record; it holds nothing of the URL.
+ */
+export function checkTarget(url: URL, rules: TargetRules): Target {
+  const refuse = (refused: string) => ({ ok: false as const, refused });
+  const secure = url.protocol === 'https:';
+  if (!secure && url.protocol !== 'http:') return refuse('scheme');
+  if (url.username !== '' || url.password !== '') return refuse('userinfo');
+  const host = url.hostname;
+  const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port);
+  const address = literalAddress(host);
+  if (isOwn(rules.own, host, port)) return refuse('own_address');
+  if (address !== undefined && isOwnAddress(rules.own, address, port)) return refuse('own_address');
+  const isListed = rules.allowPrivate.has(hostPortText({ host, port }));
+  const listed = !isListed ? 'no' : address === undefined ? 'name' : 'address';
+  if (!isListed) {
+    if (!secure) return refuse('scheme');
+    if (!PUBLIC_PORTS.has(port)) return refuse('port');
+    if (host.endsWith('.')) return refuse('trailing_dot');
+    if (host === 'localhost' || host.endsWith('.localhost')) return refuse('loopback');
+  }
+  const refused = address === undefined ? undefined : addressRefusal(address, listed);
+  return refused === undefined ? { ok: true, host, port, listed } : refuse(refused);
+}
+
+/** Whether an address that a name resolved to is where this broker listens. */
+export function isOwnAddress(own: readonly HostPort[], ip: string, port: number): boolean {
+  return own.some((entry) => {
+    if (entry.port !== port) return false;
+    const address = literalAddress(entry.host);
+    if (address === undefined) return entry.host === 'localhost' && addressRefusal(ip, 'no') === 'loopback';
+    return sameAddress(address, ip) || (addressRefusal(address, 'no') === 'unspecified' && isThisMachine(ip));
+  });
+}
+
+function isOwn(own: readonly HostPort[], host: string, port: number): boolean {
+  const name = host.replace(/\.$/, '');
+  return own.some((entry) => entry.port === port && entry.host === name);
+}
+
+/** The address that a URL's host is, without brackets; undefined for a name. */
+export function literalAddress(host: string): string | undefined {
+  const bare = host.startsWith('[') ? host.slice(1, -1) : host;
+  return isIP(bare) === 0 ? undefined : bare;
+}

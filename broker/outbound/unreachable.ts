@@ -1,0 +1,78 @@
+/** What can go wrong on the way to an upstream, as values with fixed texts: no library's message leaves this room (CX-06). */
+
+const TEXTS = {
+  address_refused: 'The address of the upstream is not one that this broker may connect to.',
+  bad_request: 'The request to the upstream could not be written.',
+  dns_failed: 'The host name of the upstream could not be resolved.',
+  connect_failed: 'No connection to the upstream could be made.',
+  tls_failed: 'The upstream could not prove its identity, or TLS failed.',
+  connection_lost: 'The connection to the upstream ended before the whole answer was there.',
+  timeout: 'The upstream did not answer in time.',
+  too_large: 'The answer of the upstream is larger than allowed.',
+  broken_answer: 'The upstream answered with something that is not valid HTTP, or that cannot be decoded.',
+  busy: 'Too many calls to this upstream are waiting.',
+  closed: 'The broker is shutting down.',
+} as const;
+
+export type UnreachableCode = keyof typeof TEXTS;
+
+export type Unreachable = {
+  kind: 'unreachable';
+  code: UnreachableCode;
+  /** Whether any byte of the request may have reached the upstream. When true, the outcome is unknown. */
+  sent: boolean;
+  /** A fixed sentence. Holds nothing of the request, of the answer or of the upstream's address. */
+  detail: string;
+  /** A word for the log: the system's or library's error code (`ECONNREFUSED`), or the class of a refused address. */
+  cause?: string;
+};
+
+/** An error that carries nothing but two words from fixed sets; the only one that passes through undici from us. */
+export class OutboundFault extends Error {
+  readonly code: UnreachableCode;
+  readonly reason: string | undefined;
+
+  constructor(code: UnreachableCode, reason?: string) {
+    super(TEXTS[code]);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/** Makes the answer for a failure. `cause` is kept only when it looks like an error code. */
+export function unreachable(code: UnreachableCode, sent: boolean, cause?: unknown): Unreachable {
+  const word = typeof cause === 'string' && /^\w{1,64}$/.test(cause) ? cause : undefined;
+  return { kind: 'unreachable', code, sent, detail: TEXTS[code], ...(word === undefined ? {} : { cause: word }) };
+}
+
+/** The `code` of an error, when it has one. */
+export function errorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+const BY_LIBRARY_CODE: Readonly<Record<string, UnreachableCode>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'too_large',
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'too_large',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'broken_answer',
+  UND_ERR_DESTROYED: 'closed',
+  UND_ERR_CLOSED: 'closed',
+  UND_ERR_INVALID_ARG: 'bad_request',
+  UND_ERR_NOT_SUPPORTED: 'bad_request',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'bad_request',
+};
+
+/** Turns whatever undici or the system reported into an answer; the error itself is dropped. */
+export function unreachableFrom(error: unknown, sent: boolean): Unreachable {
+  if (error instanceof OutboundFault) return unreachable(error.code, sent, error.reason);
+  const code = errorCode(error) ?? '';
+  const known = BY_LIBRARY_CODE[code];
+  if (known !== undefined) return unreachable(known, sent, code);
+  // The parser's errors have no code, or HPE_*.
+  const isParser = code.startsWith('HPE_') || (error instanceof Error && error.name === 'HTTPParserError');
+  if (isParser) return unreachable('broken_answer', sent, code || 'not_http');
+  return unreachable(sent ? 'connection_lost' : 'connect_failed', sent, code);
+}

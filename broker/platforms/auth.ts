@@ -1,0 +1,77 @@
+/** How a platform takes its credential. The secret itself is a connection's; this says only where it goes. */
+import { z } from 'zod';
+import { HeaderValue, PlatformHeaderName, PlatformUrl, SecretReference } from './fields.ts';
+
+/** Facts about a platform's authorization server; a built-in manifest brings them, an operator's auth may override them. */
+const OAuthEndpoints = {
+  authorization_endpoint: PlatformUrl.optional().describe('Where a person consents (RFC 6749 §3.1).'),
+  token_endpoint: PlatformUrl.optional().describe('Where codes and refresh tokens are exchanged (RFC 6749 §3.2).'),
+  revocation_endpoint: PlatformUrl.optional().describe('Where a token is revoked (RFC 7009).'),
+  scope_separator: z
+    .enum([' ', ','])
+    .optional()
+    .describe('What stands between scopes in an authorization request: a space (the default), or a comma.'),
+};
+
+export const OAuthFacts = z
+  .strictObject(OAuthEndpoints)
+  .describe("The platform's authorization server, used when auth is of type oauth2.");
+
+export const Auth = z
+  .discriminatedUnion(
+    'type',
+    [
+      z.strictObject({ type: z.literal('bearer') }).describe('The secret is sent as Authorization: Bearer.'),
+      z
+        .strictObject({
+          type: z.literal('basic'),
+          username: z
+            .string()
+            .regex(/^[^:\p{Cc}]+$/u, 'write a user name without a colon')
+            .optional()
+            .describe('The user name; without it, the secret is "user:password".'),
+        })
+        .describe('The secret is sent as Authorization: Basic (RFC 7617).'),
+      z
+        .strictObject({
+          type: z.literal('header'),
+          name: PlatformHeaderName.describe('The header that carries the secret.'),
+          prefix: HeaderValue.optional().describe('What stands before the secret, followed by one space.'),
+        })
+        .describe('The secret is sent in a header of its own.'),
+      z
+        .strictObject({
+          type: z.literal('query'),
+          name: z
+            .string()
+            .regex(/^[A-Za-z0-9._~-]+$/, 'write letters, digits, ".", "_", "~" or "-"')
+            .describe('The query parameter that carries the secret.'),
+        })
+        .describe('The secret is sent in the query string.'),
+      z
+        .strictObject({
+          type: z.literal('app'),
+          app_id: z.string().min(1).describe('The id of the app, the issuer of its JWT.'),
+          private_key: SecretReference.describe("The app's private key (PEM)."),
+          installation_id: z
+            .string()
+            .regex(/^\d+$/, 'write the number of the installation, in quotes')
+            .optional()
+            .describe('The installation whose tokens are used; without it, the secret of the connection names it.'),
+        })
+        .describe('The broker signs as an app and exchanges that for short-lived tokens, as GitHub Apps do.'),
+      z
+        .strictObject({
+          type: z.literal('oauth2'),
+          issuer: PlatformUrl.optional().describe('The issuer whose metadata names the endpoints (RFC 8414).'),
+          ...OAuthEndpoints,
+          client_id: z.union([z.string().min(1), SecretReference]).describe("The broker's client id at the platform."),
+          client_secret: SecretReference.optional().describe('Its secret; a public client has none.'),
+          scopes: z.array(z.string().min(1)).optional().describe('The scopes to ask for when a person connects.'),
+        })
+        .describe('A person connects through OAuth; the token is sent as Authorization: Bearer and refreshed.'),
+    ],
+    { error: 'write { type: bearer }, or one of basic, header, query, app, oauth2' },
+  )
+  .describe('Where the credential goes in a request.');
+export type Auth = z.infer<typeof Auth>;

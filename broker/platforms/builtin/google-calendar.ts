@@ -1,0 +1,90 @@
+/** The Google Calendar API, version 3: paths and OAuth scopes from Google's discovery document (calendar:v3, August 2026). */
+import type { ManifestInput } from '../manifest.ts';
+
+const scope = (name: string) => `https://www.googleapis.com/auth/calendar${name}`;
+const everything = scope('');
+
+export const googleCalendar = {
+  kind: 'rest',
+  name: 'Google Calendar',
+  docs: 'https://developers.google.com/workspace/calendar/api/v3/reference',
+  base_url: 'https://www.googleapis.com/calendar/v3',
+  auth: { type: 'bearer' },
+  oauth: {
+    authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
+    token_endpoint: 'https://oauth2.googleapis.com/token',
+    revocation_endpoint: 'https://oauth2.googleapis.com/revoke',
+  },
+  scopes: {
+    'google-calendar:events.read': [
+      'GET /calendars/*/events',
+      'GET /calendars/*/events/*',
+      'GET /calendars/*/events/*/instances',
+    ],
+    'google-calendar:events.write': [
+      'POST /calendars/*/events',
+      'POST /calendars/*/events/import',
+      'PUT /calendars/*/events/*',
+      'PATCH /calendars/*/events/*',
+      'POST /calendars/*/events/*/move',
+    ],
+    // Its whole text stands in the query and may invite people, out of sight of a recipient constraint.
+    'google-calendar:events.quickadd': ['POST /calendars/*/events/quickAdd'],
+    'google-calendar:events.delete': ['DELETE /calendars/*/events/*'],
+    'google-calendar:freebusy.read': ['POST /freeBusy'],
+    'google-calendar:calendars.read': [
+      'GET /calendars/*',
+      'GET /users/me/calendarList',
+      'GET /users/me/calendarList/*',
+      'GET /colors',
+    ],
+    'google-calendar:calendars.write': [
+      'POST /calendars',
+      'PUT /calendars/*',
+      'PATCH /calendars/*',
+      'POST /users/me/calendarList',
+      'PUT /users/me/calendarList/*',
+      'PATCH /users/me/calendarList/*',
+      'DELETE /users/me/calendarList/*',
+    ],
+    // `clear` deletes every event of the primary calendar.
+    'google-calendar:calendars.delete': ['DELETE /calendars/*', 'POST /calendars/*/clear'],
+    'google-calendar:calendars.transfer': ['POST /calendars/*/transferOwnership'],
+    'google-calendar:acl.read': ['GET /calendars/*/acl', 'GET /calendars/*/acl/*'],
+    'google-calendar:acl.write': [
+      'POST /calendars/*/acl',
+      'PUT /calendars/*/acl/*',
+      'PATCH /calendars/*/acl/*',
+      'DELETE /calendars/*/acl/*',
+    ],
+    'google-calendar:settings.read': ['GET /users/me/settings', 'GET /users/me/settings/*'],
+    'google-calendar:push.write': [
+      'POST /calendars/*/events/watch',
+      'POST /calendars/*/acl/watch',
+      'POST /users/me/calendarList/watch',
+      'POST /users/me/settings/watch',
+      'POST /channels/stop',
+    ],
+  },
+  needs: {
+    'google-calendar:events.read': [scope('.events.readonly'), scope('.events'), scope('.readonly'), everything],
+    'google-calendar:events.write': [scope('.events'), scope('.events.owned'), everything],
+    'google-calendar:events.quickadd': [scope('.events'), scope('.events.owned'), everything],
+    'google-calendar:events.delete': [scope('.events'), scope('.events.owned'), everything],
+    'google-calendar:freebusy.read': [scope('.freebusy'), scope('.events.freebusy'), scope('.readonly'), everything],
+    'google-calendar:calendars.write': [scope('.calendars'), scope('.calendarlist'), everything],
+    'google-calendar:calendars.delete': [scope('.calendars'), everything],
+    'google-calendar:acl.read': [scope('.acls.readonly'), scope('.acls'), everything],
+    'google-calendar:acl.write': [scope('.acls'), everything],
+    'google-calendar:settings.read': [scope('.settings.readonly'), scope('.readonly'), everything],
+  },
+  recipients: {
+    'POST /calendars/*/events': ['/attendees/*/email'],
+    'POST /calendars/*/events/import': ['/attendees/*/email'],
+    'PUT /calendars/*/events/*': ['/attendees/*/email'],
+    'PATCH /calendars/*/events/*': ['/attendees/*/email'],
+    'POST /calendars/*/acl': ['/scope/value'],
+    'PUT /calendars/*/acl/*': ['/scope/value'],
+    'PATCH /calendars/*/acl/*': ['/scope/value'],
+  },
+} satisfies ManifestInput;

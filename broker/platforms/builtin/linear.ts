@@ -1,0 +1,110 @@
+/**
+ * Linear's GraphQL API: operations from its public schema (linear/linear packages/sdk 2026-07). A query walks from its
+ * root to whatever the credential may see, so the reading scopes say where a query may begin, not where it ends. In no
+ * scope on purpose: sessions, integrations, OAuth applications, and suspending or deleting people and workspaces.
+ */
+import type { ManifestInput } from '../manifest.ts';
+
+const several = (operation: 'query' | 'mutation', names: string) =>
+  names.split(/\s+/).map((name) => `${operation} ${name}`);
+
+export const linear = {
+  kind: 'graphql',
+  name: 'Linear',
+  docs: 'https://linear.app/developers',
+  base_url: 'https://api.linear.app/graphql',
+  // A personal API key stands alone in the header; with OAuth, say auth: { type: oauth2, … }, which sends a Bearer.
+  auth: { type: 'header', name: 'Authorization' },
+  oauth: {
+    authorization_endpoint: 'https://linear.app/oauth/authorize',
+    token_endpoint: 'https://api.linear.app/oauth/token',
+    revocation_endpoint: 'https://api.linear.app/oauth/revoke',
+    scope_separator: ',',
+  },
+  scopes: {
+    'linear:issues.read': several(
+      'query',
+      `issue issues issueSearch searchIssues issueVcsBranchSearch issueLabel issueLabels issuePriorityValues issueRelation
+      issueRelations attachment attachments attachmentsForURL workflowState workflowStates`,
+    ),
+    'linear:comments.read': several('query', 'comment comments'),
+    'linear:projects.read': several(
+      'query',
+      `project projects searchProjects projectLabel projectLabels projectMilestone projectMilestones projectRelation
+      projectRelations projectStatus projectStatuses projectUpdate projectUpdates initiative initiatives initiativeUpdate
+      initiativeUpdates`,
+    ),
+    'linear:cycles.read': several('query', 'cycle cycles'),
+    'linear:documents.read': several('query', 'document documents searchDocuments'),
+    'linear:customers.read': several(
+      'query',
+      'customer customers customerNeed customerNeeds customerStatus customerStatuses customerTier customerTiers',
+    ),
+    'linear:teams.read': several('query', 'team teams teamMembership teamMemberships'),
+    'linear:users.read': several('query', 'viewer user users'),
+    'linear:workspace.read': several(
+      'query',
+      'organization customView customViews template templates emoji emojis favorite favorites __schema __type __typename',
+    ),
+    'linear:notifications.read': several('query', 'notification notifications notificationsUnreadCount'),
+    'linear:webhooks.read': several('query', 'webhook webhooks'),
+    'linear:audit.read': several('query', 'auditEntries auditEntryTypes'),
+    'linear:issues.create': ['mutation issueCreate'],
+    'linear:issues.write': several(
+      'mutation',
+      `issueCreate issueUpdate issueBatchCreate issueBatchUpdate issueArchive issueUnarchive issueAddLabel issueRemoveLabel
+      issueSubscribe issueUnsubscribe issueReminder issueRelationCreate issueRelationUpdate issueRelationDelete`,
+    ),
+    'linear:issues.delete': ['mutation issueDelete'],
+    'linear:comments.write': several(
+      'mutation',
+      'commentCreate commentUpdate commentResolve commentUnresolve reactionCreate reactionDelete',
+    ),
+    'linear:comments.delete': ['mutation commentDelete'],
+    'linear:attachments.write': several(
+      'mutation',
+      'attachmentCreate attachmentUpdate attachmentLinkURL attachmentLinkGitHubPR',
+    ),
+    'linear:attachments.delete': ['mutation attachmentDelete'],
+    'linear:labels.write': several(
+      'mutation',
+      'issueLabelCreate issueLabelUpdate projectLabelCreate projectLabelUpdate',
+    ),
+    'linear:labels.delete': several('mutation', 'issueLabelDelete projectLabelDelete'),
+    'linear:projects.write': several(
+      'mutation',
+      `projectCreate projectUpdate projectUnarchive projectAddLabel projectRemoveLabel projectMilestoneCreate
+      projectMilestoneUpdate projectUpdateCreate projectUpdateUpdate initiativeCreate initiativeUpdate
+      initiativeUpdateCreate initiativeUpdateUpdate initiativeToProjectCreate`,
+    ),
+    'linear:projects.delete': several('mutation', 'projectDelete projectMilestoneDelete initiativeDelete'),
+    'linear:cycles.write': several('mutation', 'cycleCreate cycleUpdate cycleArchive'),
+    'linear:documents.write': several('mutation', 'documentCreate documentUpdate documentUnarchive'),
+    'linear:documents.delete': ['mutation documentDelete'],
+    'linear:customers.write': several(
+      'mutation',
+      'customerCreate customerUpdate customerNeedCreate customerNeedUpdate',
+    ),
+    'linear:customers.delete': several('mutation', 'customerDelete customerNeedDelete'),
+    'linear:notifications.write': several('mutation', 'notificationUpdate notificationArchive notificationUnarchive'),
+    'linear:teams.write': several('mutation', 'teamCreate teamUpdate workflowStateCreate workflowStateUpdate'),
+    'linear:teams.delete': ['mutation teamDelete'],
+    'linear:teams.members.write': several('mutation', 'teamMembershipCreate teamMembershipUpdate teamMembershipDelete'),
+    'linear:webhooks.write': several('mutation', 'webhookCreate webhookUpdate webhookDelete'),
+    'linear:invites.write': several('mutation', 'organizationInviteCreate organizationInviteDelete'),
+  },
+  needs: {
+    'linear:issues.create': ['issues:create', 'write', 'admin'],
+    'linear:issues.write': ['write', 'admin'],
+    'linear:issues.delete': ['write', 'admin'],
+    'linear:comments.write': ['comments:create', 'write', 'admin'],
+    'linear:comments.delete': ['write', 'admin'],
+    'linear:projects.write': ['write', 'admin'],
+    'linear:documents.write': ['write', 'admin'],
+    'linear:webhooks.read': ['admin'],
+    'linear:webhooks.write': ['admin'],
+    'linear:audit.read': ['admin'],
+    'linear:invites.write': ['admin'],
+  },
+  recipients: { 'mutation organizationInviteCreate': ['/input/email'] },
+} satisfies ManifestInput;

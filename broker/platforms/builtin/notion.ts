@@ -1,0 +1,52 @@
+/**
+ * The Notion API, version 2025-09-03: paths from Notion's own client (makenotion/notion-sdk-js 5.26). Notion reads by POST
+ * where a filter needs a body. Uploading a file's bytes is multipart, which the broker does not send.
+ */
+import type { ManifestInput } from '../manifest.ts';
+
+export const notion = {
+  kind: 'rest',
+  name: 'Notion',
+  docs: 'https://developers.notion.com/reference/intro',
+  base_url: 'https://api.notion.com/v1',
+  headers: { 'notion-version': '2025-09-03' },
+  auth: { type: 'bearer' },
+  oauth: {
+    authorization_endpoint: 'https://api.notion.com/v1/oauth/authorize',
+    token_endpoint: 'https://api.notion.com/v1/oauth/token',
+    revocation_endpoint: 'https://api.notion.com/v1/oauth/revoke',
+  },
+  scopes: {
+    'notion:pages.read': ['GET /pages/*', 'GET /pages/*/markdown', 'GET /pages/*/properties/*'],
+    'notion:pages.write': ['POST /pages', 'PATCH /pages/*', 'PATCH /pages/*/markdown', 'POST /pages/*/move'],
+    'notion:blocks.read': ['GET /blocks/*', 'GET /blocks/*/children'],
+    'notion:blocks.write': ['PATCH /blocks/*', 'PATCH /blocks/*/children'],
+    'notion:blocks.delete': ['DELETE /blocks/*'],
+    'notion:databases.read': [
+      'GET /databases/*',
+      'GET /data_sources/*',
+      'GET /data_sources/*/templates',
+      'POST /data_sources/*/query',
+      // Versions before 2025-09-03, for whoever overrides the version header.
+      'POST /databases/*/query',
+      'GET /views',
+      'GET /views/*',
+    ],
+    'notion:databases.write': [
+      'POST /databases',
+      'PATCH /databases/*',
+      'POST /data_sources',
+      'PATCH /data_sources/*',
+      'POST /views',
+      'PATCH /views/*',
+    ],
+    'notion:views.delete': ['DELETE /views/*'],
+    'notion:search.read': ['POST /search'],
+    'notion:comments.read': ['GET /comments', 'GET /comments/*'],
+    'notion:comments.write': ['POST /comments', 'PATCH /comments/*'],
+    'notion:comments.delete': ['DELETE /comments/*'],
+    'notion:users.read': ['GET /users', 'GET /users/*', 'GET /custom_emojis'],
+    'notion:files.read': ['GET /file_uploads', 'GET /file_uploads/*'],
+    'notion:files.write': ['POST /file_uploads', 'POST /file_uploads/*/complete'],
+  },
+} satisfies ManifestInput;

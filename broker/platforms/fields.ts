@@ -1,0 +1,78 @@
+/** The small fields of a manifest: addresses, header names, references to secrets. Each error says what to write instead. */
+import { z } from 'zod';
+
+/** The names `validateHeaderName` of node takes (RFC 9110 §5.6.2, token). */
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
+/** RFC 9110 §7.6.1, and what belongs to the connection or to the broker alone. */
+const RESERVED_HEADERS = new Set(
+  `connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade
+  host cookie content-length content-type content-encoding expect forwarded via`.split(/\s+/),
+);
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** A secret is named, never written (decisions, Governance as code). */
+export const SecretReference = z
+  .union(
+    [
+      z.strictObject({
+        env: z
+          .string()
+          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'write the name of an environment variable')
+          .describe('Name of the environment variable that holds the secret.'),
+      }),
+      z.strictObject({ file: z.string().min(1).describe('Path of the file that holds the secret.') }),
+    ],
+    { error: 'write { env: NAME } or { file: PATH }; a secret itself is never written here' },
+  )
+  .describe('Where a secret is found: an environment variable or a file, read when the file is applied.');
+export type SecretReference = z.infer<typeof SecretReference>;
+
+/** An address of a platform: https, or http on this machine only, in the form in which it is sent. */
+export const PlatformUrl = z.string().superRefine((text, context) => {
+  const problem = urlProblem(text);
+  if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+});
+
+/** The name of a header that goes to a platform with every call. */
+export const PlatformHeaderName = z.string().superRefine((name, context) => {
+  const problem = headerProblem(name);
+  if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+});
+
+/** RFC 9110 §5.5, without the control characters and the bytes above ASCII that readers disagree on. */
+export const HeaderValue = z
+  .string()
+  .max(1024)
+  .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, 'write printable ASCII without spaces at the ends');
+
+/** A record whose bad keys are refused with the key's own message, not with "invalid key". */
+export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value) {
+  return z.record(key, value, {
+    error: (issue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+  });
+}
+
+function urlProblem(text: string): string | undefined {
+  if (!URL.canParse(text)) return 'is not an address; write "https://host/path"';
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '')
+    return 'holds a user name or password; give it to a connection as its secret';
+  if (/[?#]/.test(text)) return 'holds a query or a fragment; write the part before it';
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && LOOPBACK.test(url.hostname))) {
+    return 'must begin with "https://"; "http://" is taken for this machine only (localhost, 127.0.0.1, [::1])';
+  }
+  if (url.hostname.endsWith('.')) return 'has a host name that ends in a dot; leave the dot out';
+  // RFC 2606 §2: never anyone's address, so built-in manifests use it where each customer has a site of its own.
+  if (url.hostname.endsWith('.invalid')) return 'is a placeholder; write the address of your own site';
+  if (url.href !== text && url.href !== `${text}/`) return `is not in normal form; write "${url.href}"`;
+  return url.pathname.includes('//') ? 'holds an empty path segment ("//"); leave it out' : undefined;
+}
+
+function headerProblem(name: string): string | undefined {
+  if (!HEADER_NAME.test(name)) return 'is not the name of a header';
+  const lower = name.toLowerCase();
+  if (RESERVED_HEADERS.has(lower) || lower.startsWith('x-svc-') || lower.startsWith('x-forwarded-')) {
+    return `"${name}" belongs to the connection or to the broker; it cannot be set by a platform`;
+  }
+  return undefined;
+}

@@ -1,0 +1,108 @@
+import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { AgentTable, GrantTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** An organisation's agents, oldest first; deleted ones only on request. */
+export async function listAgents(db: Db, organisationId: string, options = { deleted: false }): Promise<AgentTable[]> {
+  let query = db.selectFrom('agents').selectAll().where('organisation_id', '=', organisationId);
+  if (!options.deleted) query = query.where('status', '!=', 'deleted');
+  return await query.orderBy('created_at').orderBy('id').execute();
+}
+
+/** One agent of an organisation by its uuid or its `agt_` id, or undefined. */
+export async function findAgent(db: Db, organisationId: string, idOrAgentId: string): Promise<AgentTable | undefined> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where(idOrAgentId.startsWith('agt_') ? 'agent_id' : 'id', '=', idOrAgentId)
+    .executeTakeFirst();
+}
+
+/** Makes an agent. */
+export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
+  await db.insertInto('agents').values(agent).execute();
+}
+
+/** Changes what governance says of an agent. */
+export async function updateAgent(
+  db: Db,
+  organisationId: string,
+  id: string,
+  change: Partial<Pick<AgentTable, 'name' | 'owner_id' | 'policy_id'>>,
+): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set(change)
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Gives an agent its key; a pending one becomes active. The old key stops with the same statement. */
+export async function bindKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  key: { pem: string; fingerprint: string },
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set((eb) => ({
+      public_key_pem: key.pem,
+      key_fingerprint: key.fingerprint,
+      status: eb
+        .case()
+        .when('status', '=', 'pending_bind')
+        .then('active' as const)
+        .else(eb.ref('status'))
+        .end(),
+      status_since: eb.case().when('status', '=', 'pending_bind').then(now).else(eb.ref('status_since')).end(),
+    }))
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '=', agent.id)
+    .execute();
+}
+
+/**
+ * Moves an agent from one of the statuses `from` to another, in one guarded statement. Answers whether it moved; false
+ * means that it was in another status, or that there is none.
+ */
+export async function moveAgent(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  move: { from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null; detail: string | null },
+  now: number,
+): Promise<boolean> {
+  const moved = await db
+    .updateTable('agents')
+    .set({ status: move.to, status_since: now, status_cause: move.cause, status_detail: move.detail })
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '=', agent.id)
+    .where('status', 'in', move.from)
+    .returning('id')
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** An agent's grants, or all grants of an organisation, in a stable order. */
+export async function listGrants(db: Db, organisationId: string, agentUuid?: string): Promise<GrantTable[]> {
+  let query = db.selectFrom('grants').selectAll().where('organisation_id', '=', organisationId);
+  if (agentUuid) query = query.where('agent_id', '=', agentUuid);
+  return await query.orderBy('platform_id').orderBy('created_at').orderBy('id').execute();
+}
+
+/** Writes a grant: a new one, or the new terms of one with the same id. */
+export async function putGrant(db: Db, grant: GrantTable): Promise<void> {
+  const { organisation_id: _organisation, id: _id, created_at: _created, ...terms } = grant;
+  await db
+    .insertInto('grants')
+    .values(grant)
+    .onConflict((c) => c.columns(['organisation_id', 'id']).doUpdateSet(terms))
+    .execute();
+}
+
+/** Takes a grant away; it is gone at the next decision. */
+export async function deleteGrant(db: Db, organisationId: string, id: string): Promise<void> {
+  await db.deleteFrom('grants').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+}

@@ -1,0 +1,169 @@
+/** Audit rows: appended, finished once, never changed again. */
+import type { Kysely } from 'kysely';
+import type { AuditTable, Schema } from './schema.ts';
+import { type Db, type Prepared, prepare, type Store } from './store.ts';
+
+export type AuditRow = AuditTable;
+
+/** More rows in one statement bring nothing more, and each size is a prepared statement of its own. */
+export const LARGEST_GROUP = 64;
+
+const COLUMNS: readonly (keyof AuditTable)[] = [
+  'organisation_id',
+  'id',
+  'state',
+  'kind',
+  'created_at',
+  'finished_at',
+  'agent_id',
+  'agent_public_id',
+  'platform_id',
+  'connection_id',
+  'scope',
+  'method',
+  'path',
+  'result',
+  'reason',
+  'detail',
+  'decision',
+  'approval_id',
+  'session_id',
+  'agent_reason',
+  'violating',
+  'upstream_status',
+  'flags',
+  'pii',
+  'correlation_id',
+  'row_hash',
+  'receipt_kid',
+  'receipt',
+  'instance_id',
+];
+
+/** What the outcome adds to an intent. */
+const OUTCOME: readonly (keyof AuditTable)[] = [
+  'state',
+  'finished_at',
+  'result',
+  'reason',
+  'detail',
+  'upstream_status',
+  'flags',
+  'pii',
+  'row_hash',
+  'receipt_kid',
+  'receipt',
+];
+
+/**
+ * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that
+ * only an intent accepts, so a row is finished once, whoever comes second; and repeating a write whose fate is unknown
+ * (a connection lost at commit) changes nothing.
+ */
+const groupStatement = (db: Kysely<Schema>, size: number) =>
+  prepare<{ id: string }>(`audit_${size}`, (slot) =>
+    db
+      .insertInto('audit_rows')
+      .values(
+        Array.from({ length: size }, (_, row) =>
+          Object.fromEntries(COLUMNS.map((column) => [column, slot(`${column}${row}`)])),
+        ) as unknown as AuditTable[],
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['organisation_id', 'id'])
+          .doUpdateSet((eb) =>
+            Object.fromEntries(OUTCOME.map((column) => [column, eb.ref(`excluded.${column}` as 'excluded.state')])),
+          )
+          .where('audit_rows.state', '=', 'intent'),
+      )
+      .returning('id'),
+  );
+
+export type AuditGroupWriter = (rows: readonly AuditRow[]) => Promise<Set<string>>;
+
+/**
+ * A writer of up to LARGEST_GROUP rows in one durable transaction. Answers the ids that were written; a missing id means
+ * that the row was final already.
+ */
+export function auditGroupWriter(store: Store): AuditGroupWriter {
+  const statements = new Map<number, { statement: Prepared<{ id: string }>; names: string[][] }>();
+  const statementFor = (size: number) => {
+    const found = statements.get(size);
+    if (found) return found;
+    const made = {
+      statement: groupStatement(store.db, size),
+      names: Array.from({ length: size }, (_, row) => COLUMNS.map((column) => `${column}${row}`)),
+    };
+    statements.set(size, made);
+    return made;
+  };
+  return async (rows) => {
+    const { statement, names } = statementFor(rows.length);
+    const values: Record<string, unknown> = {};
+    for (const [index, row] of rows.entries()) {
+      const rowNames = names[index]!;
+      for (let column = 0; column < COLUMNS.length; column++) values[rowNames[column]!] = row[COLUMNS[column]!];
+    }
+    const written = await store.write(statement, values);
+    return new Set(written.map((row) => row.id));
+  };
+}
+
+/** The same write inside a transaction that also writes something else (an approval, an idempotency key). */
+export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
+  const written = await db
+    .insertInto('audit_rows')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organisation_id', 'id'])
+        .doUpdateSet(Object.fromEntries(OUTCOME.map((column) => [column, row[column]])))
+        .where('audit_rows.state', '=', 'intent'),
+    )
+    .returning('id')
+    .executeTakeFirst();
+  return written !== undefined;
+}
+
+/** One row of an organisation, or undefined. */
+export async function findAuditRow(db: Db, organisationId: string, id: string): Promise<AuditRow | undefined> {
+  return await db
+    .selectFrom('audit_rows')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** An organisation's rows, newest first, `before` an id (exclusive). Ids are UUIDv7, so their order is the order of time. */
+export async function listAuditRows(
+  db: Db,
+  organisationId: string,
+  page: { before?: string; limit: number },
+): Promise<AuditRow[]> {
+  let query = db.selectFrom('audit_rows').selectAll().where('organisation_id', '=', organisationId);
+  if (page.before) query = query.where('id', '<', page.before);
+  return await query.orderBy('id', 'desc').limit(page.limit).execute();
+}
+
+/** Intents whose process no longer lives: it is not among `instances` seen since `seenAfter`, nor this one. */
+export async function findOrphanedIntents(db: Db, self: string, seenAfter: number, limit: number): Promise<AuditRow[]> {
+  return await db
+    .selectFrom('audit_rows')
+    .selectAll()
+    .where('state', '=', 'intent')
+    .where('instance_id', '!=', self)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('instances')
+            .select('instances.id')
+            .whereRef('instances.id', '=', 'audit_rows.instance_id')
+            .where('instances.seen_at', '>=', seenAfter),
+        ),
+      ),
+    )
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,87 @@
+/** Strikes and open breakers. Only failures write here; a row goes away when its breaker closes. */
+import { sql } from 'kysely';
+import type { BreakerTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type BreakerKey = Pick<BreakerTable, 'organisation_id' | 'agent_id' | 'cause' | 'key'>;
+export type BreakerLimits = { strikes: number; windowMs: number; openMs: number };
+
+/**
+ * Counts one strike in a single statement that all replicas share: begins a new window when the last one is over, opens
+ * the breaker at the limit, and opens it again at once when a half-open one fails its trial. Answers the row as it is now.
+ */
+export async function strike(db: Db, key: BreakerKey, limits: BreakerLimits, now: number): Promise<BreakerTable> {
+  const inWindow = sql<boolean>`breakers.window_start > ${now - limits.windowMs}`;
+  const halfOpen = sql<boolean>`breakers.open_until is not null and breakers.open_until <= ${now}`;
+  const full = sql<boolean>`breakers.strikes + 1 >= ${limits.strikes}`;
+  const opens = sql<boolean>`(${halfOpen}) or (breakers.open_until is null and ${inWindow} and ${full})`;
+  const first = limits.strikes <= 1;
+  return await db
+    .insertInto('breakers')
+    .values({
+      ...key,
+      strikes: 1,
+      window_start: now,
+      opened_at: first ? now : null,
+      open_until: first ? now + limits.openMs : null,
+      trial_at: null,
+    })
+    .onConflict((c) =>
+      c.columns(['organisation_id', 'agent_id', 'cause', 'key']).doUpdateSet({
+        strikes: sql<number>`case when ${inWindow} then breakers.strikes + 1 else 1 end`,
+        window_start: sql<number>`case when ${inWindow} then breakers.window_start else cast(${now} as bigint) end`,
+        opened_at: sql<number>`case when ${opens} then cast(${now} as bigint) else breakers.opened_at end`,
+        open_until: sql<number>`case when ${opens} then cast(${now + limits.openMs} as bigint) else breakers.open_until end`,
+        trial_at: sql<number>`case when ${opens} then null else breakers.trial_at end`,
+      }),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Takes the one trial call of a half-open breaker. A trial that never came back is given away again after `openMs`. */
+export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: number): Promise<boolean> {
+  const claimed = await db
+    .updateTable('breakers')
+    .set({ trial_at: now })
+    .where('organisation_id', '=', key.organisation_id)
+    .where('agent_id', '=', key.agent_id)
+    .where('cause', '=', key.cause)
+    .where('key', '=', key.key)
+    .where('open_until', '<=', now)
+    .where((eb) => eb.or([eb('trial_at', 'is', null), eb('trial_at', '<=', now - openMs)]))
+    .returning('cause')
+    .executeTakeFirst();
+  return claimed !== undefined;
+}
+
+/** Closes a breaker after a trial that went well. */
+export async function closeBreaker(db: Db, key: BreakerKey): Promise<void> {
+  await db
+    .deleteFrom('breakers')
+    .where('organisation_id', '=', key.organisation_id)
+    .where('agent_id', '=', key.agent_id)
+    .where('cause', '=', key.cause)
+    .where('key', '=', key.key)
+    .execute();
+}
+
+/** The open and half-open breakers of one agent, whatever they are counted per. */
+export async function listOpenBreakers(db: Db, organisationId: string, agentUuid: string): Promise<BreakerTable[]> {
+  return await db
+    .selectFrom('breakers')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .where('open_until', 'is not', null)
+    .execute();
+}
+
+/** Forgets strikes and breakers of which nothing was heard since `before`. */
+export async function purgeBreakers(db: Db, before: number): Promise<void> {
+  await db
+    .deleteFrom('breakers')
+    .where('window_start', '<', before)
+    .where((eb) => eb.or([eb('open_until', 'is', null), eb('open_until', '<', before)]))
+    .execute();
+}

@@ -1,0 +1,184 @@
+/**
+ * Everything about one agent, and about one platform that it asks for, in one statement: the only read of a governed call.
+ * Revocation shows at the very next decision on every replica because nothing of this is cached; policies, guardrails and
+ * manifests come as versions, which are.
+ */
+import { type Kysely, sql } from 'kysely';
+import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { Bit, Schema } from './schema.ts';
+import { prepare, type Store } from './store.ts';
+
+/** One row a grant on the platform; one row with empty grant columns when there is none. */
+export type FactsRow = {
+  organisation_id: string;
+  guardrails_version: number;
+  approval_ttl_ms: number;
+  id: string;
+  agent_id: string;
+  name: string;
+  owner_id: string;
+  agent_type: string | null;
+  status: AgentStatus;
+  status_since: number | null;
+  status_cause: HaltCause | null;
+  status_detail: string | null;
+  created_at: number;
+  expires_at: number | null;
+  public_key_pem: string | null;
+  key_fingerprint: string | null;
+  parent_id: string | null;
+  parent_agent_id: string | null;
+  parent_status: AgentStatus | null;
+  parent_expires_at: number | null;
+  policy_id: string | null;
+  policy_name: string | null;
+  policy_version: number | null;
+  platform_id: string | null;
+  platform_version: number | null;
+  platform_suspended: Bit | null;
+  default_connection_id: string | null;
+  grant_id: string | null;
+  grant_connection_id: string | null;
+  grant_scopes: string | null;
+  grant_constraints: string | null;
+  grant_require_approval: Bit | null;
+  grant_expires_at: number | null;
+  connection_id: string | null;
+  connection_label: string | null;
+  connection_status: 'active' | 'reauth_needed' | null;
+  connection_credential: Uint8Array | null;
+  auth_opened_at: number | null;
+  auth_open_until: number | null;
+  auth_trial_at: number | null;
+  api_opened_at: number | null;
+  api_open_until: number | null;
+  api_trial_at: number | null;
+  upstream_opened_at: number | null;
+  upstream_open_until: number | null;
+  upstream_trial_at: number | null;
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
+const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
+
+/**
+ * The statement for one platform (`slot('platform')`), or for all platforms on which the agent has grants. The first one
+ * tells of the platform also when there is no grant on it.
+ */
+const prepareFacts = (db: Kysely<Schema>, which: 'one_platform' | 'all_platforms') =>
+  prepare<FactsRow>(`facts_${which}`, (slot) => {
+    const one = which === 'one_platform';
+    const platform = () => (one ? slot('platform') : sql.ref('g.platform_id'));
+    return db
+      .selectFrom('agents as a')
+      .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
+      .leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id'))
+      .leftJoin('policies as po', (j) => onOrganisation(j, 'po').onRef('po.id', '=', 'a.policy_id'))
+      .leftJoin('grants as g', (j) => {
+        const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');
+        return one ? ofAgent.on('g.platform_id', '=', slot('platform')) : ofAgent;
+      })
+      .leftJoin('platforms as pl', (j) => onOrganisation(j, 'pl').on('pl.platform_id', '=', platform()))
+      .leftJoin('connections as d', (j) =>
+        onOrganisation(j, 'd').on('d.platform_id', '=', platform()).on('d.is_default', '=', 1),
+      )
+      .leftJoin('connections as c', (j) =>
+        onOrganisation(j, 'c').on('c.platform_id', '=', platform()).on(sql`c.id = coalesce(g.connection_id, d.id)`),
+      )
+      .leftJoin('breakers as ba', (j) =>
+        onOrganisation(j, 'ba')
+          .onRef('ba.agent_id', '=', 'a.id')
+          .on('ba.cause', '=', 'breaker_auth_failure')
+          .on('ba.key', '=', slot('source')),
+      )
+      .leftJoin('breakers as be', (j) =>
+        onOrganisation(j, 'be')
+          .onRef('be.agent_id', '=', 'a.id')
+          .on('be.cause', '=', 'breaker_api_error')
+          .on('be.key', '=', ''),
+      )
+      .leftJoin('breakers as bu', (j) =>
+        onOrganisation(j, 'bu')
+          .onRef('bu.agent_id', '=', 'a.id')
+          .on('bu.cause', '=', 'breaker_upstream_failure')
+          .on('bu.key', '=', platform()),
+      )
+      .select([
+        'a.organisation_id',
+        'o.guardrails_version',
+        'o.approval_ttl_ms',
+        'a.id',
+        'a.agent_id',
+        'a.name',
+        'a.owner_id',
+        'a.agent_type',
+        'a.status',
+        'a.status_since',
+        'a.status_cause',
+        'a.status_detail',
+        'a.created_at',
+        'a.expires_at',
+        'a.public_key_pem',
+        'a.key_fingerprint',
+        'a.parent_id',
+        'p.agent_id as parent_agent_id',
+        'p.status as parent_status',
+        'p.expires_at as parent_expires_at',
+        'po.id as policy_id',
+        'po.name as policy_name',
+        'po.version as policy_version',
+        'pl.platform_id',
+        'pl.version as platform_version',
+        'pl.suspended as platform_suspended',
+        'd.id as default_connection_id',
+        'g.id as grant_id',
+        'g.connection_id as grant_connection_id',
+        'g.scopes as grant_scopes',
+        'g.constraints as grant_constraints',
+        'g.require_approval as grant_require_approval',
+        'g.expires_at as grant_expires_at',
+        'c.id as connection_id',
+        'c.label as connection_label',
+        'c.status as connection_status',
+        'c.credential as connection_credential',
+        'ba.opened_at as auth_opened_at',
+        'ba.open_until as auth_open_until',
+        'ba.trial_at as auth_trial_at',
+        'be.opened_at as api_opened_at',
+        'be.open_until as api_open_until',
+        'be.trial_at as api_trial_at',
+        'bu.opened_at as upstream_opened_at',
+        'bu.open_until as upstream_open_until',
+        'bu.trial_at as upstream_trial_at',
+      ])
+      .where('a.agent_id', '=', slot('agent'));
+  });
+
+/** Asks for every platform on which the agent has grants, instead of one. */
+export const ALL_PLATFORMS = '*';
+
+export type FactsReader = (agentId: string, platformId: string, source: string) => FactsRow[] | Promise<FactsRow[]>;
+
+/**
+ * A reader of facts rows: `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is
+ * no such agent, else a row a grant.
+ */
+export function factsReader(store: Store): FactsReader {
+  const onePlatform = prepareFacts(store.db, 'one_platform');
+  const allPlatforms = prepareFacts(store.db, 'all_platforms');
+  return (agentId, platformId, source) =>
+    platformId === ALL_PLATFORMS
+      ? store.read(allPlatforms, { agent: agentId, source })
+      : store.read(onePlatform, { agent: agentId, platform: platformId, source });
+}
+
+/** The parent's grants on a platform, for a child's call. */
+export async function findGrantsOn(store: Store, organisationId: string, agentUuid: string, platformId: string) {
+  return await store.db
+    .selectFrom('grants')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .where('platform_id', '=', platformId)
+    .execute();
+}

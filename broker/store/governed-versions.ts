@@ -1,0 +1,121 @@
+/** Policies, guardrails and manifests by version: immutable rows, so that whoever reads one may keep it. */
+import type { Db } from './store.ts';
+
+/** The rules (JSON text) of a policy's version, or undefined. */
+export async function findPolicyRules(db: Db, organisationId: string, policyId: string, version: number) {
+  const row = await db
+    .selectFrom('policy_versions')
+    .select('rules')
+    .where('organisation_id', '=', organisationId)
+    .where('policy_id', '=', policyId)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  return row?.rules;
+}
+
+/** The rules (JSON text) of the guardrails' version, or undefined. */
+export async function findGuardrailRules(db: Db, organisationId: string, version: number) {
+  const row = await db
+    .selectFrom('guardrails_versions')
+    .select('rules')
+    .where('organisation_id', '=', organisationId)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  return row?.rules;
+}
+
+/** The manifest (JSON text) of a platform's version, or undefined. */
+export async function findManifest(db: Db, organisationId: string, platformId: string, version: number) {
+  const row = await db
+    .selectFrom('platform_versions')
+    .select('manifest')
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .where('version', '=', version)
+    .executeTakeFirst();
+  return row?.manifest;
+}
+
+/** Writes the next version of a policy and makes it the one in force; creates the policy when it is new. Returns the version. */
+export async function putPolicy(
+  db: Db,
+  policy: { organisationId: string; id: string; name: string; rules: string },
+  now: number,
+): Promise<number> {
+  const row = await db
+    .insertInto('policies')
+    .values({ organisation_id: policy.organisationId, id: policy.id, name: policy.name, version: 1, created_at: now })
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'id'])
+        .doUpdateSet((eb) => ({ version: eb('policies.version', '+', 1), name: policy.name })),
+    )
+    .returning('version')
+    .executeTakeFirstOrThrow();
+  await db
+    .insertInto('policy_versions')
+    .values({
+      organisation_id: policy.organisationId,
+      policy_id: policy.id,
+      version: row.version,
+      rules: policy.rules,
+      created_at: now,
+    })
+    .execute();
+  return row.version;
+}
+
+/** Writes the next version of the organisation's guardrails and makes it the one in force. */
+export async function putGuardrails(db: Db, organisationId: string, rules: string, now: number): Promise<number> {
+  const row = await db
+    .updateTable('organisations')
+    .set((eb) => ({ guardrails_version: eb('guardrails_version', '+', 1) }))
+    .where('id', '=', organisationId)
+    .returning('guardrails_version')
+    .executeTakeFirstOrThrow();
+  await db
+    .insertInto('guardrails_versions')
+    .values({ organisation_id: organisationId, version: row.guardrails_version, rules, created_at: now })
+    .execute();
+  return row.guardrails_version;
+}
+
+/**
+ * Writes the next version of a platform's manifest and makes it the one in force; creates the platform when it is new.
+ * Counts on from versions of a platform that was removed: a version number never means two manifests.
+ */
+export async function putPlatform(
+  db: Db,
+  platform: { organisationId: string; platformId: string; manifest: string },
+  now: number,
+): Promise<number> {
+  const last = await db
+    .selectFrom('platform_versions')
+    .select((eb) => eb.fn.max('version').as('version'))
+    .where('organisation_id', '=', platform.organisationId)
+    .where('platform_id', '=', platform.platformId)
+    .executeTakeFirst();
+  const version = (last?.version ?? 0) + 1;
+  await db
+    .insertInto('platforms')
+    .values({
+      organisation_id: platform.organisationId,
+      platform_id: platform.platformId,
+      version,
+      suspended: 0,
+      created_at: now,
+    })
+    .onConflict((c) => c.columns(['organisation_id', 'platform_id']).doUpdateSet({ version }))
+    .execute();
+  await db
+    .insertInto('platform_versions')
+    .values({
+      organisation_id: platform.organisationId,
+      platform_id: platform.platformId,
+      version,
+      manifest: platform.manifest,
+      created_at: now,
+    })
+    .execute();
+  return version;
+}

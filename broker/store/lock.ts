@@ -1,0 +1,29 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+/** Another process serves this data folder. */
+export class FolderInUse extends Error {
+  constructor(folder: string) {
+    super(
+      `Another broker is running on ${folder}. One data folder takes one server: stop the other one, choose another folder ` +
+        `with AGENT_BROKER_DATA, or use PostgreSQL (DATABASE_URL), which any number of servers may share.`,
+    );
+    this.name = 'FolderInUse';
+  }
+}
+
+/**
+ * Takes the folder for this process until `release` or the end of the process, however it ends: the operating system's
+ * lock on a tiny SQLite file of its own, because Node has no flock, and a file with a process id outlives a kill -9.
+ */
+export function lockFolder(folder: string): { release(): void } {
+  const database = new DatabaseSync(join(folder, 'lock'));
+  try {
+    database.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE');
+  } catch (error) {
+    database.close();
+    if ((error as { errcode?: number }).errcode === 5) throw new FolderInUse(folder);
+    throw error;
+  }
+  return { release: () => database.isOpen && database.close() };
+}

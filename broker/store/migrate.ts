@@ -1,0 +1,28 @@
+import type { Kysely } from 'kysely';
+import { type Migration, Migrator } from 'kysely/migration';
+import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
+import type { Store } from './store.ts';
+
+/** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
+const migrations = (types: ColumnTypes): Record<string, Migration> => ({
+  '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
+});
+
+/**
+ * Brings the store's tables up to date, each migration in a transaction, under a lock, so that two processes may start at
+ * once. Returns the names of those that were applied now. Throws when one fails, or when the store is newer than this code.
+ */
+export async function migrate(store: Store): Promise<string[]> {
+  const migrator = new Migrator({
+    db: store.db,
+    provider: { getMigrations: async () => migrations({ bytes: store.bytes }) },
+  });
+  const { error, results } = await migrator.migrateToLatest();
+  if (error)
+    throw new Error(
+      `The store could not be brought up to date: ${error instanceof Error ? error.message : String(error)}. ` +
+        `Nothing was changed by the migration that failed.`,
+      { cause: error },
+    );
+  return (results ?? []).map((result) => result.migrationName);
+}

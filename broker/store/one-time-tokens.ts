@@ -1,0 +1,33 @@
+import type { OneTimeTokenTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** Stores the hash of a token that was just minted. */
+export async function putOneTimeToken(db: Db, token: Omit<OneTimeTokenTable, 'used_at'>): Promise<void> {
+  await db
+    .insertInto('one_time_tokens')
+    .values({ ...token, used_at: null })
+    .execute();
+}
+
+/** Uses a token up. Answers its row to exactly one caller, and undefined to everyone after, or when it is over. */
+export async function useOneTimeToken(
+  db: Db,
+  kind: OneTimeTokenTable['kind'],
+  tokenHash: string,
+  now: number,
+): Promise<OneTimeTokenTable | undefined> {
+  return await db
+    .updateTable('one_time_tokens')
+    .set({ used_at: now })
+    .where('token_hash', '=', tokenHash)
+    .where('kind', '=', kind)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Forgets tokens that ended before `before`. */
+export async function purgeOneTimeTokens(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('one_time_tokens').where('expires_at', '<', before).execute();
+}

@@ -1,0 +1,62 @@
+import type { OrganisationTable, OwnerTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** The one organisation of this name, or undefined. */
+export async function findOrganisation(db: Db, id: string): Promise<OrganisationTable | undefined> {
+  return await db.selectFrom('organisations').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** All organisations, oldest first. */
+export async function listOrganisations(db: Db): Promise<OrganisationTable[]> {
+  return await db.selectFrom('organisations').selectAll().orderBy('created_at').orderBy('id').execute();
+}
+
+/** Makes an organisation. */
+export async function putOrganisation(db: Db, organisation: OrganisationTable): Promise<void> {
+  await db.insertInto('organisations').values(organisation).execute();
+}
+
+/** Changes an organisation's settings. */
+export async function updateOrganisation(
+  db: Db,
+  id: string,
+  change: Partial<Pick<OrganisationTable, 'name' | 'publish_identity_documents' | 'approval_ttl_ms'>>,
+): Promise<void> {
+  await db.updateTable('organisations').set(change).where('id', '=', id).execute();
+}
+
+/** An organisation's owners, oldest first. */
+export async function listOwners(db: Db, organisationId: string): Promise<OwnerTable[]> {
+  return await db
+    .selectFrom('owners')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** One owner by uuid, in whichever organisation; or undefined. */
+export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefined> {
+  return await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** Owners with this e-mail address, one for each organisation that knows it. */
+export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTable[]> {
+  return await db.selectFrom('owners').selectAll().where('email', '=', email.toLowerCase()).execute();
+}
+
+/** Makes an owner, or gives the one with this e-mail address the role. Answers the owner. */
+export async function putOwner(db: Db, owner: OwnerTable): Promise<OwnerTable> {
+  return await db
+    .insertInto('owners')
+    .values({ ...owner, email: owner.email.toLowerCase() })
+    .onConflict((c) => c.columns(['organisation_id', 'email']).doUpdateSet({ role: owner.role }))
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Removes an owner. The database refuses while the owner still has agents. */
+export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
+  await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+}

@@ -1,0 +1,239 @@
+/**
+ * The tables, as Kysely sees them. Ids and states are text, moments are milliseconds since the epoch, JSON is text,
+ * secrets and raw bodies are bytes, truth is 0 or 1: the subset that SQLite and PostgreSQL share.
+ */
+import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+
+export type Bit = 0 | 1;
+
+export type OrganisationTable = {
+  id: string;
+  name: string;
+  publish_identity_documents: Bit;
+  /** Version of the guardrails in force; 0 when there are none. */
+  guardrails_version: number;
+  /** How long a held call waits for its decision. */
+  approval_ttl_ms: number;
+  created_at: number;
+};
+
+export type OwnerTable = {
+  organisation_id: string;
+  id: string;
+  email: string;
+  role: 'admin' | 'approver' | 'viewer';
+  /** `first_start`: made by the first start, kept beside the ones that governance.yaml names. */
+  origin: 'first_start' | 'governance' | 'added';
+  created_at: number;
+};
+
+export type AgentTable = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  name: string;
+  owner_id: string;
+  agent_type: 'key' | 'child' | 'mcp_client' | null;
+  status: AgentStatus;
+  status_since: number | null;
+  status_cause: HaltCause | null;
+  status_detail: string | null;
+  policy_id: string | null;
+  /** Who made it: `apply` removes only what a governance file made. */
+  origin: 'governance' | 'owner' | 'registration';
+  parent_id: string | null;
+  public_key_pem: string | null;
+  key_fingerprint: string | null;
+  created_at: number;
+  expires_at: number | null;
+};
+
+export type PlatformTable = {
+  organisation_id: string;
+  platform_id: string;
+  version: number;
+  suspended: Bit;
+  created_at: number;
+};
+
+/** Manifests never change once written: a version is a cache key. */
+export type PlatformVersionTable = {
+  organisation_id: string;
+  platform_id: string;
+  version: number;
+  manifest: string;
+  created_at: number;
+};
+
+export type ConnectionTable = {
+  organisation_id: string;
+  id: string;
+  platform_id: string;
+  label: string;
+  is_default: Bit;
+  status: 'active' | 'reauth_needed';
+  credential: Uint8Array | null;
+  /** Where the secret comes from, as governance.yaml names it: never the secret. */
+  secret_reference: string | null;
+  upstream_scopes: string | null;
+  revision: number;
+  created_at: number;
+};
+
+export type GrantTable = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  platform_id: string;
+  connection_id: string | null;
+  scopes: string;
+  constraints: string;
+  require_approval: Bit;
+  expires_at: number | null;
+  /** The words of governance.yaml for the expiry (`30d`), so that applying twice changes nothing. */
+  expires_text: string | null;
+  created_at: number;
+};
+
+export type PolicyTable = { organisation_id: string; id: string; name: string; version: number; created_at: number };
+
+export type PolicyVersionTable = {
+  organisation_id: string;
+  policy_id: string;
+  version: number;
+  rules: string;
+  created_at: number;
+};
+
+export type GuardrailsVersionTable = { organisation_id: string; version: number; rules: string; created_at: number };
+
+/** A row exists only while there are recent strikes; `open_until` is null while the breaker is closed. */
+export type BreakerTable = {
+  organisation_id: string;
+  agent_id: string;
+  cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
+  /** Source address, platform id, or empty: what the strikes are counted per. */
+  key: string;
+  strikes: number;
+  window_start: number;
+  opened_at: number | null;
+  open_until: number | null;
+  /** When a half-open breaker gave its one trial call away. */
+  trial_at: number | null;
+};
+
+export type AuditTable = {
+  organisation_id: string;
+  id: string;
+  /** `intent`: a mutating call may be under way; `final`: nothing of the row changes any more. */
+  state: 'intent' | 'final';
+  kind: 'action' | 'event';
+  created_at: number;
+  finished_at: number | null;
+  agent_id: string | null;
+  agent_public_id: string | null;
+  platform_id: string | null;
+  connection_id: string | null;
+  scope: string | null;
+  method: string | null;
+  path: string | null;
+  result: 'allowed' | 'held' | 'denied' | 'blocked' | 'errored' | null;
+  reason: string;
+  detail: string | null;
+  /** JSON: policy, guardrails, matched rules, evaluated. */
+  decision: string | null;
+  approval_id: string | null;
+  session_id: string | null;
+  agent_reason: string | null;
+  violating: string | null;
+  upstream_status: number | null;
+  /** JSON: what was dropped, redacted, truncated. */
+  flags: string | null;
+  pii: string | null;
+  correlation_id: string;
+  row_hash: string | null;
+  receipt_kid: string | null;
+  receipt: string | null;
+  /** The process that holds the intent; not part of the hashed row. */
+  instance_id: string;
+};
+
+export type ApprovalTable = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  audit_id: string;
+  status: 'pending' | 'approved' | 'denied' | 'expired';
+  platform_id: string;
+  scope: string;
+  method: string;
+  path: string;
+  /** SHA-256 of the canonical form of the exact request. */
+  request_hash: string;
+  /** Everything that the replay needs, sealed. */
+  action: Uint8Array;
+  created_at: number;
+  expires_at: number;
+};
+
+export type IdempotencyTable = {
+  organisation_id: string;
+  agent_id: string;
+  /** SHA-256 of the client's key. */
+  key_hash: string;
+  request_hash: string;
+  audit_id: string;
+  status: number | null;
+  answer: Uint8Array | null;
+  created_at: number;
+  expires_at: number;
+};
+
+export type OneTimeTokenTable = {
+  organisation_id: string;
+  token_hash: string;
+  kind: 'bootstrap' | 'sign_in';
+  /** The agent's uuid or the owner's uuid. */
+  subject: string;
+  created_at: number;
+  expires_at: number;
+  used_at: number | null;
+};
+
+/** Keys of the broker itself, not of an organisation. */
+export type SigningKeyTable = {
+  kid: string;
+  use: 'evidence' | 'issuing' | 'root' | 'session';
+  public_jwk: string;
+  private_key: Uint8Array | null;
+  created_at: number;
+  activates_at: number;
+  retired_at: number | null;
+};
+
+/** One row a fact about the store itself: master key check values, sandbox port. */
+export type MetaTable = { name: string; value: string };
+
+/** Running processes, so that an intent of a dead one can be told from an intent of a slow one. */
+export type InstanceTable = { id: string; started_at: number; seen_at: number };
+
+export type Schema = {
+  organisations: OrganisationTable;
+  owners: OwnerTable;
+  agents: AgentTable;
+  platforms: PlatformTable;
+  platform_versions: PlatformVersionTable;
+  connections: ConnectionTable;
+  grants: GrantTable;
+  policies: PolicyTable;
+  policy_versions: PolicyVersionTable;
+  guardrails_versions: GuardrailsVersionTable;
+  breakers: BreakerTable;
+  audit_rows: AuditTable;
+  approvals: ApprovalTable;
+  idempotency_keys: IdempotencyTable;
+  one_time_tokens: OneTimeTokenTable;
+  signing_keys: SigningKeyTable;
+  meta: MetaTable;
+  instances: InstanceTable;
+};

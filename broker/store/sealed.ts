@@ -1,0 +1,44 @@
+/** Every sealed column there is, so that a new master key can wrap them all again. */
+import { sql } from 'kysely';
+import type { Db } from './store.ts';
+
+/** The name of a sealed column and the columns that identify its row: both are part of what was authenticated. */
+export const SEALED = [
+  { table: 'connections', column: 'credential', organisation: 'organisation_id', row: 'id' },
+  { table: 'approvals', column: 'action', organisation: 'organisation_id', row: 'id' },
+  { table: 'idempotency_keys', column: 'answer', organisation: 'organisation_id', row: 'audit_id' },
+  { table: 'signing_keys', column: 'private_key', organisation: null, row: 'kid' },
+] as const;
+
+/** Stands for the organisation where a value belongs to the broker itself. */
+export const WHOLE_BROKER = 'broker';
+
+export type SealedColumn = (typeof SEALED)[number];
+export type SealedRow = { organisationId: string; rowId: string; sealed: Buffer };
+
+/** Up to `limit` sealed values of a column, in the order of their rows, after row `after`. */
+export async function listSealed(db: Db, which: SealedColumn, after: string, limit: number): Promise<SealedRow[]> {
+  const organisation = which.organisation ? sql.ref(which.organisation) : sql.lit(WHOLE_BROKER);
+  const found = await sql<{ organisation_id: string; row_id: string; sealed: Uint8Array }>`
+    select ${organisation} as organisation_id, ${sql.ref(which.row)} as row_id, ${sql.ref(which.column)} as sealed
+    from ${sql.table(which.table)}
+    where ${sql.ref(which.column)} is not null and ${sql.ref(which.row)} > ${after}
+    order by ${sql.ref(which.row)} limit ${limit}`.execute(db);
+  return found.rows.map((row) => ({
+    organisationId: row.organisation_id,
+    rowId: row.row_id,
+    sealed: Buffer.from(row.sealed),
+  }));
+}
+
+/** Puts the same secret, wrapped anew, in place of exactly the value that was read: a newer value is left alone. */
+export async function replaceSealed(db: Db, which: SealedColumn, row: SealedRow, rewrapped: Buffer): Promise<void> {
+  await sql`update ${sql.table(which.table)} set ${sql.ref(which.column)} = ${rewrapped}
+    where ${sql.ref(which.row)} = ${row.rowId} and ${sql.ref(which.column)} = ${row.sealed}`.execute(db);
+}
+
+/** Whether any sealed value is stored at all: then no new master key may be made. */
+export async function hasSealed(db: Db): Promise<boolean> {
+  for (const which of SEALED) if ((await listSealed(db, which, '', 1)).length > 0) return true;
+  return false;
+}

@@ -1,0 +1,63 @@
+/** Seals and opens what is stored secret, under the master keys that are in force now. */
+import type { MasterKeys } from './crypto/master-key.ts';
+import { open, rewrap, seal, sealedWith } from './crypto/seal.ts';
+import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
+import type { Store } from './store/store.ts';
+
+type Place = { table: SealedColumn['table']; organisationId: string; rowId: string };
+
+export type Vault = {
+  seal(place: Place, plaintext: Buffer | string): Buffer;
+  /** Throws SealError when the value was altered, moved from another row, or sealed with a key that is not here. */
+  open(place: Place, sealed: Uint8Array): Buffer;
+  masterKeys(): MasterKeys;
+  /** Seals with other keys from now on; the old ones must be among its previous ones until `rewrapAll` is done. */
+  useMasterKeys(keys: MasterKeys): void;
+};
+
+const columnOf = (table: Place['table']): SealedColumn => SEALED.find((sealed) => sealed.table === table)!;
+
+const aad = (place: Place) => ({
+  table: place.table,
+  column: columnOf(place.table).column,
+  rowId: place.rowId,
+  organisationId: place.organisationId,
+});
+
+export function makeVault(initial: MasterKeys): Vault {
+  let keys = initial;
+  return {
+    seal: (place, plaintext) => seal(keys, aad(place), plaintext),
+    open: (place, sealed) => open(keys, aad(place), Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)),
+    masterKeys: () => keys,
+    useMasterKeys: (next) => {
+      keys = next;
+    },
+  };
+}
+
+const BATCH = 200;
+
+/**
+ * Wraps every stored data key with the current master key. Works online and may be cut off and begun again: each row is
+ * replaced only if it still is what was read. Answers how many rows were wrapped anew.
+ */
+export async function rewrapAll(store: Store, vault: Vault): Promise<number> {
+  const keys = vault.masterKeys();
+  let wrapped = 0;
+  for (const column of SEALED) {
+    let after = '';
+    for (;;) {
+      const rows = await listSealed(store.db, column, after, BATCH);
+      for (const row of rows) {
+        if (sealedWith(row.sealed) === keys.current.id) continue;
+        const place = { table: column.table, organisationId: row.organisationId, rowId: row.rowId };
+        await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));
+        wrapped++;
+      }
+      if (rows.length < BATCH) break;
+      after = rows.at(-1)!.rowId;
+    }
+  }
+  return wrapped;
+}

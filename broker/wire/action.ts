@@ -1,0 +1,36 @@
+/** The request body of `POST /v1/actions` (specification, Governed call). */
+import { z } from 'zod';
+import { METHODS } from '../decision/facts.ts';
+
+/** What is stored must be what was hashed: PostgreSQL refuses NUL, and would silently rewrite a lone surrogate. */
+export const storable = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
+const UNSTORABLE = 'must not contain NUL characters or unpaired surrogates';
+
+export const text = (max: number) => z.string().max(max).refine(storable, UNSTORABLE);
+
+export const CallerIdentity = z
+  .union([
+    z.strictObject({ assertion: text(8192).min(1).describe('JWT from an issuer that the organisation trusts') }),
+    z.strictObject({
+      source: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'must match ^[a-z0-9][a-z0-9_.-]{0,31}$'),
+      id: text(256).min(1),
+    }),
+  ])
+  .describe('whose own upstream token to use, on platforms that hold one per person');
+
+export const Action = z.strictObject({
+  platform: text(64).min(1).describe('platform id'),
+  endpoint: text(8192).min(1).describe('platform-relative path, with its query; begins with /'),
+  method: z.enum(METHODS),
+  scope: text(256).min(1).describe('the permission scope that this call needs'),
+  data: z.record(z.string(), z.unknown()).optional().describe('body forwarded upstream; not with GET'),
+  headers: z.record(z.string(), z.string()).optional().describe('extra headers forwarded upstream'),
+  connection_id: z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('which connection, when the platform has several'),
+  reason: text(2048).optional().describe('why, in the words of the agent: shown to the approver and recorded'),
+  caller: CallerIdentity.optional(),
+});
+export type Action = z.infer<typeof Action>;

@@ -1,0 +1,20 @@
+/** `npm run build`: plain JavaScript in dist/, because Node strips no types under node_modules, and what build it is. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+
+rmSync('dist', { recursive: true, force: true });
+const compiled = spawnSync('tsc', ['-p', 'tsconfig.build.json'], {
+  stdio: 'inherit',
+  shell: process.platform === 'win32',
+});
+if (compiled.status !== 0) process.exit(compiled.status ?? 1);
+
+const git = (...words: string[]): string | undefined => {
+  try {
+    return execFileSync('git', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined;
+  }
+};
+const info = { sha: git('rev-parse', 'HEAD') ?? 'unknown', builtAt: new Date().toISOString() };
+writeFileSync('dist/build-info.json', `${JSON.stringify(info)}\n`);

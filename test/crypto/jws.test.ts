@@ -1,0 +1,169 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import fc from 'fast-check';
+import { CompactSign, compactVerify, importJWK } from 'jose';
+import { describe, expect, it } from 'vitest';
+import { createCompactSigner, signCompact, verifyCompact } from '../../broker/crypto/jws.ts';
+import { generateSigningKey, importSigningKey, keySet } from '../../broker/crypto/key-set.ts';
+import type { JsonObject } from '../../broker/decision/facts.ts';
+
+const key = importSigningKey(generateSigningKey());
+const { verifyKeys } = keySet([{ ...key, activatesAt: 0, retiredAt: null }]);
+const TYP = 'svc-receipt+jwt';
+const PAYLOAD = { jti: 'a', path: '/users/ü', n: 1.5, deep: [{ x: null }] };
+const good = signCompact(key, { typ: TYP }, PAYLOAD);
+const [header, payload, signature] = good.split('.') as [string, string, string];
+const check = (jws: string) => verifyCompact(jws, verifyKeys, { typ: TYP });
+const b64 = (value: string | object) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+
+/** Signs whatever it is told to, as a hostile holder of the key would. */
+function forge(head: string | object, body: string | object = PAYLOAD): string {
+  const input = `${b64(head)}.${b64(body)}`;
+  const signed = sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
+  return `${input}.${signed.toString('base64url')}`;
+}
+const HEAD = { alg: 'ES256', typ: TYP, kid: key.kid };
+
+describe('a compact JWS of ours', () => {
+  it('is verified by jose', async () => {
+    const publicKey = await importJWK({ ...key.publicJwk }, 'ES256');
+    const verified = await compactVerify(good, publicKey, { algorithms: ['ES256'] });
+    expect(JSON.parse(new TextDecoder().decode(verified.payload))).toEqual(PAYLOAD);
+    expect(verified.protectedHeader).toEqual(HEAD);
+  });
+
+  it('is verified by us, as is one of jose', async () => {
+    expect(check(good)).toEqual({ ok: true, kid: key.kid, payload: PAYLOAD });
+    const privateKey = await importJWK(
+      { ...key.publicJwk, ...key.privateKey.export({ format: 'jwk' }) } as never,
+      'ES256',
+    );
+    const theirs = await new CompactSign(Buffer.from(JSON.stringify(PAYLOAD)))
+      .setProtectedHeader(HEAD)
+      .sign(privateKey);
+    expect(check(theirs)).toEqual({ ok: true, kid: key.kid, payload: PAYLOAD });
+  });
+
+  it('signs given JSON text byte for byte', () => {
+    const text = '{"b":1,  "a":2}';
+    const jws = signCompact(key, { typ: TYP }, text);
+    expect(Buffer.from(jws.split('.')[1]!, 'base64url').toString()).toBe(text);
+    expect(check(jws)).toMatchObject({ ok: true, payload: { a: 2, b: 1 } });
+  });
+
+  it('has the same header from a signer that remembers headers, by key and by type', () => {
+    const remember = createCompactSigner();
+    const other = importSigningKey(generateSigningKey());
+    for (const [who, typ] of [
+      [key, TYP],
+      [key, 'svc-attest+jwt'],
+      [other, TYP],
+      [key, TYP],
+    ] as const) {
+      expect(remember(who, { typ }, {}).split('.')[0]).toBe(signCompact(who, { typ }, {}).split('.')[0]);
+    }
+    expect(check(remember(key, { typ: TYP }, PAYLOAD))).toMatchObject({ ok: true });
+  });
+
+  it('carries any JSON object there and back', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), (value) => {
+        const text = JSON.stringify(value);
+        const verified = check(signCompact(key, { typ: TYP }, JSON.parse(text) as JsonObject));
+        expect(verified.ok && JSON.stringify(verified.payload)).toBe(text);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('what is refused', () => {
+  const other = importSigningKey(generateSigningKey());
+  const flipped = Buffer.from(signature, 'base64url');
+  flipped[5]! ^= 1;
+  const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const rsaInput = `${b64({ ...HEAD, alg: 'RS256' })}.${payload}`;
+  const cases: [name: string, jws: string, code: string, detail: string][] = [
+    ['a changed payload', `${header}.${b64({ ...PAYLOAD, jti: 'b' })}.${signature}`, 'bad_signature', 'signature'],
+    ['a changed signature', `${header}.${payload}.${flipped.toString('base64url')}`, 'bad_signature', 'signature'],
+    ['another key under our kid', signCompact({ ...other, kid: key.kid }, { typ: TYP }, PAYLOAD), 'bad_signature', ''],
+    ['an unknown kid', signCompact(other, { typ: TYP }, PAYLOAD), 'unknown_key', 'kid'],
+    ['no kid', forge({ alg: 'ES256', typ: TYP }), 'unknown_key', 'kid'],
+    ['a kid that is no string', forge({ ...HEAD, kid: [key.kid] }), 'unknown_key', 'kid'],
+    ['another type (JW-23)', signCompact(key, { typ: 'svc-attest+jwt' }, PAYLOAD), 'wrong_type', TYP],
+    ['no type', forge({ alg: 'ES256', kid: key.kid }), 'wrong_type', TYP],
+    ['alg none', `${b64({ ...HEAD, alg: 'none' })}.${payload}.`, 'malformed', 'base64url'],
+    ['alg none with a signature', forge({ ...HEAD, alg: 'none' }), 'unsupported', 'alg'],
+    ['RS256', `${rsaInput}.${sign('sha256', Buffer.from(rsaInput), rsa).toString('base64url')}`, 'unsupported', 'alg'],
+    [
+      'a DER signature',
+      `${header}.${payload}.${sign('sha256', Buffer.from(`${header}.${payload}`), key.privateKey).toString('base64url')}`,
+      'bad_signature',
+      '',
+    ],
+    ['crit', forge({ ...HEAD, crit: ['exp'] }), 'unsupported', 'crit'],
+    ['an unencoded payload (b64)', forge({ ...HEAD, b64: false }), 'unsupported', 'b64'],
+    ['an embedded jwk', forge({ ...HEAD, jwk: key.publicJwk }), 'unsupported', 'jwk'],
+    ['a jku', forge({ ...HEAD, jku: 'http://169.254.169.254/' }), 'unsupported', 'jku'],
+    ['an x5c', forge({ ...HEAD, x5c: [] }), 'unsupported', 'x5c'],
+    ['padding', `${header}.${payload}.${signature}==`, 'malformed', 'base64url'],
+    ['a newline', `${good}\n`, 'malformed', 'base64url'],
+    [
+      'standard base64',
+      `${header}.${payload}.${Buffer.from(signature, 'base64url').toString('base64')}`,
+      'malformed',
+      'base64url',
+    ],
+    [
+      'spare bits',
+      `${header}.${payload}.${signature.slice(0, -1)}${bumped(signature.at(-1)!)}`,
+      'malformed',
+      'base64url',
+    ],
+    ['two parts', `${header}.${payload}`, 'malformed', 'three'],
+    ['four parts', `${good}.${signature}`, 'malformed', 'three'],
+    ['nothing', '', 'malformed', 'three'],
+    [
+      'a header that names alg twice',
+      forge(`{"alg":"ES256","alg":"ES256","typ":"${TYP}","kid":"${key.kid}"}`),
+      'malformed',
+      'header',
+    ],
+    ['a claim twice', forge(HEAD, '{"jti":"a","jti":"b"}'), 'malformed', 'payload'],
+    ['a payload that is a list', forge(HEAD, '[1]'), 'malformed', 'payload'],
+    ['a header that is no JSON', forge('ES256'), 'malformed', 'header'],
+    ['something huge', `${header}.${'A'.repeat(70_000)}.${signature}`, 'malformed', 'longer'],
+  ];
+  for (const [name, jws, code, detail] of cases) {
+    it(name, () => {
+      const refused = check(jws);
+      expect(refused).toMatchObject({ ok: false, code });
+      expect(!refused.ok && refused.detail).toContain(detail);
+    });
+  }
+
+  it('nothing at all, when the same hands forge an honest one', () => {
+    expect(check(forge(HEAD))).toEqual({ ok: true, kid: key.kid, payload: PAYLOAD });
+  });
+
+  it('never by an exception, whatever the text', () => {
+    const part = fc.oneof(
+      fc.constantFrom(header, payload, signature, ''),
+      fc.string(),
+      fc.jsonValue().map((v) => b64(JSON.stringify(v))),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 4 }), (parts) => {
+        const jws = parts.join('.');
+        expect(check(jws).ok).toBe(jws === good);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+/** The next character of the alphabet: other spare bits for the same bytes. */
+function bumped(char: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return alphabet[alphabet.indexOf(char) + 1]!;
+}

@@ -1,0 +1,179 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { generateMasterKey, MasterKeyError } from '../../broker/crypto/master-key.ts';
+import { dropPreviousKeys, readMasterKeys, rotateKeyFile } from '../../broker/crypto/master-key-file.ts';
+import { open, rewrap, seal, sealedWith } from '../../broker/crypto/seal.ts';
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'master-key-'));
+  file = join(folder, 'keys', 'master.key');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const create = () => readMasterKeys({ file }, { allowCreate: true });
+const read = () => readMasterKeys({ file }, { allowCreate: false });
+
+function refusal(act: () => unknown): MasterKeyError {
+  try {
+    act();
+  } catch (error) {
+    expect(error).toBeInstanceOf(MasterKeyError);
+    return error as MasterKeyError;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('the key file', () => {
+  it('is made at the first start, for its owner only, and found again', () => {
+    const first = create();
+    expect(first.created).toBe(true);
+    expect(first.keys.previous).toEqual([]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'keys')).mode & 0o777).toBe(0o700);
+    expect(readFileSync(file, 'utf8')).toMatch(/^[A-Za-z0-9+/]{43}=\n$/);
+    const second = create();
+    expect(second.created).toBe(false);
+    expect(second.keys.current.id).toBe(first.keys.current.id);
+    expect(read().keys.current.id).toBe(first.keys.current.id);
+  });
+
+  it('ST-08 is never made when that is not allowed', () => {
+    const error = refusal(read);
+    expect(error.code).toBe('missing');
+    expect(error.message).toContain(file);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is one and the same for processes that start at once', async () => {
+    const script = join(folder, 'start.ts');
+    const module = join(import.meta.dirname, '../../broker/crypto/master-key-file.ts');
+    writeFileSync(
+      script,
+      `import { readMasterKeys } from ${JSON.stringify(module)};
+       for (let i = 0; i < 40; i++) {
+         const { keys, created } = readMasterKeys({ file: process.argv[2] + i }, { allowCreate: true });
+         process.stdout.write(keys.current.id + ' ' + created + '\\n');
+       }`,
+    );
+    const { execFile } = await import('node:child_process');
+    const outputs = await Promise.all(
+      [1, 2, 3].map(
+        () =>
+          new Promise<string[]>((resolve, reject) =>
+            execFile(process.execPath, [script, file], (error, stdout) =>
+              error ? reject(error) : resolve(stdout.trim().split('\n')),
+            ),
+          ),
+      ),
+    );
+    for (let i = 0; i < 40; i++) {
+      const lines = outputs.map((output) => output[i]!.split(' '));
+      expect(new Set(lines.map(([id]) => id)).size).toBe(1);
+      expect(lines.filter(([, created]) => created === 'true')).toHaveLength(1);
+    }
+    expect(readdirSync(join(folder, 'keys'))).toHaveLength(40);
+  });
+
+  it.each([0o640, 0o604, 0o660, 0o666, 0o610])('is refused when others may use it (mode %o)', (mode) => {
+    create();
+    chmodSync(file, mode);
+    const error = refusal(read);
+    expect(error.code).toBe('unsafe_file');
+    expect(error.message).toContain('chmod 600');
+    chmodSync(file, 0o400);
+    expect(read().created).toBe(false);
+  });
+
+  it('is refused when it is a symbolic link, also to a good key file', () => {
+    create();
+    const link = join(folder, 'link');
+    symlinkSync(file, link);
+    const error = refusal(() => readMasterKeys({ file: link }, { allowCreate: true }));
+    expect(error.code).toBe('unsafe_file');
+    expect(error.message).toContain('symbolic link');
+  });
+
+  it('is refused when it is a folder or a pipe, without waiting for a writer', () => {
+    expect(refusal(() => readMasterKeys({ file: folder }, { allowCreate: true })).code).toBe('unsafe_file');
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', ['-m', '600', pipe]);
+    expect(refusal(() => readMasterKeys({ file: pipe }, { allowCreate: true })).code).toBe('unsafe_file');
+  });
+
+  it.each([
+    ['empty', '', 'Line 1'],
+    ['a weak key', `${Buffer.alloc(32).toString('base64')}\n`, 'all zeros'],
+    ['a blank line at the end', `${generateMasterKey().text.reveal()}\n\n`, 'Line 2'],
+    ['too long', 'x'.repeat(5000), 'too large'],
+  ])('is refused with what is wrong: %s', (_name, text, reason) => {
+    create();
+    writeFileSync(file, text);
+    expect(refusal(create).message).toContain(reason);
+  });
+});
+
+describe('rotating the key in the file', () => {
+  const place = { table: 'connections', column: 'secret', rowId: 'row', organisationId: 'org' };
+
+  it('KEY-03 keeps everything readable throughout, and ends when nothing needs the old key', () => {
+    const before = create().keys;
+    const sealed = seal(before, place, 'a credential');
+    const during = rotateKeyFile(file);
+    expect(during.previous.map((key) => key.id)).toEqual([before.current.id]);
+    expect(read().keys).toMatchObject({
+      current: { id: during.current.id },
+      previous: [{ id: before.current.id }],
+    });
+    expect(open(read().keys, place, sealed).toString()).toBe('a credential');
+    const rewrapped = rewrap(during, place, sealed);
+    expect(sealedWith(rewrapped)).toBe(during.current.id);
+
+    const after = dropPreviousKeys(file);
+    expect(after).toMatchObject({ current: { id: during.current.id }, previous: [] });
+    expect(read().keys).toMatchObject({ current: { id: during.current.id }, previous: [] });
+    expect(open(after, place, rewrapped).toString()).toBe('a credential');
+    expect(() => open(after, place, sealed)).toThrow(before.current.id);
+  });
+
+  it('leaves a file for its owner only, and nothing beside it', () => {
+    create();
+    rotateKeyFile(file);
+    rotateKeyFile(file);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4);
+    expect(readdirSync(join(folder, 'keys'))).toEqual(['master.key']);
+  });
+
+  it('is refused while another one is at work, and loses no key', () => {
+    const { keys } = create();
+    writeFileSync(`${file}.new`, '');
+    const error = refusal(() => rotateKeyFile(file));
+    expect(error.code).toBe('busy');
+    expect(error.message).toContain(`${file}.new`);
+    expect(read().keys.current.id).toBe(keys.current.id);
+    rmSync(`${file}.new`);
+    expect(rotateKeyFile(file).previous[0]!.id).toBe(keys.current.id);
+  });
+
+  it('needs a key file, and makes none', () => {
+    create();
+    rmSync(file);
+    expect(refusal(() => rotateKeyFile(file)).code).toBe('missing');
+    expect(refusal(() => dropPreviousKeys(file)).code).toBe('missing');
+    expect(readdirSync(join(folder, 'keys'))).toEqual([]);
+  });
+});

@@ -1,0 +1,56 @@
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { sha256Hex } from '../../broker/crypto/canonical.ts';
+import { hashToken, isToken, mintToken, TOKEN_PREFIXES, type TokenKind } from '../../broker/crypto/one-time-token.ts';
+
+const KINDS = Object.keys(TOKEN_PREFIXES) as TokenKind[];
+
+describe.each(KINDS)('a %s token', (kind) => {
+  const { token, hash } = mintToken(kind);
+  const text = token.reveal();
+
+  it('has its prefix and 256 random bits', () => {
+    expect(text).toMatch(/^[a-z]{3}_[A-Za-z0-9_-]{43}$/);
+    expect(text.startsWith(TOKEN_PREFIXES[kind])).toBe(true);
+    expect(mintToken(kind).token.equals(token)).toBe(false);
+  });
+
+  it('is found by its hash, and only as its own kind', () => {
+    expect(hash).toBe(sha256Hex(text));
+    for (const other of KINDS) expect(hashToken(text, other)).toBe(other === kind ? hash : undefined);
+  });
+
+  it('is told from others by its hash', () => {
+    expect(isToken(text, kind, hash)).toBe(true);
+    expect(isToken(mintToken(kind).token.reveal(), kind, hash)).toBe(false);
+    expect(isToken('', kind, '')).toBe(false);
+    expect(isToken(text, kind, '')).toBe(false);
+  });
+
+  it('is not printed', () => {
+    expect(inspect({ token, hash }) + JSON.stringify({ token, hash })).not.toContain(text);
+  });
+});
+
+describe('what cannot be a token is not hashed', () => {
+  const text = mintToken('invite').token.reveal();
+  it.each([
+    ['nothing', ''],
+    ['the prefix alone', 'inv_'],
+    ['one character less', text.slice(0, -1)],
+    ['one more', `${text}A`],
+    ['padding', `${text}=`],
+    ['a space before', ` ${text}`],
+    ['spare bits that are set', `inv_${'A'.repeat(42)}B`],
+    ['a character of another alphabet', `inv_${'A'.repeat(42)}+`],
+    ['NUL', `inv_${'A'.repeat(42)}\0`],
+  ])('%s', (_name, presented) => {
+    expect(hashToken(presented, 'invite')).toBeUndefined();
+    expect(hashToken(text, 'invite')).toBeDefined();
+  });
+
+  it('nor throws, whatever it is', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (any) => hashToken(`inv_${any}`, 'invite') === undefined));
+  });
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
+import { agent, BASE_URL, CLAIMS, fingerprint, HEAD, present, refused, S, token } from './hostile-token.ts';
+
+describe('JW-07 kid', () => {
+  it.each([
+    ['the agent id', agent.agentId],
+    ['the thumbprint of its key', fingerprint],
+  ])('may be %s', (_name, kid) => {
+    expect(present(token(CLAIMS, { ...HEAD, kid })).ok).toBe(true);
+  });
+  it.each(['../../etc/passwd', "' OR 1=1--", newAgentId(), '\0', '', `${agent.agentId} `])('is refused: %j', (kid) => {
+    refused(token(CLAIMS, { ...HEAD, kid }), 'kid');
+  });
+  it('is refused when it is no string', () => {
+    for (const kid of [1, null, [agent.agentId], {}]) refused(token(CLAIMS, { ...HEAD, kid }), 'kid');
+  });
+  it('of 10 KB is refused for its size', () => refused(token(CLAIMS, { ...HEAD, kid: 'k'.repeat(10_240) }), 'longer'));
+});
+
+describe('times', () => {
+  const at = (iat: unknown, exp: unknown) => token({ ...CLAIMS, iat, exp });
+
+  it('JW-08 a lifetime of 300 s and no more', () => {
+    expect(present(at(S, S + 300)).ok).toBe(true);
+    expect(present(at(S, S + 60)).ok).toBe(true);
+    refused(at(S, S + 301), '300 seconds');
+    refused(at(S, S + 315_360_000), '300 seconds');
+  });
+
+  it('JW-09 an exp that is infinite', () => {
+    refused(token(JSON.stringify(CLAIMS).replace(`${S + 60}`, '1e999')), 'exp');
+  });
+
+  it('JW-10 an exp that is past, beyond the skew of 30 s', () => {
+    expect(present(at(S - 60, S - 1)).ok).toBe(true);
+    expect(present(at(S - 60, S - 30)).ok).toBe(true);
+    refused(at(S - 60, S - 31), 'expired', 'token_expired');
+  });
+
+  it('JW-11 an iat in the future, beyond the skew', () => {
+    expect(present(at(S + 30, S + 60)).ok).toBe(true);
+    refused(at(S + 31, S + 60), 'future');
+    refused(at(S + 3600, S + 3660), 'future');
+    refused(at(S + 3600, S + 60), 'later than iat');
+  });
+
+  it('an exp that is not after iat', () => {
+    refused(at(S, S), 'later than iat');
+    refused(at(S, S - 10), 'later than iat');
+    expect(present(at(S, S + 1)).ok).toBe(true);
+  });
+
+  it('an nbf that is to come', () => {
+    expect(present(token({ ...CLAIMS, nbf: S + 30 })).ok).toBe(true);
+    refused(token({ ...CLAIMS, nbf: S + 31 }), 'nbf');
+  });
+
+  it.each([
+    ['"now"', 'now'],
+    ['a fraction', S + 0.5],
+    ['-1.5', -1.5],
+    ['a string of digits', `${S}`],
+    ['null', null],
+    ['a list', [S]],
+    ['too large to be exact', 2 ** 53],
+    ['true', true],
+  ])('JW-13 that are no whole numbers: %s', (_name, value) => {
+    refused(at(value, S + 60), 'iat must be a whole number');
+    refused(at(S, value), 'exp must be a whole number');
+    refused(token({ ...CLAIMS, nbf: value }), 'must be a whole number');
+  });
+});
+
+describe('claims', () => {
+  it.each(['agent_id', 'owner_id', 'iat', 'exp'] as const)('JW-12 without %s', (name) => {
+    const { [name]: _left, ...others } = CLAIMS;
+    refused(token(others), name);
+  });
+
+  it.each([
+    ['an object', { $ne: 1 }],
+    ['a list', [agent.agentId]],
+    ['a number', 1],
+    ['null', null],
+    ['upper case', agent.agentId.toUpperCase()],
+    ['too short', agent.agentId.slice(0, -1)],
+    ['too long', `${agent.agentId}ab`],
+    ['a newline at the end', `${agent.agentId}\n`],
+    ['NUL', `${agent.agentId.slice(0, -1)}\0`],
+    ['a uuid', uuidv4()],
+  ])('JW-13 an agent_id that is %s', (_name, agent_id) => refused(token({ ...CLAIMS, agent_id }), 'agent_id'));
+
+  it.each([
+    ['an object', { $ne: 1 }],
+    ['braces', `{${agent.ownerId}}`],
+    ['no uuid', 'ann'],
+    ['a newline at the end', `${agent.ownerId}\n`],
+  ])('JW-13 an owner_id that is %s', (_name, owner_id) => refused(token({ ...CLAIMS, owner_id }), 'owner_id'));
+
+  it('JW-15 the owner_id of another owner', () => refused(token({ ...CLAIMS, owner_id: uuidv4() }), 'owner_id'));
+
+  it("JW-24 another agent's id, signed with this agent's key", () => {
+    refused(token({ ...CLAIMS, agent_id: newAgentId() }), 'another agent');
+  });
+
+  it('JW-16 a sub that is not the workload identity', () => {
+    for (const sub of agent.acceptedSubjects) expect(present(token({ ...CLAIMS, sub })).ok).toBe(true);
+    for (const sub of ['', 'spiffe://other', agent.ownerId]) refused(token({ ...CLAIMS, sub }), 'sub');
+    for (const sub of [1, null, {}, [agent.acceptedSubjects[0]]]) refused(token({ ...CLAIMS, sub }), 'sub');
+  });
+
+  it('an aud that is not this broker', () => {
+    for (const aud of [BASE_URL, ['x', BASE_URL]]) expect(present(token({ ...CLAIMS, aud })).ok).toBe(true);
+    for (const aud of ['', `${BASE_URL}/`, `${BASE_URL}.evil`, [], ['x'], 1, null, [BASE_URL, 1], { 0: BASE_URL }]) {
+      refused(token({ ...CLAIMS, aud }), 'aud');
+    }
+  });
+
+  it('a session_id that is not plain', () => {
+    for (const session_id of ['a', 'a'.repeat(128)]) expect(present(token({ ...CLAIMS, session_id })).ok).toBe(true);
+    for (const session_id of ['', 'a'.repeat(129), 'a b', 'a\0', 'é', 'a\n', '\ud800', 1, null, {}]) {
+      refused(token({ ...CLAIMS, session_id }), 'session_id');
+    }
+  });
+
+  it('a claim that is there twice, at any depth', () => {
+    const text = JSON.stringify(CLAIMS).slice(0, -1);
+    refused(token(`${text},"agent_id":"${agent.agentId}"}`), 'unique names');
+    refused(token(`${text},"\\u0061gent_id":"${newAgentId()}"}`), 'unique names');
+    refused(token(`${text},"x":{"y":[{"z":1,"z":1}]}}`), 'unique names');
+    expect(present(token(`${text},"x":":\\":\\\\","y":{"z":{"z":":"}},"__proto__":{"iat":0}}`)).ok).toBe(true);
+  });
+
+  it('that are no object, no JSON, no UTF-8', () => {
+    for (const claims of ['[]', 'null', '"x"', '1', '', '{', '{"a":1} x', '\ufeff{}'])
+      refused(token(claims), claims === '' ? 'base64url' : 'claims');
+    const [head, , signature] = token().split('.');
+    refused(`${head}.${Buffer.from('7b2261223a22ff227d', 'hex').toString('base64url')}.${signature}`, 'claims');
+  });
+});

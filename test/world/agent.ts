@@ -1,0 +1,88 @@
+/** An agent as its author writes it: a key pair of its own, and a fresh token for each request. */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+
+export type KeyPair = { publicPem: string; privateKey: KeyObject };
+
+export function makeKeyPair(bits = 2048): KeyPair {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: bits });
+  return { publicPem: publicKey.export({ format: 'pem', type: 'spki' }) as string, privateKey };
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Signs a token (RS256) with exactly these claims. */
+export function signToken(
+  claims: Record<string, unknown>,
+  key: KeyObject,
+  header: Record<string, unknown> = {},
+): string {
+  const input = `${encode({ alg: 'RS256', typ: 'JWT', ...header })}.${encode(claims)}`;
+  return `${input}.${sign('sha256', Buffer.from(input), key).toString('base64url')}`;
+}
+
+export type Answer = {
+  status: number;
+  headers: Headers;
+  /** Parsed when it is JSON, else the text. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  body: any;
+  text: string;
+};
+
+export class TestAgent {
+  readonly baseUrl: string;
+  readonly id: string;
+  readonly agentId: string;
+  readonly ownerId: string;
+  keys: KeyPair;
+  /** The clock that tokens are signed by, in milliseconds. */
+  clock: () => number = Date.now;
+
+  constructor(at: { baseUrl: string; id: string; agentId: string; ownerId: string; keys: KeyPair }) {
+    this.baseUrl = at.baseUrl;
+    this.id = at.id;
+    this.agentId = at.agentId;
+    this.ownerId = at.ownerId;
+    this.keys = at.keys;
+  }
+
+  /** A token of 60 seconds; `claims` are added or, when undefined, taken away. */
+  token(claims: Record<string, unknown> = {}, header: Record<string, unknown> = {}): string {
+    const iat = Math.floor(this.clock() / 1000);
+    const all = { agent_id: this.agentId, owner_id: this.ownerId, iat, exp: iat + 60, ...claims };
+    return signToken(all, this.keys.privateKey, header);
+  }
+
+  /** POST /v1/actions. A string is sent as it is. */
+  act(action: Record<string, unknown> | string, headers: Record<string, string> = {}): Promise<Answer> {
+    const body = typeof action === 'string' ? action : JSON.stringify(action);
+    return this.request('POST', '/v1/actions', { body, headers: { 'content-type': 'application/json', ...headers } });
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.request('GET', path, { headers });
+  }
+
+  async request(
+    method: string,
+    path: string,
+    options: { body?: string; headers?: Record<string, string> } = {},
+  ): Promise<Answer> {
+    return await send(this.baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${this.token()}`, ...options.headers },
+      ...(options.body !== undefined && { body: options.body }),
+    });
+  }
+}
+
+/** One HTTP request; the answer read whole. */
+export async function send(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init });
+  const text = await response.text();
+  let body: unknown = text;
+  try {
+    body = JSON.parse(text);
+  } catch {}
+  return { status: response.status, headers: response.headers, body, text };
+}

@@ -1,0 +1,50 @@
+/** A small real platform on loopback that remembers, byte for byte, what reached it. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type Seen = {
+  method: string;
+  /** The request target as it stood in the request line. */
+  target: string;
+  rawHeaders: string[];
+  headers: IncomingMessage['headers'];
+  body: string;
+};
+
+export type Upstream = {
+  /** `http://127.0.0.1:port` */
+  url: string;
+  /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
+  address: string;
+  seen: Seen[];
+  /** Replaces the answer; unset it to go back to the echo. */
+  answer: ((request: IncomingMessage, response: ServerResponse, body: string) => void) | undefined;
+  close(): Promise<void>;
+};
+
+/** Starts one. Unless told otherwise it answers 200 with `{method, target, body}`, and never the headers. */
+export async function startUpstream(): Promise<Upstream> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks).toString('utf8');
+    const { method = '', url = '', rawHeaders, headers } = request;
+    upstream.seen.push({ method, target: url, rawHeaders, headers, body });
+    if (upstream.answer) return upstream.answer(request, response, body);
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ method, target: url, body: body === '' ? null : body }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const upstream: Upstream = {
+    url: `http://127.0.0.1:${port}`,
+    address: `127.0.0.1:${port}`,
+    seen: [],
+    answer: undefined,
+    close: () => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+  return upstream;
+}

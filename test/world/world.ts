@@ -1,0 +1,220 @@
+/** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
+import { afterAll } from 'vitest';
+import { readConfig } from '../../broker/config.ts';
+import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
+import { parsePublicKey } from '../../broker/crypto/public-key.ts';
+import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
+import { type Running, serve } from '../../broker/main.ts';
+import { putAgent, putGrant } from '../../broker/store/agents.ts';
+import { putConnection } from '../../broker/store/connections.ts';
+import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
+import { putOrganisation, putOwner } from '../../broker/store/organisations.ts';
+import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, makeKeyPair, send, TestAgent } from './agent.ts';
+import { newDatabase, newFolder, type StoreKind } from './stores.ts';
+import { startUpstream, type Upstream } from './upstream.ts';
+
+/** The credential of every test connection: wherever it shows up, it leaked. */
+export const CANARY = 'CANARY-7f3a-0123456789-abcdefghij';
+
+export type World = {
+  running: Running;
+  upstream: Upstream;
+  /** Milliseconds added to the real clock. */
+  clock: { skewMs: number };
+  environment: Record<string, string>;
+  /** Stops the broker and starts it again on the same store. */
+  restart(): Promise<void>;
+  organisation(options?: { name?: string; guardrails?: readonly unknown[] }): Promise<Organisation>;
+};
+
+export type Organisation = {
+  id: string;
+  owner: OwnerTable;
+  /** Answers the platform's id. */
+  platform(options?: { id?: string; manifest?: Record<string, unknown>; secret?: string | null }): Promise<string>;
+  policy(rules: readonly unknown[], name?: string): Promise<string>;
+  guardrails(rules: readonly unknown[]): Promise<void>;
+  agent(options?: {
+    name?: string;
+    policy?: string | null;
+    agent?: Partial<AgentTable>;
+    grants?: Record<string, Partial<GrantTable> & { scopeList?: string[] }>;
+  }): Promise<TestAgent>;
+  /** A request with a session of the owner. */
+  ask(method: string, path: string, body?: unknown): Promise<Answer>;
+};
+
+export const DEMO_SCOPES = {
+  'demo:read': ['GET /items', 'GET /items/*'],
+  'demo:write': ['POST /items', 'PATCH /items/*'],
+  'demo:delete': ['DELETE /items/*'],
+};
+
+/** Allows reads, holds POST, allows the rest. */
+export const DEMO_RULES = [
+  { effect: 'allow', methods: ['GET', 'PATCH', 'PUT', 'DELETE'] },
+  { effect: 'require_approval', methods: ['POST'] },
+];
+
+/** Starts a world on a store; it ends with the test file. */
+export async function startWorld(
+  store: StoreKind = 'sqlite',
+  environment: Record<string, string> = {},
+): Promise<World> {
+  const upstream = await startUpstream();
+  const clock = { skewMs: 0 };
+  const env: Record<string, string> = {
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    AGENT_BROKER_DATA: newFolder(),
+    AGENT_BROKER_ALLOW_PRIVATE: upstream.address,
+    AGENT_BROKER_LIMIT_FACTOR: '1000',
+    ...(store === 'postgres' && { DATABASE_URL: await newDatabase() }),
+    ...environment,
+  };
+  const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs });
+  const world: World = {
+    running: await start(),
+    upstream,
+    clock,
+    environment: env,
+    restart: async () => {
+      await world.running.stop();
+      // The same port, so that agents' base URLs and audiences stay.
+      env.PORT = new URL(world.running.baseUrl).port;
+      world.running = await start();
+    },
+    organisation: (options) => makeOrganisation(world, options),
+  };
+  afterAll(async () => {
+    await world.running.stop();
+    await upstream.close();
+  });
+  return world;
+}
+
+async function makeOrganisation(
+  world: World,
+  options: { name?: string; guardrails?: readonly unknown[] } = {},
+): Promise<Organisation> {
+  const { broker } = world.running;
+  const { db } = broker.store;
+  const now = broker.clock();
+  const id = uuidv4();
+  await putOrganisation(db, {
+    id,
+    name: options.name ?? `org-${id.slice(0, 8)}`,
+    publish_identity_documents: 0,
+    guardrails_version: 0,
+    approval_ttl_ms: 24 * 3600 * 1000,
+    created_at: now,
+  });
+  const owner = await putOwner(db, {
+    organisation_id: id,
+    id: uuidv4(),
+    email: `owner-${id.slice(0, 8)}@acme.example`,
+    role: 'admin',
+    origin: 'first_start',
+    created_at: now,
+  });
+  const organisation: Organisation = {
+    id,
+    owner,
+    platform: async ({ id: platformId = 'demo', manifest = {}, secret = CANARY } = {}) => {
+      const whole = {
+        kind: 'rest',
+        base_url: `${world.upstream.url}/v1`,
+        auth: { type: 'bearer' },
+        scopes: DEMO_SCOPES,
+        ...manifest,
+      };
+      await putPlatform(db, { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
+      if (secret === null) return platformId;
+      const connectionId = uuidv4();
+      await putConnection(db, {
+        organisation_id: id,
+        id: connectionId,
+        platform_id: platformId,
+        label: `${platformId}-main`,
+        is_default: 1,
+        status: 'active',
+        credential: broker.vault.seal({ table: 'connections', organisationId: id, rowId: connectionId }, secret),
+        secret_reference: null,
+        upstream_scopes: null,
+        revision: 1,
+        created_at: now,
+      });
+      return platformId;
+    },
+    policy: async (rules, name = `policy-${uuidv4().slice(0, 8)}`) => {
+      const policyId = uuidv4();
+      await putPolicy(db, { organisationId: id, id: policyId, name, rules: JSON.stringify(rules) }, now);
+      return policyId;
+    },
+    guardrails: async (rules) => {
+      await putGuardrails(db, id, JSON.stringify(rules), now);
+    },
+    agent: async ({ name = 'triage', policy, agent = {}, grants = { demo: {} } } = {}) => {
+      const keys = makeKeyPair();
+      const parsed = parsePublicKey(keys.publicPem);
+      if (!parsed.ok) throw new Error(parsed.error);
+      const row: AgentTable = {
+        organisation_id: id,
+        id: uuidv4(),
+        agent_id: newAgentId(),
+        name,
+        owner_id: owner.id,
+        agent_type: 'key',
+        status: 'active',
+        status_since: now,
+        status_cause: null,
+        status_detail: null,
+        policy_id: policy === undefined ? await organisation.policy(DEMO_RULES) : policy,
+        origin: 'owner',
+        parent_id: null,
+        public_key_pem: parsed.pem,
+        key_fingerprint: parsed.fingerprint,
+        created_at: now,
+        expires_at: null,
+        ...agent,
+      };
+      await putAgent(db, row);
+      for (const [platformId, { scopeList = Object.keys(DEMO_SCOPES), ...terms }] of Object.entries(grants))
+        await putGrant(db, {
+          organisation_id: id,
+          id: uuidv4(),
+          agent_id: row.id,
+          platform_id: platformId,
+          connection_id: null,
+          scopes: JSON.stringify(scopeList),
+          constraints: '{}',
+          require_approval: 0,
+          expires_at: null,
+          expires_text: null,
+          created_at: now,
+          ...terms,
+        });
+      const made = new TestAgent({
+        baseUrl: world.running.baseUrl,
+        id: row.id,
+        agentId: row.agent_id,
+        ownerId: owner.id,
+        keys,
+      });
+      made.clock = () => Date.now() + world.clock.skewMs;
+      return made;
+    },
+    ask: (method, path, body) =>
+      send(world.running.baseUrl + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${mintOwnerSession(world.running.broker, owner).token}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+  };
+  if (options.guardrails) await organisation.guardrails(options.guardrails);
+  return organisation;
+}
