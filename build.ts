@@ -1,6 +1,6 @@
 /** `npm run build`: plain JavaScript in dist/, because Node strips no types under node_modules, and what build it is. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 
 rmSync('dist', { recursive: true, force: true });
 const compiled = spawnSync('tsc', ['-p', 'tsconfig.build.json'], {
@@ -8,6 +8,9 @@ const compiled = spawnSync('tsc', ['-p', 'tsconfig.build.json'], {
   shell: process.platform === 'win32',
 });
 if (compiled.status !== 0) process.exit(compiled.status ?? 1);
+
+// The console's pages are files, not modules.
+cpSync('broker/console/static', 'dist/broker/console/static', { recursive: true });
 
 const git = (...words: string[]): string | undefined => {
   try {

@@ -2,7 +2,7 @@
 import { statfsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { parseArgs } from 'node:util';
-import { startBroker } from './broker-target.ts';
+import { brokerStarter } from './broker-target.ts';
 import { judge } from './goals.ts';
 import type { Plan } from './plan.ts';
 import { runPlan } from './plan.ts';
@@ -97,7 +97,7 @@ if (import.meta.main) {
   const args = process.argv.slice(2);
   try {
     if (args.includes('--help')) process.stdout.write(USAGE);
-    else process.exitCode = await bench(readOptions(args), startBroker);
+    else process.exitCode = await bench(readOptions(args), brokerStarter());
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     const aboutUsage = message.startsWith('--') || code?.startsWith('ERR_PARSE_ARGS');

@@ -1,5 +1,15 @@
-/** The broker as the bench sees it. */
-import type { BenchAgent } from './tokens.ts';
+/** The broker as the bench sees it: seeded, served in a process of its own, and its audit read behind its back. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readConfig } from '../broker/config.ts';
+import { openAudit } from './audit.ts';
+import { freePort } from './free-port.ts';
+import { stopper, waitForHealth } from './process.ts';
+import { seed } from './seed.ts';
+import type { AgentKey, BenchAgent } from './tokens.ts';
+import { makeAgentKeys } from './tokens.ts';
 
 export type BrokerOptions = {
   /** How many active agents are stored, each with a grant on the bench's platform. */
@@ -23,12 +33,91 @@ export type BrokerTarget = {
   stop(): Promise<void>;
 };
 
+const CALLERS = 1_000;
+/** So many that a broker's cache of keys is used as by real agents, and few enough to be made in seconds. */
+const SHARED_KEYS = 64;
+const HEALTHY_WITHIN_MS = 20_000;
+const ROOT = join(import.meta.dirname, '..');
+
 /**
- * Seeds a store of its own in a temporary folder and serves a broker on it: the bench's platform (`BENCH_PLATFORM` in
- * requests.ts), a policy of ten rules one of which has a CEL condition, and the agents, with rate limits out of the way
- * (`AGENT_BROKER_LIMIT_FACTOR`) and the upstream allowed (`AGENT_BROKER_ALLOW_PRIVATE`). undefined while there is no
- * broker to serve.
+ * A starter of brokers. Each seeds a store of its own in a temporary folder and is served as a user serves it, with rate
+ * limits out of the way (`AGENT_BROKER_LIMIT_FACTOR`) and the upstream allowed (`AGENT_BROKER_ALLOW_PRIVATE`).
  */
-export async function startBroker(_options: BrokerOptions): Promise<BrokerTarget | undefined> {
-  return undefined;
+export function brokerStarter(): (options: BrokerOptions) => Promise<BrokerTarget> {
+  let keys: Promise<AgentKey[]> | undefined;
+  return async (options) => {
+    keys ??= makeAgentKeys(SHARED_KEYS);
+    const dataFolder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-'));
+    const remove = () => rmSync(dataFolder, { recursive: true, force: true });
+    try {
+      return await startOne(options, dataFolder, await keys, remove);
+    } catch (error) {
+      remove();
+      throw error;
+    }
+  };
+}
+
+async function startOne(
+  options: BrokerOptions,
+  dataFolder: string,
+  keys: readonly AgentKey[],
+  remove: () => void,
+): Promise<BrokerTarget> {
+  const { upstreamUrl } = options;
+  const databaseUrl = options.store === 'postgres' ? options.databaseUrl : undefined;
+  const port = await freePort();
+  const settings: Record<string, string> = {
+    PORT: String(port),
+    LOG_LEVEL: 'error',
+    AGENT_BROKER_DATA: dataFolder,
+    AGENT_BROKER_LIMIT_FACTOR: '1000000',
+    AGENT_BROKER_ALLOW_PRIVATE: new URL(upstreamUrl).host,
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+  };
+  const agents = await seed(readConfig(settings), { agents: options.agents, callers: CALLERS, upstreamUrl, keys });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const healthAfterMs = await timeOfStart(settings, baseUrl);
+  // Measured without npm, which would add its own memory to that of the broker.
+  const { child } = await start(process.execPath, SERVE, settings, baseUrl);
+  const end = stopper(child);
+  const audit = openAudit({ dataFolder, databaseUrl });
+  return {
+    baseUrl,
+    pid: child.pid!,
+    agents,
+    healthAfterMs,
+    auditCount: audit.count,
+    verifyReceipts: async () => {
+      const answer = await fetch(`${baseUrl}/.well-known/svc-receipt-keys.json`);
+      return await audit.verify((await answer.json()) as { keys: { kid: string }[] });
+    },
+    stop: async () => {
+      await end();
+      remove();
+    },
+  };
+}
+
+const SERVE = ['bench/broker-child.ts'];
+
+/** What `npm start` takes until `/health` answers. That broker is stopped again. */
+async function timeOfStart(settings: Record<string, string>, baseUrl: string): Promise<number> {
+  const { child, healthAfterMs } = await start(process.execPath, SERVE, settings, baseUrl);
+  await stopper(child)();
+  return healthAfterMs;
+}
+
+async function start(command: string, args: readonly string[], settings: Record<string, string>, baseUrl: string) {
+  const startedAt = performance.now();
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const healthAfterMs = await waitForHealth(`${baseUrl}/health`, startedAt, HEALTHY_WITHIN_MS).catch(async (error) => {
+    await stopper(child)();
+    throw error;
+  });
+  return { child, healthAfterMs };
 }

@@ -1,16 +1,32 @@
 /** The environment, read once and checked once. Nobody else reads `process.env`. */
-import { join, resolve } from 'node:path';
+import { isIP } from 'node:net';
+import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { Secret } from './crypto/secret.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const positive = z.coerce.number().positive();
 
+/** Our identifiers are made of the host alone (did:web, rpId), so a path would make addresses that nobody serves. */
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
+}
+
+/** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
+function isAddressRange(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', bits, more] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || more !== undefined) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
+
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   BASE_URL: z
     .url({ protocol: /^https?$/ })
+    .refine(isOrigin, 'must be scheme://host or scheme://host:port and nothing more')
     .optional()
     .describe('public address of the broker; its host is the DID host and the passkey rpId'),
   DATABASE_URL: z
@@ -32,6 +48,7 @@ const Environment = z.object({
     .describe('largest git request body'),
   TRUSTED_PROXIES: z
     .string()
+    .refine((text) => text.split(',').every((entry) => isAddressRange(entry.trim())), 'must be addresses or ranges')
     .optional()
     .describe('comma-separated addresses of reverse proxies whose X-Forwarded-For is believed'),
   AGENT_BROKER_DATA: z.string().min(1).default('./.agent-broker').describe('data folder'),
@@ -84,6 +101,20 @@ export type Config = {
 /** The environment cannot be used; the message names each variable and what it takes. */
 export class ConfigError extends Error {}
 
+/** What no single variable gets wrong by itself. */
+function contradictions(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const has = (name: string) => environment[name] !== undefined && environment[name] !== '';
+  const found: string[] = [];
+  // `KEY=$UNSET` would otherwise make a key file in silence, where the operator believes to have given a key.
+  if (environment.AGENT_BROKER_MASTER_KEY === '')
+    found.push('AGENT_BROKER_MASTER_KEY is set but empty: give it a key, or unset it to use a key file');
+  if (has('AGENT_BROKER_MASTER_KEY_PREVIOUS') && !has('AGENT_BROKER_MASTER_KEY'))
+    found.push('AGENT_BROKER_MASTER_KEY_PREVIOUS goes with AGENT_BROKER_MASTER_KEY, which is not set');
+  if (has('AGENT_BROKER_KEY_FILE') && has('AGENT_BROKER_MASTER_KEY'))
+    found.push('AGENT_BROKER_KEY_FILE and AGENT_BROKER_MASTER_KEY are both set: the master key comes from one of them');
+  return found;
+}
+
 /** Values that name a file or a secret are never echoed: a message may end in a log. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const known = new Set([...Object.keys(Environment.shape), ...CLIENT_VARIABLES]);
@@ -103,16 +134,24 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       const name = String(issue.path[0]);
       return `${name}: ${issue.message} (${Environment.shape[name as keyof typeof Environment.shape].description})`;
     }) ?? []),
+    ...contradictions(environment),
   ];
   if (!parsed.success || complaints.length > 0)
     throw new ConfigError(`The environment cannot be used:\n${complaints.map((line) => `  - ${line}`).join('\n')}`);
   const env = parsed.data;
   const secret = (text: string | undefined) => (text === undefined ? undefined : new Secret(text));
   const dataFolder = resolve(env.AGENT_BROKER_DATA);
+  const keyFile = env.AGENT_BROKER_KEY_FILE
+    ? resolve(env.AGENT_BROKER_KEY_FILE)
+    : join(dataFolder, 'keys', 'master.key');
+  if (!relative(join(dataFolder, 'store'), keyFile).startsWith('..'))
+    throw new ConfigError(
+      "The environment cannot be used:\n  - AGENT_BROKER_KEY_FILE: keep it out of the store's folder, or every backup of the store carries its key",
+    );
   return {
     port: env.PORT,
     host: env.HOST,
-    baseUrl: env.BASE_URL?.replace(/\/+$/, ''),
+    baseUrl: env.BASE_URL && new URL(env.BASE_URL).origin,
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
     logLevel: env.LOG_LEVEL,
@@ -122,7 +161,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     dataFolder,
     masterKey: secret(env.AGENT_BROKER_MASTER_KEY),
     previousMasterKey: secret(env.AGENT_BROKER_MASTER_KEY_PREVIOUS),
-    keyFile: env.AGENT_BROKER_KEY_FILE ? resolve(env.AGENT_BROKER_KEY_FILE) : join(dataFolder, 'keys', 'master.key'),
+    keyFile,
     limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
   };

@@ -1,5 +1,6 @@
 /** What is done now and then beside the calls: reading keys again, forgetting what is over. */
 import type { Broker } from './broker.ts';
+import type { Instant } from './decision/facts.ts';
 import { retireFollowedKeys } from './keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
@@ -8,20 +9,26 @@ import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Runs a round every minute until stopped; a round that fails is logged, and the next one tries again. */
+/** Runs a round every minute until stopped. */
 export function startHousekeeping(broker: Broker): { stop(): Promise<void> } {
   const { store, keys, log } = broker;
+  const { db } = store;
+  const chores: Record<string, (now: Instant) => Promise<void>> = {
+    'reading the signing keys again': () => keys.refresh(),
+    'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
+    'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
+    'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
+    'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
+  };
   let running: Promise<void> | undefined;
   const round = async () => {
-    const now = broker.clock();
-    try {
-      await keys.refresh();
-      await retireFollowedKeys(store, keys, now);
-      await purgeIdempotencyKeys(store.db, now);
-      await purgeBreakers(store.db, now - DAY_MS);
-      await purgeOneTimeTokens(store.db, now - 30 * DAY_MS);
-    } catch (error) {
-      log.error({ err: error }, 'housekeeping failed; the next round tries again');
+    for (const [chore, work] of Object.entries(chores)) {
+      try {
+        await work(broker.clock());
+      } catch (error) {
+        // One that cannot be done now does not keep the others from being done.
+        log.error({ err: error }, `${chore} failed; the next round tries again`);
+      }
     }
   };
   const timer = setInterval(() => {

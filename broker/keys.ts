@@ -13,7 +13,7 @@ import {
 import type { Instant } from './decision/facts.ts';
 import type { SigningKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
-import { listSigningKeys, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
+import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
 import type { Store } from './store/store.ts';
 import type { Vault } from './vault.ts';
 
@@ -52,25 +52,25 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
   const sets = new Map<KeyUse, { set: KeySet; published: string }>();
   const parsed = new Map<string, SigningKey>();
 
-  const add = async (use: KeyUse, createdAt: Instant, activatesAt: Instant): Promise<string> => {
+  const newRow = (use: KeyUse, createdAt: Instant, activatesAt: Instant): SigningKeyTable => {
     const key = generateSigningKey();
-    await putSigningKey(store.db, {
+    const place = { table: 'signing_keys' as const, organisationId: WHOLE_BROKER, rowId: key.kid };
+    return {
       kid: key.kid,
       use,
       public_jwk: JSON.stringify(key.publicJwk),
-      private_key: vault.seal(
-        { table: 'signing_keys', organisationId: WHOLE_BROKER, rowId: key.kid },
-        key.privatePkcs8,
-      ),
+      private_key: vault.seal(place, key.privatePkcs8),
       created_at: createdAt,
       activates_at: activatesAt,
       retired_at: null,
-    });
-    return key.kid;
+    };
   };
 
   const importRow = (row: SigningKeyTable): SigningKey | undefined => {
-    if (!row.private_key) return undefined;
+    if (!row.private_key) {
+      parsed.delete(row.kid);
+      return undefined;
+    }
     const known = parsed.get(row.kid);
     if (known) return known;
     const privatePkcs8 = vault.open(
@@ -102,16 +102,17 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
 
   for (const use of KEY_USES) {
     const set = await read(use);
-    if (!signingKeyAt(set, now)) {
-      await add(use, now, now);
-      await read(use);
-    }
+    if (set.entries.some((entry) => entry.signing)) continue;
+    await putFirstSigningKey(store, newRow(use, now, now));
+    await read(use);
   }
 
   const loaded = (use: KeyUse) => sets.get(use)!;
   return {
     signer: (use, at) => {
-      const key = signingKeyAt(loaded(use).set, at);
+      const { set } = loaded(use);
+      // The clock may have been set back to before the first key: then the oldest that can sign does.
+      const key = signingKeyAt(set, at) ?? set.entries.findLast((entry) => entry.signing)?.signing;
       if (!key) throw new Error(`There is no ${use} key that signs now.`);
       return key;
     },
@@ -122,16 +123,17 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
     },
     rotate: async (use, at) => {
       const activatesAt = at + PUBLISHED_AHEAD_MS[use];
-      const kid = await add(use, at, activatesAt);
+      const row = newRow(use, at, activatesAt);
+      await putSigningKey(store.db, row);
       await read(use);
-      return { kid, activatesAt };
+      return { kid: row.kid, activatesAt };
     },
   };
 }
 
 /**
- * Destroys the private halves that a newer active key has followed for a minute (another replica may sign with the old
- * one until it reads the sets again). Called now and then; the public halves stay.
+ * Destroys the private halves that a newer active key has followed for two minutes (another replica may sign with the old
+ * one until it reads the sets again). Called now and then; the public halves stay published.
  */
 export async function retireFollowedKeys(store: Store, keys: Keys, now: Instant): Promise<void> {
   for (const use of KEY_USES) {

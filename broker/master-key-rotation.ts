@@ -1,11 +1,11 @@
-/** Replacing the master key while the broker runs: new key in, everything wrapped anew, old key out. */
+/** The master key against the store, and replacing it while the broker runs: new key in, all wrapped anew, old key out. */
 import type { Broker } from './broker.ts';
 import { checkValue, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
 import { findMeta, putMeta, settleMeta } from './store/meta.ts';
 import { hasSealed } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
-import { rewrapAll } from './vault.ts';
+import { type Rewrapped, rewrapAll } from './vault.ts';
 
 const CHECK_VALUE = 'master_key_check_value';
 
@@ -18,52 +18,80 @@ export function masterKeySource(config: Broker['config']): MasterKeySource {
     : { file: config.keyFile };
 }
 
+/** Whether the store is bound to a master key. */
+export async function hasMasterKey(store: Store): Promise<boolean> {
+  return (await findMeta(store.db, CHECK_VALUE)) !== undefined;
+}
+
 /** Whether a new master key may be made: only while nothing is sealed and no other key was ever used on this store. */
 export async function mayCreateMasterKey(store: Store): Promise<boolean> {
-  return (await findMeta(store.db, CHECK_VALUE)) === undefined && !(await hasSealed(store.db));
+  return !(await hasMasterKey(store)) && !(await hasSealed(store.db));
 }
 
-/** Throws, in words, unless one of the keys is the one that this store was sealed with. */
-export async function checkMasterKey(store: Store, keys: MasterKeys): Promise<void> {
+const WRONG_KEY =
+  'This is not the master key that the store was sealed with, so nothing was started and nothing was changed. ' +
+  'Put back the key file (or AGENT_BROKER_MASTER_KEY) that belongs to this store.';
+
+const isAmong = (keys: MasterKeys, known: string): boolean =>
+  [keys.current, ...keys.previous].some((key) => checkValue(key) === known);
+
+/** Throws, in words, when the store was sealed with another key. Writes nothing. */
+export async function refuseWrongMasterKey(store: Store, keys: MasterKeys): Promise<void> {
+  const known = await findMeta(store.db, CHECK_VALUE);
+  if (known !== undefined && !isAmong(keys, known)) throw new Error(WRONG_KEY);
+}
+
+/** Binds the store to this key if it has none yet; of processes that start at once, one wins. Throws as above. */
+export async function settleMasterKey(store: Store, keys: MasterKeys): Promise<void> {
   const known = await settleMeta(store.db, CHECK_VALUE, checkValue(keys.current));
-  if ([keys.current, ...keys.previous].some((key) => checkValue(key) === known)) return;
-  throw new Error(
-    'This is not the master key that the store was sealed with, so nothing was started and nothing was changed. ' +
-      'Put back the key file (or AGENT_BROKER_MASTER_KEY) that belongs to this store.',
-  );
+  if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 
-/** Goes on with a rotation that was cut off: wraps what still has an older key, then lets go of the older keys. */
-export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'config'>): Promise<number> {
-  const keys = broker.vault.masterKeys();
-  const rewrapped = await rewrapAll(broker.store, broker.vault);
-  await putMeta(broker.store.db, CHECK_VALUE, checkValue(keys.current));
-  if (keys.previous.length > 0 && !broker.config.masterKey)
-    broker.vault.useMasterKeys(dropPreviousKeys(broker.config.keyFile));
-  return rewrapped;
+/** Whether the key file is this process's alone to change: replicas on one PostgreSQL each have their own, or share it. */
+export const ownsKeyFile = ({ config, store }: Pick<Broker, 'config' | 'store'>): boolean =>
+  config.masterKey === undefined && store.dialect === 'sqlite';
+
+/**
+ * Goes on with a rotation: wraps what still has an older key, then lets go of the older keys. What no key opens is left
+ * alone, and then the older keys are kept too: whoever mends the row may need them.
+ */
+export async function finishRotation(broker: Pick<Broker, 'store' | 'vault' | 'config'>): Promise<Rewrapped> {
+  const { store, vault, config } = broker;
+  const done = await rewrapAll(store, vault);
+  await putMeta(store.db, CHECK_VALUE, checkValue(vault.masterKeys().current));
+  if (ownsKeyFile(broker) && vault.masterKeys().previous.length > 0 && done.unreadable.length === 0)
+    vault.useMasterKeys(dropPreviousKeys(config.keyFile));
+  return done;
 }
 
 /**
- * With a key file: makes a new key, wraps everything anew, and leaves only the new key in the file. With a key from the
- * environment the operator sets the new one with the old one as previous, restarts, and then calls this to finish.
+ * With a key file of its own: makes a new key, wraps everything anew, and leaves only the new key in the file. With a key
+ * from the environment, or a file that replicas have too, the operator gives all of them both keys, and then calls this.
  */
 export async function rotateMasterKey(broker: Broker): Promise<Rotated> {
   const { config, vault, store } = broker;
-  if (config.masterKey && vault.masterKeys().previous.length === 0)
+  if (vault.masterKeys().previous.length === 0) {
+    if (!ownsKeyFile(broker)) return { ok: false, error: howToRotate(config.masterKey !== undefined, store) };
+    vault.useMasterKeys(rotateKeyFile(config.keyFile));
+  }
+  const { wrapped, unreadable } = await finishRotation(broker);
+  if (unreadable.length > 0)
     return {
       ok: false,
       error:
-        'The master key comes from the environment. Set AGENT_BROKER_MASTER_KEY to a new key and ' +
-        'AGENT_BROKER_MASTER_KEY_PREVIOUS to the present one, restart every replica, then run this again.',
+        `${wrapped} stored secrets were wrapped anew, but ${unreadable.length} can be opened with no key, so the older ` +
+        `key stays too: ${unreadable.slice(0, 10).join(', ')}. Replace or remove them, then run this again.`,
     };
-  if (!config.masterKey && store.dialect === 'postgres')
-    return {
-      ok: false,
-      error:
-        'Replicas on one PostgreSQL each hold the key, so one of them cannot replace it alone. Give all of them ' +
-        'AGENT_BROKER_MASTER_KEY (new) and AGENT_BROKER_MASTER_KEY_PREVIOUS (present), restart them, then run this again.',
-    };
-  if (!config.masterKey && vault.masterKeys().previous.length === 0) vault.useMasterKeys(rotateKeyFile(config.keyFile));
-  const rewrapped = await finishRotation(broker);
-  return { ok: true, keyId: vault.masterKeys().current.id, rewrapped };
+  return { ok: true, keyId: vault.masterKeys().current.id, rewrapped: wrapped };
+}
+
+function howToRotate(fromEnvironment: boolean, store: Store): string {
+  const both = fromEnvironment
+    ? 'AGENT_BROKER_MASTER_KEY to a new key and AGENT_BROKER_MASTER_KEY_PREVIOUS to the present one'
+    : 'the first line of the key file to a new key and the second to the present one';
+  const replicas =
+    store.dialect === 'postgres'
+      ? ' on every replica (to serve throughout: first restart all with the new key in the second place)'
+      : '';
+  return `This broker cannot replace its master key alone. Set ${both}${replicas}, restart, then run this again.`;
 }

@@ -1,30 +1,65 @@
 /** Brings up everything below HTTP: store, keys, vault, the way out; and takes it down again, in the reverse order. */
 
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Broker, didOf } from './broker.ts';
 import type { Config } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
+import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { readMasterKeys } from './crypto/master-key-file.ts';
 import type { Instant } from './decision/facts.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
-import { checkMasterKey, finishRotation, masterKeySource, mayCreateMasterKey } from './master-key-rotation.ts';
+import {
+  finishRotation,
+  hasMasterKey,
+  masterKeySource,
+  mayCreateMasterKey,
+  ownsKeyFile,
+  refuseWrongMasterKey,
+  settleMasterKey,
+} from './master-key-rotation.ts';
 import { makeOutbound } from './outbound/dispatcher.ts';
-import { migrate } from './store/migrate.ts';
+import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
 import { makeVault } from './vault.ts';
 
-/** Opens the store that the configuration names and brings its tables up to date. */
-export async function openStore(config: Config, log: Log): Promise<Store> {
-  const store = config.databaseUrl
+/** Opens the store that the configuration names, as it is. */
+export function openPlainStore(config: Config, log: Log): Store {
+  return config.databaseUrl
     ? openPostgres(config.databaseUrl.reveal(), {
         connections: config.databaseConnections,
         onError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
       })
     : openSqlite(join(config.dataFolder, 'store'));
+}
+
+/** The master keys that are there now; undefined when there is no key file (yet). Throws MasterKeyError. */
+function findMasterKeys(config: Config): MasterKeys | undefined {
   try {
+    return readMasterKeys(masterKeySource(config), { allowCreate: false }).keys;
+  } catch (error) {
+    if (error instanceof MasterKeyError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Opens the store that the configuration names and brings its tables up to date. The master key comes first: with one that
+ * cannot be used nothing is made, and with one that is not this store's nothing is changed, its tables included.
+ */
+export async function openStore(config: Config, log: Log): Promise<Store> {
+  const masterKeys = findMasterKeys(config);
+  const store = openPlainStore(config, log);
+  try {
+    if ((await isMigrated(store)) && (await hasMasterKey(store))) {
+      const { keys } = masterKeys
+        ? { keys: masterKeys }
+        : readMasterKeys(masterKeySource(config), { allowCreate: false });
+      await refuseWrongMasterKey(store, keys);
+    }
     const applied = await migrate(store);
     if (applied.length > 0) log.info({ migrations: applied }, 'brought the store up to date');
     return store;
@@ -45,17 +80,32 @@ export type StartOptions = {
   allowPrivate?: readonly string[];
 };
 
-/** Builds the Broker record. On failure everything that was opened is closed again: never a half-start. */
+/** Reads the master keys, making the first one of a new store, and sees that they are this store's. */
+async function loadMasterKeys(store: Store, config: Config): Promise<{ keys: MasterKeys; created: boolean }> {
+  const allowCreate = await mayCreateMasterKey(store);
+  const found = readMasterKeys(masterKeySource(config), { allowCreate });
+  try {
+    await settleMasterKey(store, found.keys);
+  } catch (error) {
+    // Another process made the first key of this store at the same moment; this one never sealed anything.
+    if (found.created) rmSync(config.keyFile, { force: true });
+    throw error;
+  }
+  return found;
+}
+
+/** Builds the Broker record. Throws when it cannot, and then nothing of it is open: never a half-start. */
 export async function startBroker(
   store: Store,
   options: StartOptions,
 ): Promise<{ broker: Broker; masterKeyCreated: boolean }> {
   const { config, log, clock, baseUrl } = options;
-  const allowCreate = await mayCreateMasterKey(store);
-  const { keys: masterKeys, created } = readMasterKeys(masterKeySource(config), { allowCreate });
-  await checkMasterKey(store, masterKeys);
+  const { keys: masterKeys, created } = await loadMasterKeys(store, config);
   const vault = makeVault(masterKeys);
   const keys = await loadKeys(store, vault, clock());
+  // With a key file of our own, previous keys in it mean that a rotation was cut off: go on with it now.
+  if (masterKeys.previous.length > 0 && ownsKeyFile({ config, store }))
+    await resumeRotation({ config, store, vault }, log);
   const outbound = makeOutbound({
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
@@ -72,10 +122,17 @@ export async function startBroker(
     keys,
     outbound,
   };
-  // With a key file, previous keys in it mean that a rotation was cut off: go on with it now.
-  if (masterKeys.previous.length > 0 && !config.masterKey) {
-    const rewrapped = await finishRotation(broker);
-    log.info({ rewrapped }, 'finished a rotation of the master key that was cut off');
-  }
   return { broker, masterKeyCreated: created };
+}
+
+async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>, log: Log): Promise<void> {
+  try {
+    const { wrapped, unreadable } = await finishRotation(broker);
+    if (unreadable.length > 0) log.error({ unreadable }, 'these values can be opened with no master key');
+    else log.info({ rewrapped: wrapped }, 'finished a rotation of the master key that was cut off');
+  } catch (error) {
+    // All keys that are needed are here, so the broker can serve; the file says what is wrong with it.
+    if (!(error instanceof MasterKeyError)) throw error;
+    log.error({ err: error }, 'a rotation of the master key was cut off and cannot be finished now');
+  }
 }

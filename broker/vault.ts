@@ -1,6 +1,6 @@
 /** Seals and opens what is stored secret, under the master keys that are in force now. */
 import type { MasterKeys } from './crypto/master-key.ts';
-import { open, rewrap, seal, sealedWith } from './crypto/seal.ts';
+import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
 import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 
@@ -37,27 +37,50 @@ export function makeVault(initial: MasterKeys): Vault {
 }
 
 const BATCH = 200;
+/** Two are enough, unless a replica still seals with the older key. */
+const MOST_PASSES = 10;
+
+/** `unreadable`: values that no key opens, as `table row`. They stay as they are. */
+export type Rewrapped = { wrapped: number; unreadable: string[] };
 
 /**
- * Wraps every stored data key with the current master key. Works online and may be cut off and begun again: each row is
- * replaced only if it still is what was read. Answers how many rows were wrapped anew.
+ * Wraps every stored data key with the current master key, until a whole pass finds nothing to do: a value that was sealed
+ * just before the key changed may be stored just after its turn. Works online and may be cut off and begun again: each row
+ * is replaced only if it still is what was read.
  */
-export async function rewrapAll(store: Store, vault: Vault): Promise<number> {
-  const keys = vault.masterKeys();
+export async function rewrapAll(store: Store, vault: Vault): Promise<Rewrapped> {
   let wrapped = 0;
+  let pass: Rewrapped;
+  let passes = 0;
+  do {
+    pass = await rewrapOnce(store, vault);
+    wrapped += pass.wrapped;
+  } while (pass.wrapped > 0 && ++passes < MOST_PASSES);
+  return { wrapped, unreadable: pass.unreadable };
+}
+
+async function rewrapOnce(store: Store, vault: Vault): Promise<Rewrapped> {
+  const keys = vault.masterKeys();
+  const done: Rewrapped = { wrapped: 0, unreadable: [] };
   for (const column of SEALED) {
     let after = '';
     for (;;) {
       const rows = await listSealed(store.db, column, after, BATCH);
       for (const row of rows) {
-        if (sealedWith(row.sealed) === keys.current.id) continue;
         const place = { table: column.table, organisationId: row.organisationId, rowId: row.rowId };
-        await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));
-        wrapped++;
+        try {
+          if (sealedWith(row.sealed) === keys.current.id) continue;
+          await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));
+          done.wrapped++;
+        } catch (error) {
+          // One value that was tampered with must not keep all others under the old key.
+          if (!(error instanceof SealError)) throw error;
+          done.unreadable.push(`${column.table} ${row.rowId}`);
+        }
       }
       if (rows.length < BATCH) break;
       after = rows.at(-1)!.rowId;
     }
   }
-  return wrapped;
+  return done;
 }

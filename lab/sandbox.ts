@@ -33,10 +33,10 @@ export const SANDBOX_MANIFEST = {
 export const SANDBOX_POLICY = {
   rules: [
     { name: 'reads', effect: 'allow', platforms: ['sandbox'], scopes: ['sandbox:*.read'] },
-    { name: 'issue writes', effect: 'allow', platforms: ['sandbox'], scopes: ['sandbox:issues.write'] },
-    { name: 'mail waits', effect: 'require_approval', platforms: ['sandbox'], scopes: ['sandbox:mail.send'] },
-    { name: 'refunds wait', effect: 'require_approval', platforms: ['sandbox'], scopes: ['sandbox:refunds.create'] },
-    { name: 'no deletes', effect: 'deny', platforms: ['sandbox'], methods: ['DELETE'] },
+    { name: 'issue-writes', effect: 'allow', platforms: ['sandbox'], scopes: ['sandbox:issues.write'] },
+    { name: 'mail-waits', effect: 'require_approval', platforms: ['sandbox'], scopes: ['sandbox:mail.send'] },
+    { name: 'refunds-wait', effect: 'require_approval', platforms: ['sandbox'], scopes: ['sandbox:refunds.create'] },
+    { name: 'no-deletes', effect: 'deny', platforms: ['sandbox'], methods: ['DELETE'] },
   ],
 };
 

@@ -2,7 +2,7 @@
 import { uuidv7 } from '../crypto/ids.ts';
 import { decide } from '../decision/decide.ts';
 import { parseEndpoint } from '../decision/endpoint.ts';
-import type { Ask, JsonObject, Verdict } from '../decision/facts.ts';
+import type { Ask, Instant, JsonObject, Verdict } from '../decision/facts.ts';
 import { classify } from '../decision/operation.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import { filterAgentHeaders } from '../outbound/request-headers.ts';
@@ -19,6 +19,9 @@ import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
 import type { Recorded } from './record.ts';
 
+/** `now`: the moment at which the call is decided. */
+export type ActOptions = { correlationId: string; auditId?: string; now?: Instant };
+
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
  * when it cannot be.
@@ -27,12 +30,11 @@ export async function act(
   governor: Governor,
   who: AgentPrincipal,
   action: Action,
-  correlationId: string,
-  auditId = uuidv7(governor.broker.clock()),
+  { correlationId, now = governor.broker.clock(), auditId = uuidv7(now) }: ActOptions,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const row = beginRow(who, action, { auditId, correlationId }, broker);
-  const loaded = await loadFacts(broker, governor.compiled, who.rows, action.platform);
+  const loaded = await loadFacts(broker, governor.compiled, who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) {
     row.result = 'errored';
@@ -47,30 +49,42 @@ export async function act(
   }
   const call: Call = { who, action, ...read.call, row };
   row.path = call.path;
-  const verdict = await decideCall(governor, call, loaded);
+  const verdict = await decideCall(governor, call, loaded, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
+  // One token per person, and we hold none of this person's: never fall back to the shared one.
+  if (loaded.platform?.manifest.per_person?.enabled) {
+    const reason = whyNoPersonalToken(action, loaded.platform.manifest.per_person.asserted ?? []);
+    row.result = 'blocked';
+    row.reason = 'consent_required';
+    return await recorder.finish(row, { kind: 'consent_required', auditId: row.id, reason }, false);
+  }
   const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
   const basic = loaded.platform?.manifest.auth.type === 'basic';
   const credential = connection && governor.credentials.open(who.agent.organisation_id, connection, basic);
   row.connection_id = connection?.id ?? null;
+  if (credential === 'unreadable') {
+    row.result = 'errored';
+    row.reason = 'credential_unreadable';
+    return await recorder.finish(row, { kind: 'credential_unreadable', auditId: row.id }, false);
+  }
   if (!connection || !credential || !loaded.platform) {
     row.result = 'blocked';
     row.reason = 'platform_not_connected';
     return await recorder.finish(row, { kind: 'not_connected', auditId: row.id }, false);
   }
-  // One token per person, and we hold none of this person's: never fall back to the shared one.
-  if (loaded.platform.manifest.per_person?.enabled) {
-    const reason = action.caller ? 'not_consented' : 'no_caller';
+  const { manifest } = loaded.platform;
+  const needed = manifest.needs?.[action.scope];
+  if (needed && connection.upstreamScopes && !needed.some((scope) => connection.upstreamScopes!.includes(scope))) {
     row.result = 'blocked';
-    row.reason = 'consent_required';
-    return await recorder.finish(row, { kind: 'consent_required', auditId: row.id, reason }, false);
+    row.reason = 'needs_consent';
+    return await recorder.finish(row, { kind: 'needs_consent', auditId: row.id }, false);
   }
   if (verdict.kind === 'hold') return await hold(governor, call, verdict.detail);
-  const mutating = action.method !== 'GET';
-  if (mutating) await recorder.intend(row);
-  const forwarded = await forward(broker, restPlatform(loaded.platform.manifest), call, connection, credential);
-  return await conclude(governor, call, loaded, connection, forwarded);
+  return await recorder.intend(row, async () => {
+    const forwarded = await forward(broker, manifest, call, connection, credential);
+    return await conclude(governor, call, loaded, connection, forwarded);
+  });
 }
 
 type Read =
@@ -116,10 +130,15 @@ function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers'>): 
   };
 }
 
+/** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */
+function whyNoPersonalToken({ caller }: Action, asserted: readonly string[]) {
+  if (caller === undefined) return 'no_caller';
+  return 'source' in caller && !asserted.includes(caller.source) ? 'asserted_not_allowed' : 'not_consented';
+}
+
 /** Decides, and takes the trial of a half-open breaker for a call that would go. */
-async function decideCall(governor: Governor, call: Call, { facts }: LoadedFacts): Promise<Verdict> {
+async function decideCall(governor: Governor, call: Call, { facts }: LoadedFacts, now: Instant): Promise<Verdict> {
   const { broker } = governor;
-  const now = broker.clock();
   const ask = askOf(call.action, call);
   const verdict = decide(facts, ask, now);
   if (verdict.kind !== 'allow' || facts.breakers.length === 0) return verdict;

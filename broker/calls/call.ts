@@ -20,10 +20,10 @@ export type Call = {
   row: AuditRow;
 };
 
-/** The row of a call before anything is known but who asks for what. */
+/** The row of a call before anything is known but who asks for what; of a malformed one, less than that. */
 export function beginRow(
   who: AgentPrincipal,
-  action: Action,
+  action: Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>>,
   ids: { auditId: string; correlationId: string },
   broker: Pick<Broker, 'clock' | 'instanceId'>,
 ): AuditRow {
@@ -37,10 +37,10 @@ export function beginRow(
     finished_at: null,
     agent_id: agent.id,
     agent_public_id: agent.agent_id,
-    platform_id: action.platform,
+    platform_id: action.platform ?? null,
     connection_id: null,
-    scope: action.scope,
-    method: action.method,
+    scope: action.scope ?? null,
+    method: action.method ?? null,
     path: null,
     result: null,
     reason: 'in_flight',
@@ -82,7 +82,10 @@ export function noteFlags(row: AuditRow, flags: Record<string, unknown>): void {
   row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...Object.fromEntries(present) });
 }
 
-/** The exact request as a value: what an approver is shown, what is sealed, and what is replayed. */
+/**
+ * The exact request as a value: what an approver is shown, what is sealed, and what is replayed. Without the caller,
+ * which is never stored (specification, Caller identity).
+ */
 export function requestOf(call: Pick<Call, 'action' | 'headers'>): JsonObject {
   const { action } = call;
   return {
@@ -94,7 +97,6 @@ export function requestOf(call: Pick<Call, 'action' | 'headers'>): JsonObject {
     headers: { ...call.headers },
     connection_id: action.connection_id ?? null,
     reason: action.reason ?? null,
-    caller: (action.caller as JsonObject | undefined) ?? null,
   };
 }
 

@@ -12,6 +12,8 @@ export type ConnectionFacts = {
   label: string;
   status: 'active' | 'reauth_needed';
   credential: Uint8Array | null;
+  /** What the upstream granted; null when it does not say. */
+  upstreamScopes: readonly string[] | null;
 };
 
 export type LoadedFacts = {
@@ -100,16 +102,16 @@ async function parentOf(broker: Broker, row: FactsRow, platformId: string): Prom
   };
 }
 
-/** Everything that a decision about `platformId` looks at. Waits for the store only for what is new to this process. */
+/** Everything that a decision about `platformId` at `now` looks at. Waits for the store only for what is new to this process. */
 export async function loadFacts(
   broker: Broker,
   compiled: Compiled,
   rows: readonly FactsRow[],
   platformId: string,
+  now: Instant,
 ): Promise<LoadedFacts> {
   const row = rows[0]!;
   const organisation = row.organisation_id;
-  const now = broker.clock();
   const platform =
     row.platform_id === null || row.platform_version === null
       ? undefined
@@ -132,6 +134,7 @@ export async function loadFacts(
         label: each.connection_label ?? '',
         status: each.connection_status,
         credential: each.connection_credential,
+        upstreamScopes: each.connection_upstream_scopes === null ? null : JSON.parse(each.connection_upstream_scopes),
       });
   }
   return {

@@ -1,5 +1,6 @@
 /** An allowed call on its way: the credential is opened, put in, sent, and looked for in what comes back. */
 import type { Broker } from '../broker.ts';
+import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
@@ -24,6 +25,17 @@ export function restPlatform(manifest: Manifest): RestPlatform {
   };
 }
 
+/**
+ * Where a call goes: under the base URL, but for GraphQL at it. There `base_url` is the whole address, and the endpoint
+ * `/`, the only one, stands for it.
+ */
+function placeOf(manifest: Manifest, call: Pick<Call, 'path' | 'query'>) {
+  const { path, query } = call;
+  if (manifest.kind !== 'graphql' || path !== '/') return { baseUrl: manifest.base_url, endpoint: { path, query } };
+  const { origin, pathname } = new URL(manifest.base_url);
+  return { baseUrl: origin, endpoint: { path: pathname, query } };
+}
+
 /** OAuth and app connections hold an access token, which goes where bearers go. */
 function placementOf(auth: Manifest['auth']): AuthPlacement {
   switch (auth.type) {
@@ -44,8 +56,8 @@ function placementOf(auth: Manifest['auth']): AuthPlacement {
 export type Credential = { secret: Secret; needles: SecretNeedles };
 
 export type Credentials = {
-  /** undefined: the connection has none. Throws SealError when the stored value was tampered with. */
-  open(organisationId: string, connection: ConnectionFacts, basic: boolean): Credential | undefined;
+  /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
+  open(organisationId: string, connection: ConnectionFacts, basic: boolean): Credential | 'unreadable' | undefined;
 };
 
 const KEPT = 1_000;
@@ -65,7 +77,14 @@ export function credentialOpener(broker: Broker): Credentials {
       const found = kept.get(key);
       if (found) return found;
       const place = { table: 'connections' as const, organisationId, rowId: connection.id };
-      const secret = new Secret(broker.vault.open(place, sealed).toString('utf8'));
+      let secret: Secret;
+      try {
+        secret = new Secret(broker.vault.open(place, sealed).toString('utf8'));
+      } catch (error) {
+        if (!(error instanceof SealError)) throw error;
+        broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
+        return 'unreadable';
+      }
       const opened = { secret, needles: makeNeedles(secret, { basic }) };
       kept.set(key, opened);
       if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
@@ -77,16 +96,17 @@ export function credentialOpener(broker: Broker): Credentials {
 /** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(
   broker: Broker,
-  platform: RestPlatform,
+  manifest: Manifest,
   call: Call,
   connection: ConnectionFacts,
   credential: Credential,
 ): Promise<Forwarded> {
+  const { baseUrl, endpoint } = placeOf(manifest, call);
   const built = buildRequest(
-    platform,
+    { ...restPlatform(manifest), baseUrl },
     {
       method: call.action.method,
-      endpoint: { path: call.path, query: call.query },
+      endpoint,
       headers: call.headers,
       body: call.action.data as JsonObject | undefined,
     },

@@ -1,13 +1,16 @@
 /** A call that waits for a person: stored with its row and receipt in one transaction, everything for its replay sealed. */
 import { uuidv4 } from '../crypto/ids.ts';
-import { countPending, putApproval } from '../store/approvals.ts';
+import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
-import type { Recorded } from './record.ts';
+import { AuditUnavailable, type Recorded } from './record.ts';
 
 /** People who are asked too often approve anything. */
 export const MAX_PENDING = 100;
+
+/** Undoes the transaction that would hold one more. */
+class TooManyPending extends Error {}
 
 /** Stores the call for a decision, unless too many of this agent wait already. */
 export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome>> {
@@ -15,11 +18,6 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
   const { agent } = call.who;
   const now = broker.clock();
   const { row } = call;
-  if ((await countPending(broker.store.db, agent.organisation_id, agent.id, now)) >= MAX_PENDING) {
-    row.result = 'blocked';
-    row.reason = 'too_many_pending_approvals';
-    return await recorder.finish(row, { kind: 'too_many_pending', auditId: row.id, limit: MAX_PENDING }, false);
-  }
   const request = requestOf(call);
   const id = uuidv4();
   const expiresAt = now + agent.approval_ttl_ms;
@@ -27,10 +25,11 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
   row.approval_id = id;
   noteFlags(row, { dropped_headers: call.dropped.length > 0 ? call.dropped : undefined });
   const notes = call.dropped.length > 0 ? { dropped_headers: call.dropped } : {};
-  return await recorder.finishWith(
-    row,
-    { kind: 'held', auditId: row.id, approvalId: id, expiresAt, reason, notes },
-    async (db) =>
+  const held: Outcome = { kind: 'held', auditId: row.id, approvalId: id, expiresAt, reason, notes };
+  try {
+    return await recorder.finishWith(row, held, async (db) => {
+      await lockPending(db, agent.organisation_id, agent.id);
+      if ((await countPending(db, agent.organisation_id, agent.id, now)) >= MAX_PENDING) throw new TooManyPending();
       await putApproval(db, {
         organisation_id: agent.organisation_id,
         id,
@@ -48,6 +47,13 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
         ),
         created_at: now,
         expires_at: expiresAt,
-      }),
-  );
+      });
+    });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable && error.cause instanceof TooManyPending)) throw error;
+    row.result = 'blocked';
+    row.reason = 'too_many_pending_approvals';
+    row.approval_id = null;
+    return await recorder.finish(row, { kind: 'too_many_pending', auditId: row.id, limit: MAX_PENDING }, false);
+  }
 }

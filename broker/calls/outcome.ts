@@ -18,7 +18,9 @@ export type Outcome = Audited &
     | { kind: 'invalid'; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string }
     | { kind: 'inactive'; detail: string }
     | { kind: 'not_connected' }
-    | { kind: 'consent_required'; reason: 'no_caller' | 'not_consented' }
+    | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
+    | { kind: 'needs_consent' }
+    | { kind: 'credential_unreadable' }
     | { kind: 'reauth_needed' }
     | { kind: 'too_many_pending'; limit: number }
     | { kind: 'unreachable'; code: string; detail: string; sent: boolean }

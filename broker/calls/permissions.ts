@@ -67,7 +67,7 @@ async function readPermissions(governor: Governor, who: AgentPrincipal, now: Ins
   const servers = new Map<string, { serverHost: string; serverName: string }>();
   const facts = [];
   for (const [platformId, rows] of byPlatform) {
-    const loaded = await loadFacts(governor.broker, governor.compiled, rows, platformId);
+    const loaded = await loadFacts(governor.broker, governor.compiled, rows, platformId, now);
     const { manifest } = loaded.platform!;
     const host = new URL(manifest.base_url).host;
     hosts.add(host);
@@ -76,6 +76,11 @@ async function readPermissions(governor: Governor, who: AgentPrincipal, now: Ins
     facts.push({ facts: loaded.facts, connectionLabels: new Map(labels) });
   }
   const platforms = effectivePermissions(facts, now);
-  const acted = { agent: [who.agent.agent_id, who.agent.name, who.agent.status], platforms, hosts: [...hosts].sort() };
+  const acted = {
+    agent: [who.agent.agent_id, who.agent.name, who.agent.status],
+    platforms,
+    hosts: [...hosts].sort(),
+    servers: [...servers],
+  };
   return { platforms, hosts: [...hosts].sort(), servers, version: sha256Base64url(JSON.stringify(acted)) };
 }

@@ -2,11 +2,15 @@
  * Recording: no effect without a record, no answer without a record. Every row of a governed call goes through here, and
  * only here is a `Recorded` made, without which nothing can be answered.
  */
+import { join } from 'node:path';
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
-import { type AuditRow, auditGroupWriter, LARGEST_GROUP, putAuditRow } from '../store/audit.ts';
+import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
+import { noteReads } from '../store/reads-in-flight.ts';
+import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { signRow } from './receipt.ts';
+import { makeRowQueue } from './row-queue.ts';
 
 declare const recorded: unique symbol;
 /** A value whose audit row is durable. Made only by a Recorder. */
@@ -23,71 +27,56 @@ export class AuditUnavailable extends Error {
 }
 
 export type Recorder = {
-  /** Stores an intent: a mutating call is about to be made. */
-  intend(row: AuditRow): Promise<void>;
+  /**
+   * Notes that a call is about to be made, then makes it: `call` sends and finishes the row. A change is noted durably; a
+   * read so that its note outlives the process. Whatever `call` throws, the row is closed.
+   */
+  intend<T>(row: AuditRow, call: () => Promise<Recorded<T>>): Promise<Recorded<T>>;
   /** Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. */
   finish<T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>>;
   /** The same in one transaction with what `also` writes. */
   finishWith<T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>): Promise<Recorded<T>>;
   /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
   retryLate(): Promise<number>;
-  /** Resolves when nothing waits to be written. */
-  drained(): Promise<void>;
+  /** Resolves when no call is in flight and nothing waits to be written, or after `patienceMs`. */
+  settled(patienceMs: number): Promise<void>;
+  /** Lets go of the notes of reads. When some are of reads that are not on record yet, they stay for the next start. */
+  close(): void;
 };
 
-type Waiting = { row: AuditRow; resolve(written: boolean): void; reject(error: unknown): void };
+/** Where the notes of reads in flight lie, in the data folder. */
+export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
 
 /** How long an outcome is tried to be stored: the call was made, so giving up at once would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
+/** Nothing happened yet: long enough to go round a connection that broke, short enough to be told soon. */
+const DECISION_PATIENCE_MS = 250;
 const RETRY_PAUSE_MS = 200;
 /** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
 const MOST_LATE = 10_000;
 
-/**
- * Rows that come in while a write is under way go out together in the next one, as soon as the last is done: two and a
- * half times the calls per second of one transaction each, and no row waits for a timer.
- */
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
 export function makeRecorder(broker: Broker): Recorder {
-  const write = auditGroupWriter(broker.store);
+  const { log } = broker;
+  const queue = makeRowQueue(broker.store);
+  const reads = noteReads(readsFolder(broker.config.dataFolder), broker.instanceId);
   const sign = createCompactSigner();
   const issuer = { did: broker.did, didOfAgents: `${broker.did}:agents:` };
-  const waiting: Waiting[] = [];
+  /** Calls between their intent and their outcome. */
+  const inFlight = new Set<string>();
+  /** What takes back the note of a read, until its row is stored. */
+  const notes = new Map<string, () => void>();
   const late: AuditRow[] = [];
-  let flushing: Promise<void> | undefined;
 
-  const writeGroup = async (group: Waiting[]): Promise<void> => {
-    try {
-      const written = await write(group.map((entry) => entry.row));
-      for (const entry of group) entry.resolve(written.has(entry.row.id));
-    } catch (error) {
-      // One bad row must not take the others with it.
-      if (group.length > 1) for (const entry of group) await writeGroup([entry]);
-      else group[0]!.reject(error);
-    }
+  const takeBackNote = (row: AuditRow): void => {
+    notes.get(row.id)?.();
+    notes.delete(row.id);
   };
 
-  const flush = async (): Promise<void> => {
-    // Let everything that is ready in this turn of the event loop join.
-    await new Promise(setImmediate);
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, LARGEST_GROUP));
-    flushing = undefined;
-  };
-
-  const put = (row: AuditRow): Promise<boolean> =>
-    new Promise((resolve, reject) => {
-      waiting.push({ row, resolve, reject });
-      flushing ??= flush();
-    });
-
-  const putPatiently = async (row: AuditRow, until: number): Promise<boolean> => {
-    for (;;) {
-      try {
-        return await put(row);
-      } catch (error) {
-        if (broker.clock() >= until) throw error;
-        await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
-      }
-    }
+  const keepLate = (row: AuditRow): void => {
+    if (late.length < MOST_LATE) late.push(row);
+    else log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
   };
 
   const complete = (row: AuditRow): void => {
@@ -96,32 +85,91 @@ export function makeRecorder(broker: Broker): Recorder {
     signRow(row, broker.keys.signer('evidence', row.finished_at), sign, issuer);
   };
 
+  /** Whether the row is stored as it is. A write whose fate is unknown is repeated: that changes nothing. */
+  const stands = async (row: AuditRow): Promise<boolean> => {
+    if (await queue.put(row)) return true;
+    // A final row is there. It is ours when the answer to an earlier try was lost; two signatures are never the same.
+    const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
+    return stored?.receipt === row.receipt;
+  };
+
+  const patiently = async (row: AuditRow, patienceMs: number): Promise<boolean> => {
+    const until = performance.now() + patienceMs;
+    for (;;) {
+      try {
+        return await stands(row);
+      } catch (error) {
+        if (isRowFault(error) || performance.now() >= until) throw error;
+        await pause(RETRY_PAUSE_MS);
+      }
+    }
+  };
+
+  /** A connection lost at commit: the intent may be stored, of a call that is not made. So its row will say that. */
+  const closeUnsent = (row: AuditRow): void => {
+    row.result = 'errored';
+    row.reason = 'audit_unavailable';
+    row.detail = 'The store did not answer when the call was to be recorded, so nothing was sent.';
+    complete(row);
+    keepLate(row);
+  };
+
+  const noteIntent = async (row: AuditRow): Promise<void> => {
+    const takeBack = row.method === 'GET' ? reads.note(row) : undefined;
+    if (takeBack) {
+      notes.set(row.id, takeBack);
+      return;
+    }
+    const intent = { ...row };
+    try {
+      if (!(await patiently(intent, DECISION_PATIENCE_MS))) throw new Error('the row is final already');
+    } catch (error) {
+      if (!isRowFault(error)) closeUnsent(intent);
+      throw error;
+    }
+  };
+
+  const finish = async <T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>> => {
+    let stored: boolean;
+    try {
+      complete(row);
+      stored = await patiently(row, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
+    } catch (error) {
+      if (sent && row.receipt !== null && !isRowFault(error)) keepLate(row);
+      throw new AuditUnavailable(sent, error);
+    }
+    takeBackNote(row);
+    // Another process took this one for dead and closed the row as unknown: what is signed stands.
+    if (!stored) throw new AuditUnavailable(sent, new Error('the row was closed by another process'));
+    return value as Recorded<T>;
+  };
+
   return {
-    intend: async (row) => {
+    intend: async (row, call) => {
+      inFlight.add(row.id);
       try {
-        await put({ ...row });
+        await noteIntent(row).catch((error) => {
+          throw new AuditUnavailable(false, error);
+        });
+        return await call();
       } catch (error) {
-        throw new AuditUnavailable(false, error);
+        if (error instanceof AuditUnavailable) throw error;
+        log.error({ err: error, auditId: row.id }, 'a call broke off in the broker; its outcome is unknown');
+        row.result = 'errored';
+        row.reason = 'outcome_unknown';
+        row.detail = 'The broker failed while the call was in flight: it may have been made. It was not repeated.';
+        await finish(row, undefined, true);
+        throw new AuditUnavailable(true, error);
+      } finally {
+        inFlight.delete(row.id);
       }
     },
-    finish: async <T>(row: AuditRow, value: T, sent: boolean) => {
-      complete(row);
-      let written: boolean;
-      try {
-        written = sent ? await putPatiently(row, broker.clock() + OUTCOME_PATIENCE_MS) : await put(row);
-      } catch (error) {
-        if (sent && late.length < MOST_LATE) late.push(row);
-        throw new AuditUnavailable(sent, error);
-      }
-      // Another process took this one for dead and closed the row as unknown: what is signed stands.
-      if (!written) throw new AuditUnavailable(sent, new Error('the row was closed by another process'));
-      return value as Recorded<T>;
-    },
+    finish,
     finishWith: async <T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>) => {
-      complete(row);
       try {
+        complete(row);
         await broker.store.db.transaction().execute(async (db) => {
-          await putAuditRow(db, row);
+          if (!(await putAuditRow(db, row))) throw new Error('the row is final already');
           await also(db);
         });
       } catch (error) {
@@ -130,11 +178,26 @@ export function makeRecorder(broker: Broker): Recorder {
       return value as Recorded<T>;
     },
     retryLate: async () => {
-      for (const row of late.splice(0)) await put(row).catch(() => late.push(row));
+      for (let row = late.shift(); row; row = late.shift()) {
+        try {
+          if (!(await stands(row))) log.warn({ auditId: row.id }, 'an outcome came too late: its row was closed');
+          takeBackNote(row);
+        } catch (error) {
+          if (!isRowFault(error)) {
+            late.unshift(row);
+            break;
+          }
+          log.error({ err: error, auditId: row.id }, 'an outcome cannot be stored: a restart closes it as unknown');
+        }
+      }
+      reads.tidy();
       return late.length;
     },
-    drained: async () => {
-      while (flushing) await flushing;
+    settled: async (patienceMs) => {
+      const until = performance.now() + patienceMs;
+      while (inFlight.size > 0 && performance.now() < until) await pause(10);
+      await queue.empty();
     },
+    close: () => reads.close({ keep: notes.size > 0 }),
   };
 }

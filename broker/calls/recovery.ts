@@ -1,68 +1,124 @@
-/** Intents whose process died: they become rows that say so, signed, and are never sent again. */
+/** Calls whose process died: their rows come to say so, signed, and they are never sent again. */
 import type { Broker } from '../broker.ts';
-import { findOrphanedIntents } from '../store/audit.ts';
-import { beat, forgetInstances } from '../store/instances.ts';
-import { AuditUnavailable, type Recorder } from './record.ts';
+import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
+import { beat, forgetInstance, listInstances } from '../store/instances.ts';
+import { readsLeftBehind } from '../store/reads-in-flight.ts';
+import { AuditUnavailable, type Recorder, readsFolder } from './record.ts';
 
 const BEAT_MS = 5_000;
-/** Several beats, so that a slow database or a long pause does not make a living process look dead. */
-const DEAD_AFTER_MS = 20_000;
+/**
+ * A process is dead when so many rounds in a row saw no beat of it: at least 20 s, so that a slow database or a long pause
+ * does not make a living one look dead. Counted in rounds, because the clocks of two machines are never compared.
+ */
+const SILENT_ROUNDS = 4;
 const BATCH = 100;
 
-/**
- * Closes every orphaned intent. Embedded, whatever is not ours is dead (the folder's lock says so); on a shared store a
- * process is dead when it was not seen for 20 s. Answers how many were closed.
- */
-export async function closeOrphans(broker: Broker, recorder: Recorder): Promise<number> {
-  const now = broker.clock();
-  const seenAfter = broker.store.dialect === 'sqlite' ? now + DEAD_AFTER_MS : now - DEAD_AFTER_MS;
-  let closed = 0;
-  for (;;) {
-    const orphans = await findOrphanedIntents(broker.store.db, broker.instanceId, seenAfter, BATCH);
-    for (const row of orphans) {
-      row.result = 'errored';
-      row.reason = 'outcome_unknown';
-      row.detail = 'The broker stopped while the call was in flight: it may have been made. It was not repeated.';
-      try {
-        await recorder.finish(row, undefined, false);
-        closed++;
-      } catch (error) {
-        // Another replica was first, or the store is away; either way the next round looks again.
-        if (!(error instanceof AuditUnavailable)) throw error;
-      }
-    }
-    if (orphans.length > 0) broker.log.warn({ count: orphans.length }, 'closed calls whose outcome is unknown');
-    if (orphans.length < BATCH) return closed;
-  }
-}
+export type Recovery = { stop(): Promise<void> };
 
-/** Beats, and looks for orphans, until stopped. The first round is done when the promise resolves. */
-export async function startRecovery(broker: Broker, recorder: Recorder): Promise<{ stop(): Promise<void> }> {
-  const { db } = broker.store;
-  await beat(db, broker.instanceId, broker.clock());
-  await closeOrphans(broker, recorder);
-  let running: Promise<void> | undefined;
+/**
+ * Beats, and looks for what dead processes left behind, every `everyMs` until stopped. The first round is done when the
+ * promise resolves: embedded, and wherever the data folder stayed the same, everything is closed by then.
+ */
+export async function startRecovery(broker: Broker, recorder: Recorder, everyMs = BEAT_MS): Promise<Recovery> {
+  const { store, instanceId } = broker;
+  const watch = watchInstances(broker);
   const round = async () => {
-    try {
-      const now = broker.clock();
-      await beat(db, broker.instanceId, now);
-      await recorder.retryLate();
-      await closeOrphans(broker, recorder);
-      await forgetInstances(db, { unseenSince: now - 100 * DEAD_AFTER_MS });
-    } catch (error) {
-      broker.log.error({ err: error }, 'recovery round failed; the next one tries again');
-    }
+    await beat(store.db, instanceId, broker.clock());
+    await recorder.retryLate();
+    await closeReads(broker, recorder);
+    await watch();
+    await closeOrphans(broker, recorder);
   };
+  await round();
+  let running: Promise<void> | undefined;
   const timer = setInterval(() => {
-    running ??= round().finally(() => {
-      running = undefined;
-    });
-  }, BEAT_MS);
+    running ??= round()
+      .catch((error) => broker.log.error({ err: error }, 'a round of recovery failed; the next one tries again'))
+      .finally(() => {
+        running = undefined;
+      });
+  }, everyMs);
   return {
     stop: async () => {
       clearInterval(timer);
       await running;
-      await forgetInstances(db, { id: broker.instanceId });
+      await recorder.retryLate();
+      await forgetInstance(store.db, instanceId);
     },
   };
+}
+
+/** One look at the list of processes; whoever was silent for too long is taken off it. */
+function watchInstances({ store, instanceId, log }: Broker): () => Promise<void> {
+  const seen = new Map<string, { at: number; silent: number }>();
+  return async () => {
+    const present = (await listInstances(store.db)).filter(({ id }) => id !== instanceId);
+    const ids = new Set(present.map(({ id }) => id));
+    for (const id of seen.keys()) if (!ids.has(id)) seen.delete(id);
+    for (const { id, seen_at: at } of present) {
+      const last = seen.get(id);
+      const silent = last?.at === at ? last.silent + 1 : 0;
+      seen.set(id, { at, silent });
+      // Embedded, the folder's lock says that nobody else is there.
+      if (store.dialect !== 'sqlite' && silent < SILENT_ROUNDS) continue;
+      await forgetInstance(store.db, id, at);
+      log.warn({ instance: id }, 'a broker process is gone; its calls in flight are closed');
+    }
+  };
+}
+
+/** Closes the intents of processes that are not on the list, in batches, until none is left. Answers how many. */
+async function closeOrphans(broker: Broker, recorder: Recorder): Promise<number> {
+  let closed = 0;
+  for (;;) {
+    const orphans = await findOrphanedIntents(broker.store.db, BATCH);
+    let now = 0;
+    for (const row of orphans) {
+      // This process's own: it was taken for dead, and its next beat puts it back.
+      if (row.instance_id === broker.instanceId) continue;
+      if (await closeUnknown(recorder, row, 'It was not repeated.')) now++;
+    }
+    closed += now;
+    // The rest cannot be closed now: another process is at it, or the store is away. The next round looks again.
+    if (orphans.length < BATCH || now === 0) break;
+  }
+  if (closed > 0) broker.log.warn({ count: closed }, 'closed calls whose outcome is unknown');
+  return closed;
+}
+
+/** Records the reads that dead processes on this data folder left behind, and takes those processes off the list. */
+async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
+  const { store, config, log } = broker;
+  for (const left of readsLeftBehind(readsFolder(config.dataFolder))) {
+    let kept = false;
+    try {
+      let closed = 0;
+      for (const row of left.rows) {
+        if (await findAuditRow(store.db, row.organisation_id, row.id)) continue;
+        if (await closeUnknown(recorder, row, 'It was a read.')) closed++;
+        else kept = true;
+      }
+      await forgetInstance(store.db, left.id);
+      if (closed > 0) log.warn({ count: closed }, 'recorded reads whose outcome is unknown');
+    } catch (error) {
+      left.release();
+      throw error;
+    }
+    if (kept) left.release();
+    else left.remove();
+  }
+}
+
+/** False: the row could not be closed now, or another process was first. */
+async function closeUnknown(recorder: Recorder, row: AuditRow, what: string): Promise<boolean> {
+  row.result = 'errored';
+  row.reason = 'outcome_unknown';
+  row.detail = `The broker stopped while the call was in flight: it may have been made. ${what}`;
+  try {
+    await recorder.finish(row, undefined, false);
+    return true;
+  } catch (error) {
+    if (error instanceof AuditUnavailable) return false;
+    throw error;
+  }
 }

@@ -91,13 +91,23 @@ function pathError(path: string, allowEncodedSlash: boolean): string | undefined
   return undefined;
 }
 
-/** A segment must be plain data in every reading: as it stands, unescaped up to three times, and without `;parameters`. */
+/**
+ * A segment must be plain data in every reading: as it stands, unescaped up to three times, and without `;parameters`.
+ * Where escaped slashes are taken, that goes for each piece between them.
+ */
 function segmentError(segment: string, last: boolean, allowEncodedSlash: boolean): string | undefined {
   if (segment === '') return last ? undefined : 'the path holds an empty segment (`//`)';
-  const readings = unescapeToFixedPoint(allowEncodedSlash ? segment.replace(/%2f/gi, '_') : segment);
+  for (const piece of allowEncodedSlash ? segment.split(/%2f/i) : [segment]) {
+    const error = pieceError(piece);
+    if (error !== undefined) return error;
+  }
+  return undefined;
+}
+
+function pieceError(piece: string): string | undefined {
+  if (namesDotSegment(piece)) return 'the path holds a dot segment, or an empty one; write the path that you mean';
+  const readings = unescapeToFixedPoint(piece);
   if (readings === undefined) return 'the path is escaped too many times over';
-  if (namesDotSegment(segment))
-    return 'the path holds a dot segment, or one of `;parameters` only; write the path that you mean';
   for (const reading of readings) {
     // NFKC: some servers fold look-alikes of the dot and the slash (U+FF0E, U+FF0F) into the real ones.
     const plain = reading.normalize('NFKC');
@@ -108,10 +118,9 @@ function segmentError(segment: string, last: boolean, allowEncodedSlash: boolean
   return undefined;
 }
 
-/** Also for segments such as `..;x` and `;x`, where some servers cut off what follows the `;`. */
+/** Also for segments such as `..;x`, `;x` and `..%3Fx`, where some servers cut off what follows. */
 function namesDotSegment(segment: string): boolean {
-  const name = segment.split(';', 1)[0]!.trim();
-  return name === '' || DOT_SEGMENT.test(name);
+  return segment.split(';', 1)[0]!.trim() === '' || DOT_SEGMENT.test(segment.split(/[;?#]/, 1)[0]!.trim());
 }
 
 function queryError(query: string): string | undefined {

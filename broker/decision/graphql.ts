@@ -12,6 +12,7 @@ import {
   type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
+  type ValueNode,
 } from 'graphql';
 import type { JsonObject, JsonValue } from './facts.ts';
 
@@ -192,15 +193,12 @@ function refuseIncremental(directives: readonly DirectiveNode[] | undefined): vo
   if (directives?.some((directive) => INCREMENTAL.has(directive.name.value))) throw new Opaque();
 }
 
-function checkSize(size: Size): void {
-  for (const [what, limit] of [
-    ['depth', GRAPHQL_LIMITS.depth],
-    ['aliases', GRAPHQL_LIMITS.aliases],
-    ['fields', GRAPHQL_LIMITS.fields],
-  ] as const) {
-    if (size[what] > limit)
-      throw new Refusal(`data.query has a size of ${size[what]} in ${what}; at most ${limit} is taken`);
-  }
+function checkSize({ depth, aliases, fields }: Size): void {
+  const limits = GRAPHQL_LIMITS;
+  const over = (what: string) => new Refusal(`data.query, with its fragments written out, has more than ${what}`);
+  if (depth > limits.depth) throw over(`${limits.depth} levels`);
+  if (aliases > limits.aliases) throw over(`${limits.aliases} aliases`);
+  if (fields > limits.fields) throw over(`${limits.fields} fields`);
 }
 
 /** GraphQL, Argument Uniqueness and Input Object Field Uniqueness: servers that do not check take one or the other. */
@@ -209,9 +207,13 @@ function refuseRepeatedNames(members: readonly (ArgumentNode | ObjectFieldNode)[
   for (const { name, value } of members) {
     if (seen.has(name.value)) throw new Refusal(`data.query gives ${name.value} twice in one place`);
     seen.add(name.value);
-    const values = value.kind === 'ListValue' ? value.values : [value];
-    for (const inner of values) if (inner.kind === 'ObjectValue') refuseRepeatedNames(inner.fields);
+    refuseRepeatedNamesIn(value);
   }
+}
+
+function refuseRepeatedNamesIn(value: ValueNode): void {
+  if (value.kind === 'ObjectValue') refuseRepeatedNames(value.fields);
+  else if (value.kind === 'ListValue') value.values.forEach(refuseRepeatedNamesIn);
 }
 
 function rootFields(set: SelectionSetNode, fragments: Fragments, seen: Set<string>): FieldNode[] {

@@ -83,12 +83,18 @@ function indexHttpRules(rules: readonly (IndexedRule & { method: Method })[]): H
     find(method, path) {
       const tree = trees.get(method);
       if (tree === undefined) return undefined;
-      const exact = mostSpecific(candidates(tree.exact, path.slice(1).split('/'), path));
-      if (exact === undefined || (tree.foldsItself && !NOT_PLAIN.test(path))) return exact?.answer;
-      const spellings = spellingsOf(path);
-      const other = mostSpecific(candidatesOfAnySpelling(tree.folded, spellings, path));
-      if (other === undefined || other.specificity <= exact.specificity) return exact.answer;
-      return narrow(exact.answer, other.answer);
+      const segments = path.slice(1).split('/');
+      const exact = mostSpecific(candidates(tree.exact, segments).filter(({ pattern }) => pattern.matches(path)));
+      const plain = !NOT_PLAIN.test(path);
+      if (exact === undefined || (plain && tree.foldsItself)) return exact?.answer;
+      const spellings = plain ? [segments] : spellingsOf(path);
+      const stronger = spellings
+        .flatMap((spelling) => candidates(tree.folded, spelling))
+        .filter(
+          ({ pattern }) => pattern.specificity > exact.specificity && pattern.matchesAnySpelling(path, spellings),
+        );
+      const other = mostSpecific(stronger);
+      return other === undefined ? exact.answer : narrow(exact.answer, other.answer);
     },
   };
 }
@@ -140,19 +146,13 @@ function insert(root: Node, segments: readonly string[], entry: Entry): void {
   node.here.push(entry);
 }
 
-function candidates(root: Node, segments: readonly string[], path: string): Entry[] {
+function candidates(root: Node, segments: Spelling): Entry[] {
   const found: Entry[] = [];
   walk(root, segments, 0, found);
-  return found.filter((entry) => entry.pattern.matches(path));
+  return found;
 }
 
-function candidatesOfAnySpelling(root: Node, spellings: readonly Spelling[], path: string): Entry[] {
-  const found: Entry[] = [];
-  for (const spelling of spellings) walk(root, spelling, 0, found);
-  return found.filter((entry) => entry.pattern.matchesAnySpelling(path, spellings));
-}
-
-function walk(node: Node, segments: readonly string[], at: number, found: Entry[]): void {
+function walk(node: Node, segments: Spelling, at: number, found: Entry[]): void {
   for (const entry of node.rest) found.push(entry);
   if (at === segments.length) {
     for (const entry of node.here) found.push(entry);

@@ -172,10 +172,12 @@ function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[
 /** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
 function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query === '') return [];
-  const first = new Set(rule.pointers.map(({ pointer }) => pointer.split('/')[1]));
+  const first = new Set(rule.pointers.map(({ pointer }) => pointer.split('/')[1]?.toLowerCase()));
   return [...new URLSearchParams(query)].flatMap(([name, value]) => {
     const member = name.split(/[[.]/, 1)[0]!;
-    return first.has(member) ? [{ ...rule, pointers: [{ pointer: `/${member}` }], subject: { [member]: value } }] : [];
+    return first.has(member.toLowerCase())
+      ? [{ ...rule, pointers: [{ pointer: `/${member}` }], subject: { [member]: value } }]
+      : [];
   });
 }
 

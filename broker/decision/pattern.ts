@@ -212,15 +212,16 @@ function segmentsOverlap(a: string, b: string): boolean {
   return (a0.startsWith(b0) || b0.startsWith(a0)) && (a1.endsWith(b1) || b1.endsWith(a1));
 }
 
-/** One segment with escapes, letter case and `;parameters` taken away. An escaped slash stays, written `%2f`. */
+/** One segment with escapes, letter case, `;parameters` and what follows an escaped `?` or `#` taken away. An escaped slash stays, written `%2f`. */
 function fold(segment: string, keepSlash: boolean): string {
   let text = segment;
   if (text.includes('%')) {
     const guarded = keepSlash ? text.replace(/%(?:25)*2f/gi, '%2f').replaceAll('%2f', '\u0000') : text;
     text = (unescapeToFixedPoint(guarded)?.at(-1) ?? guarded).replaceAll('\u0000', '%2f');
   }
-  const parameters = text.indexOf(';');
-  return (parameters < 0 ? text : text.slice(0, parameters)).toLowerCase();
+  // Some servers take an escaped `?` or `#` for a real one, and end the path there.
+  const end = text.slice(1).search(/[;?#]/) + 1;
+  return (end === 0 ? text : text.slice(0, end)).toLowerCase();
 }
 
 function foldPath(segments: readonly string[]): string[] {

@@ -54,33 +54,7 @@ export function compileGuardrails(source: { version: number; rules: readonly Rul
 
 /** Everything that is wrong with a list of rules; empty when it compiles. */
 export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['source']): RuleProblem[] {
-  const problems: RuleProblem[] = [];
-  if (rules.length > MAX_RULES) problems.push({ path: [], message: `there are at most ${MAX_RULES} rules` });
-  rules.forEach((rule, i) => {
-    const note = (path: readonly (string | number)[], message: string) =>
-      problems.push({ path: [i, ...path], message });
-    if (kind === 'policy' && rule.effect === 'suspend') note(['effect'], 'only a guardrail suspends; write `deny`');
-    if (kind === 'guardrail') {
-      if (rule.effect === 'allow')
-        note(['effect'], 'a guardrail never allows; write `deny`, `require_approval` or `suspend`');
-      if (!rule.name) note(['name'], 'a guardrail has a name');
-      else if (rules.findIndex((other) => other.name === rule.name) < i)
-        note(['name'], `there are two guardrails "${rule.name}"`);
-    }
-    for (const [field, form] of [
-      ['platforms', 'text'],
-      ['scopes', 'text'],
-      ['endpoints', 'path'],
-    ] as const) {
-      rule[field]?.forEach((pattern, j) => {
-        const error = patternError(pattern, form);
-        if (error !== undefined) note([field, j], error);
-      });
-    }
-    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
-    if (condition?.ok === false) note(['when'], condition.error);
-  });
-  return problems;
+  return readRules(rules, kind).problems;
 }
 
 /** Prepares an ask for `matchRules`. */
@@ -165,30 +139,54 @@ function matchesPath(rule: Rule, path: string, question: Question): boolean {
   return rule.endpoints!.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
 }
 
-function compileRules(rules: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
-  const [problem] = ruleProblems(rules, kind);
+function compileRules(sources: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
+  const { rules, problems } = readRules(sources, kind);
+  const [problem] = problems;
   if (problem !== undefined) throw new Error(`${kind} rule ${problem.path.join('/')}: ${problem.message}`);
-  return rules.map((rule, i) => {
-    const endpoints = rule.endpoints?.map((text) => compilePattern(text, 'path'));
-    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
-    return {
-      name: rule.name ?? `rule ${i + 1}`,
-      effect: rule.effect,
-      ...(rule.platforms && { platforms: rule.platforms.map((text) => compilePattern(text, 'text')) }),
-      ...(rule.scopes && { scopes: rule.scopes.map((text) => compilePattern(text, 'text')) }),
-      ...(rule.methods && { methods: rule.methods }),
-      ...(endpoints && { endpoints }),
-      ...(condition?.ok && { when: condition.condition }),
-      coverage: coverageOf({ effect: rule.effect, methods: rule.methods, endpoints }),
-    };
-  });
+  return rules;
 }
 
-function patternError(text: string, form: 'path' | 'text'): string | undefined {
-  try {
-    compilePattern(text, form);
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : 'not a pattern';
-  }
+function readRules(sources: readonly RuleSource[], kind: MatchedRule['source']) {
+  const problems: RuleProblem[] = [];
+  if (sources.length > MAX_RULES) problems.push({ path: [], message: `there are at most ${MAX_RULES} rules` });
+  const rules = sources.map((source, i): Rule => {
+    const note = (message: string, ...path: (string | number)[]) => problems.push({ path: [i, ...path], message });
+    if (kind === 'policy' && source.effect === 'suspend') note('only a guardrail suspends; write `deny`', 'effect');
+    if (kind === 'guardrail') checkGuardrail(sources, i, note);
+    const patterns = (field: 'platforms' | 'scopes' | 'endpoints', form: 'text' | 'path') =>
+      source[field]?.flatMap((text, j) => {
+        try {
+          return [compilePattern(text, form)];
+        } catch (error) {
+          note(error instanceof Error ? error.message : 'not a pattern', field, j);
+          return [];
+        }
+      });
+    const [platforms, scopes] = [patterns('platforms', 'text'), patterns('scopes', 'text')];
+    const endpoints = patterns('endpoints', 'path');
+    const condition = source.when === undefined ? undefined : compileCondition(source.when);
+    if (condition?.ok === false) note(condition.error, 'when');
+    return {
+      name: source.name ?? `rule ${i + 1}`,
+      effect: source.effect,
+      ...(platforms && { platforms }),
+      ...(scopes && { scopes }),
+      ...(source.methods && { methods: source.methods }),
+      ...(endpoints && { endpoints }),
+      ...(condition?.ok && { when: condition.condition }),
+      coverage: coverageOf({ effect: source.effect, methods: source.methods, endpoints }),
+    };
+  });
+  return { rules, problems };
+}
+
+function checkGuardrail(
+  sources: readonly RuleSource[],
+  i: number,
+  note: (message: string, ...path: (string | number)[]) => void,
+): void {
+  const { effect, name } = sources[i]!;
+  if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
+  if (!name) note('a guardrail has a name', 'name');
+  else if (sources.findIndex((other) => other.name === name) < i) note(`there are two guardrails "${name}"`, 'name');
 }

@@ -11,7 +11,8 @@ const MOMENT =
 const LONGEST_SPAN = 3650 * UNITS.d;
 
 /** What an editor checks by; `parseExpiry` looks closer. */
-export const EXPIRY_PATTERN = /^(?:[1-9][0-9]{0,5}[mhd]|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2}))$/;
+export const EXPIRY_PATTERN =
+  /^(?:[1-9][0-9]{0,5}[mhd]|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2}))$/;
 
 export const EXPIRY_FORMS =
   'write a time span such as "30d", "12h" or "45m" (at most 3650d), or a moment such as "2027-01-31T18:00:00Z"';

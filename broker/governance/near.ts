@@ -6,7 +6,7 @@
  */
 export function nearNames(wrong: string, names: Iterable<string>): string[] {
   if (wrong.length > 100) return [];
-  const allowed = Math.max(2, Math.floor(wrong.length / 4));
+  const allowed = Math.max(2, Math.floor(wrong.length / 6));
   return [...names]
     .map((name) => ({ name, distance: distance(wrong.toLowerCase(), name.toLowerCase(), allowed) }))
     .filter((near) => near.distance <= allowed && near.distance < wrong.length)

@@ -4,7 +4,7 @@
  * are no text) is refused, because two readers would take it differently.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
-import { type Path, type Problem, shorten, type Source, sortProblems } from './problems.ts';
+import { type Path, type Problem, type Source, shorten, sortProblems } from './problems.ts';
 import { refuseText, unreadable } from './yaml-limits.ts';
 
 const MAX_DEPTH = 32;
@@ -121,15 +121,15 @@ class Walk {
     else if (refusal) this.#refuse(key, refusal.message);
     else if (name === '__proto__') this.#refuse(key, '"__proto__" cannot be a name here');
     else if (seen.has(name)) this.#refuse(key, `"${shorten(name)}" stands here twice; keep one of them`);
-    else if (key.anchor !== undefined || key.tag !== undefined)
-      this.#refuse(key, 'a name takes no anchor and no tag');
+    else if (key.anchor !== undefined || key.tag !== undefined) this.#refuse(key, 'a name takes no anchor and no tag');
     seen.set(name, key);
   }
 
   #readAlias(node: Node & { source: string }): unknown {
     const found = this.#anchors.get(node.source);
     if (found === undefined) return this.#refuse(node, `there is no anchor "&${shorten(node.source, 40)}" before this`);
-    if (found === 'open') return this.#refuse(node, `"*${shorten(node.source, 40)}" stands inside of what it stands for`);
+    if (found === 'open')
+      return this.#refuse(node, `"*${shorten(node.source, 40)}" stands inside of what it stands for`);
     this.#values += found.size;
     if (++this.#aliases > MAX_ALIASES || this.#values > MAX_VALUES)
       return this.#refuse(node, 'there are too many aliases; write the values out');

@@ -1,8 +1,9 @@
 /** What may stand in a governance file. Every description is read by people: editors show it, and so do error messages. */
 import { z } from 'zod';
 import { METHODS } from '../decision/facts.ts';
+import { PlatformEntry } from '../platforms/builtin.ts';
 import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
-import { Manifest, ManifestOverrides, PlatformId } from '../platforms/manifest.ts';
+import { PlatformId } from '../platforms/manifest.ts';
 import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';
 
 const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
@@ -12,10 +13,12 @@ const name = (what: string) =>
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
     .describe(what);
 
-const AgentName = z
-  .string()
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/, `${NAME_FORM} (spaces may stand between them)`)
-  .describe("The agent's name, by which this file knows it.");
+/** Names that only people read may have spaces. */
+const spacedName = (what: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/, `${NAME_FORM} (spaces may stand between them)`)
+    .describe(what);
 
 const Email = z
   .email('write an e-mail address such as "ann@acme.example"')
@@ -31,14 +34,6 @@ const Owner = z
       .describe('admin changes things, approver decides on held calls, viewer reads.'),
   })
   .describe('A person who governs agents.');
-
-const UsedPlatform = ManifestOverrides.extend({
-  use: z.string().describe('Id of the built-in manifest to take, such as "github".'),
-}).describe('A built-in platform, with any of its fields replaced. Headers, scopes, needs and recipients change entry by entry.');
-
-const Platform = z
-  .union([UsedPlatform, Manifest])
-  .describe('A platform that agents may call: a built-in one ({ use: github }), or a whole manifest of your own.');
 
 const CallerIssuer = z
   .strictObject({
@@ -57,11 +52,14 @@ const Connection = z
     default: z
       .boolean()
       .optional()
-      .describe('Whether grants that name no connection use this one. The only connection of a platform is the default.'),
+      .describe(
+        'Whether grants that name no connection use this one. The only connection of a platform is the default.',
+      ),
   })
   .describe('A credential for a platform, kept sealed by the broker.');
 
-const patterns = (what: string) => z.array(z.string()).min(1, 'is empty, so the rule would match nothing').max(500).describe(what);
+const patterns = (what: string) =>
+  z.array(z.string()).min(1, 'is empty, so the rule would match nothing').max(500).describe(what);
 
 const conditions = {
   platforms: patterns('Platform ids; "*" is any text. Absent: every platform.').optional(),
@@ -71,7 +69,9 @@ const conditions = {
     .min(1, 'is empty, so the rule would match nothing')
     .optional()
     .describe('HTTP methods; GraphQL operations and tools are POST. Absent: every method.'),
-  endpoints: patterns('Paths; "*" is one segment, "**" any rest, as in "/admin/**". Absent: every endpoint.').optional(),
+  endpoints: patterns(
+    'Paths; "*" is one segment, "**" any rest, as in "/admin/**". Absent: every endpoint.',
+  ).optional(),
   when: z
     .string()
     .min(1)
@@ -84,7 +84,7 @@ const conditions = {
 
 const PolicyRule = z
   .strictObject({
-    name: name('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
+    name: spacedName('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
     effect: z
       .enum(['allow', 'require_approval', 'deny'])
       .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
@@ -94,7 +94,7 @@ const PolicyRule = z
 
 const Guardrail = z
   .strictObject({
-    name: name('What the guardrail is called in audit rows.'),
+    name: spacedName('What the guardrail is called in audit rows.'),
     effect: z
       .enum(['require_approval', 'deny', 'suspend'])
       .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
@@ -126,7 +126,9 @@ const GrantTerms = z
       .array(z.string().min(1).max(320))
       .max(1000)
       .optional()
-      .describe('Who may receive what is sent: addresses, or domains as "@acme.example". Absent: anybody; empty: nobody.'),
+      .describe(
+        'Who may receive what is sent: addresses, or domains as "@acme.example". Absent: anybody; empty: nobody.',
+      ),
     repos: z
       .array(z.string().min(1).max(201))
       .max(1000)
@@ -152,7 +154,9 @@ const PublicKey = z
     ],
     { error: 'write { file: PATH }, or { pem: TEXT }' },
   )
-  .describe('RSA public key of the agent (PEM). Without one, `apply` prints a token with which the agent brings its own.');
+  .describe(
+    'RSA public key of the agent (PEM). Without one, `apply` prints a token with which the agent brings its own.',
+  );
 
 const Agent = z
   .strictObject({
@@ -178,18 +182,32 @@ export const GovernanceDocument = z
       .boolean()
       .optional()
       .describe("Whether anyone may read the DID documents of the organisation's agents."),
-    owners: z.array(Owner).max(1000).optional().describe('The people who govern. The owner of the first start is kept beside these.'),
-    platforms: recordOf(PlatformId, Platform).optional().describe('The platforms, by the id that agents use.'),
-    caller_issuers: z.array(CallerIssuer).max(50).optional().describe('Whose assertions about the person behind a call are believed.'),
-    connections: recordOf(name('Name of a connection.'), Connection).optional().describe('Credentials for platforms, by name.'),
-    policies: recordOf(name('Name of a policy.'), Policy).optional().describe('Policies, by name. "default" is there without being listed.'),
+    owners: z
+      .array(Owner)
+      .max(1000)
+      .optional()
+      .describe('The people who govern. The owner of the first start is kept beside these.'),
+    platforms: recordOf(PlatformId, PlatformEntry).optional().describe('The platforms, by the id that agents use.'),
+    caller_issuers: z
+      .array(CallerIssuer)
+      .max(50)
+      .optional()
+      .describe('Whose assertions about the person behind a call are believed.'),
+    connections: recordOf(name('Name of a connection.'), Connection)
+      .optional()
+      .describe('Credentials for platforms, by name.'),
+    policies: recordOf(name('Name of a policy.'), Policy)
+      .optional()
+      .describe('Policies, by name. "default" is there without being listed.'),
     guardrails: z.array(Guardrail).max(500).optional().describe('Rules for all agents; they can only tighten.'),
-    agents: recordOf(AgentName, Agent).optional().describe('The agents, by name.'),
+    agents: recordOf(spacedName("The agent's name, by which this file knows it."), Agent)
+      .optional()
+      .describe('The agents, by name.'),
   })
   .describe('Governance of AI agents as code: what agent-broker plan and apply read.');
 
 export type GovernanceDocument = z.infer<typeof GovernanceDocument>;
 export type GovernanceDocumentInput = z.input<typeof GovernanceDocument>;
-export type PlatformEntry = NonNullable<GovernanceDocument['platforms']>[string];
 export type GrantTerms = z.infer<typeof GrantTerms>;
+export type ConnectionEntry = z.infer<typeof Connection>;
 export type AgentEntry = NonNullable<GovernanceDocument['agents']>[string];

@@ -13,8 +13,8 @@ const KINDS: Readonly<Record<string, string>> = {
   int: 'a whole number',
   boolean: 'true or false',
   array: 'a list',
-  object: 'a group of members',
-  record: 'a group of members',
+  object: 'a mapping',
+  record: 'a mapping',
 };
 
 /** `value` is what was checked, `schema` what it was checked against. */
@@ -44,17 +44,38 @@ function findingsOf(issue: Issue, base: Path, root: unknown, schema: JsonSchema)
       const allowed = issue.values.map(String);
       const meant = typeof value === 'string' ? didYouMean(value, allowed) : '';
       const wrong = value === undefined ? 'is missing' : `${show(value)} is not allowed`;
-      return [{ path, message: `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}${belongs()}` }];
+      return [
+        {
+          path,
+          message: `${wrong}; write ${listNames(allowed).replace(/ and (?=[^ ]*$)/, ' or ')}.${meant}${belongs()}`,
+        },
+      ];
     }
     case 'invalid_type':
       if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
-      return [{ path, message: `${KINDS[issue.expected] ?? issue.expected} belongs here, not ${nameKind(value)}.${belongs()}` }];
+      if (value === null) return [{ path, message: `${emptiness(issue.expected, path)}${belongs()}` }];
+      return [
+        {
+          path,
+          message: `${KINDS[issue.expected] ?? issue.expected} belongs here, not ${nameKind(value)}.${belongs()}`,
+        },
+      ];
     case 'invalid_union':
       return unionFindings(issue, path, root, schema, belongs);
     case 'too_big':
-      return [{ path, message: `${isOwn(issue.message) ? issue.message : `has more than ${issue.maximum} ${unitOf(issue.origin)}`}.` }];
+      return [
+        {
+          path,
+          message: `${isOwn(issue.message) ? issue.message : `has more than ${issue.maximum} ${unitOf(issue.origin)}`}.`,
+        },
+      ];
     case 'too_small':
-      return [{ path, message: `${isOwn(issue.message) ? issue.message : `is empty or too short`}.${isOwn(issue.message) ? '' : belongs()}` }];
+      return [
+        {
+          path,
+          message: `${isOwn(issue.message) ? issue.message : `is empty or too short`}.${isOwn(issue.message) ? '' : belongs()}`,
+        },
+      ];
     default:
       return [{ path, message: `${issue.message}.` }];
   }
@@ -77,17 +98,19 @@ function unionFindings(
   const value = valueAt(root, path);
   const wrong = value === undefined ? 'is missing; ' : '';
   if (isOwn(issue.message)) return [{ path, message: `${wrong}${issue.message}.` }];
-  return [{ path, message: `${wrong === '' ? `${nameKind(value)} of this form does not belong here` : 'is missing'}.${belongs()}` }];
+  if (value === undefined) return [{ path, message: `is missing.${belongs()}` }];
+  const form = typeof value === 'object' ? ' of this form' : '';
+  return [{ path, message: `${nameKind(value)}${form} does not belong here.${belongs()}` }];
 }
 
-/** How far a value is from an option: another kind of value is out of the question, a wrong name counts twice a missing one. */
+/** How far a value is from an option: another kind of value is out of the question, a wrong name counts three times a missing one. */
 function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): number {
   let score = 0;
   for (const issue of issues) {
     const here = issue.path.length === 0;
     if (here && issue.code === 'invalid_type') return Number.POSITIVE_INFINITY;
-    if (issue.code === 'unrecognized_keys') score += 2 * issue.keys.length;
-    else if (issue.code === 'invalid_type' && valueAt(root, [...path, ...(issue.path as Path)]) === undefined) score += 1;
+    if (issue.code === 'unrecognized_keys') score += 3 * issue.keys.length;
+    else if (valueAt(root, [...path, ...(issue.path as Path)]) === undefined) score += 1;
   }
   return score;
 }
@@ -95,6 +118,14 @@ function unlikeliness(issues: readonly Issue[], path: Path, root: unknown): numb
 /** Whether the schema brought this sentence; zod's own ones begin with a capital letter. */
 function isOwn(message: string): boolean {
   return !/^(?:Invalid|Too|Unrecognized|Expected)\b/.test(message);
+}
+
+function emptiness(expected: string, path: Path): string {
+  const none = expected === 'array' ? '[]' : '{}';
+  if (!['array', 'object', 'record'].includes(expected)) return 'is empty.';
+  return path.length === 1
+    ? `is empty. Leave the name out to change nothing of it, or write ${none} for none.`
+    : `is empty; write ${none} if that is meant.`;
 }
 
 function unitOf(origin: string): string {
@@ -115,7 +146,7 @@ function nameKind(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   switch (typeof value) {
     case 'object':
-      return 'a group of members';
+      return 'a mapping';
     case 'string':
       return 'text';
     case 'boolean':

@@ -1,4 +1,7 @@
-/** Writes governance.schema.json anew: `node broker/governance/write-json-schema.ts`, after a change of the schema. */
+/**
+ * Writes governance.schema.json anew after a change of the schema:
+ * `node broker/governance/write-json-schema.ts && biome format --write governance.schema.json`
+ */
 import { writeFileSync } from 'node:fs';
 import { governanceJsonSchema } from './json-schema.ts';
 

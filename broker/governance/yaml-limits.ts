@@ -45,7 +45,7 @@ function refuseTokens(text: string): Refusal | undefined {
     if (++tokens > MAX_TOKENS) return { offset, message: 'has too many parts; no governance file has so many' };
     if (token === '[' || token === '{') depth++;
     else if (token === ']' || token === '}') depth--;
-    else if (token === '-' || token === '?' || token === ':') indicators++;
+    else if (depth === 0 && (token === '-' || token === '?')) indicators++;
     else if (token.startsWith('\n') || token.startsWith('\r')) indicators = 0;
     if (depth > MAX_FLOW_DEPTH || indicators > MAX_BLOCK_INDICATORS) return { offset, message: 'is nested too deeply' };
     if (token.length > MAX_INDENT && /^[ \t]+$/.test(token))

@@ -6,13 +6,14 @@ import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { send } from './reply.ts';
+import { requestedHost } from './requested-host.ts';
 import type { Route } from './route.ts';
-import { ROUTES } from './routes.ts';
 import { serveRoute } from './serve-route.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-export function makeApp(governor: Governor): Express {
+/** `routes`: everything that is served. */
+export function makeApp(governor: Governor, routes: readonly Route[]): Express {
   const { config } = governor.broker;
   const app = express();
   app.disable('x-powered-by').disable('etag');
@@ -22,15 +23,15 @@ export function makeApp(governor: Governor): Express {
   app.use(refuseForeignHosts(governor));
   const limits = makeRateLimits(config.limitFactor);
   const paths = new Map<string, Route[]>();
-  for (const route of ROUTES) {
+  for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
     paths.set(path, [...(paths.get(path) ?? []), route]);
     const handlers: RequestHandler[] = [serveRoute(route, governor, limits)];
     if (route.body)
-      handlers.unshift(express.text({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
+      handlers.unshift(express.raw({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
     app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
-  for (const [path, routes] of paths) app.all(path, refuseMethod(governor, routes));
+  for (const [path, atPath] of paths) app.all(path, refuseMethod(governor, atPath));
   app.use(refuseUnknown(governor));
   app.use(refuseBroken(governor));
   return app;
@@ -45,12 +46,15 @@ function refuseForeignHosts(governor: Governor): RequestHandler {
   const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
   const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]);
   return (request, response, next) => {
-    const host = (request.headers.host ?? '').replace(/:\d+$/, '').toLowerCase();
-    if (!loopback || known.has(host)) return next();
-    const refusal = new Refusal(
-      'misdirected_request',
-      `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
-    );
+    const host = requestedHost(request);
+    if (host !== undefined && (!loopback || known.has(host))) return next();
+    const refusal =
+      host === undefined
+        ? new Refusal('invalid_request', 'Send one Host header, and a target that is a path.')
+        : new Refusal(
+            'misdirected_request',
+            `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
+          );
     const id = correlationId();
     send(response, errorReply(refusal, { governor, correlationId: id }), id);
   };
@@ -95,7 +99,6 @@ function refuseBroken(governor: Governor): ErrorRequestHandler {
 function describeBodyError(type: string | undefined): string {
   if (type === 'encoding.unsupported')
     return 'The Content-Encoding of the body is not supported: send it plain or gzip.';
-  if (type === 'charset.unsupported') return 'The body must be in UTF-8.';
   if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
   return 'The request could not be read.';
 }

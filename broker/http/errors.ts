@@ -29,6 +29,7 @@ export const ERRORS = {
   upstream_unreachable: 502,
   upstream_response_blocked: 502,
   audit_unavailable: 503,
+  credential_unreadable: 503,
   store_unavailable: 503,
 } as const;
 

@@ -51,8 +51,8 @@ export type Route<A extends Auth = Auth, Schema extends z.ZodType = z.ZodType> =
   maxBodyBytes?: number;
   answers: Record<number, string>;
   errors: readonly ErrorCode[];
-  /** Called when an authenticated agent's body is refused: malformed calls count towards a breaker. */
-  onMalformed?: (context: Context<A, undefined>) => Promise<void>;
+  /** Answers an authenticated caller whose body is refused, where more than a 400 comes of it. `body`: as far as it parsed. */
+  onMalformed?: (context: Context<A, undefined>, problem: { body: unknown; detail: string }) => Promise<Reply>;
   handle: (context: Context<A, z.output<Schema>>) => Promise<Reply>;
 };
 

@@ -4,17 +4,22 @@ import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { agentsMe } from './routes/agents-me.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
+import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { ownerAudit } from './routes/owner/audit.ts';
+import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
-import { ownerLink, ownerSignIn, ownerToken } from './routes/owner/sessions.ts';
+import { addOwner } from './routes/owner/owners.ts';
+import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 
 export const ROUTES: readonly Route[] = [
   actions,
   agentsMe,
   agentPermissions,
   auditReceipt,
+  diagnostics,
+  ownerDiagnostics,
   health,
   version,
   issuingKeys,
@@ -22,8 +27,13 @@ export const ROUTES: readonly Route[] = [
   ownerToken,
   ownerLink,
   ownerSignIn,
+  ownerSignOut,
   ownerAgents,
   ...ownerAgentMoves,
   ownerAudit,
+  addOwner,
+  governancePlan,
+  governanceApply,
+  governanceExport,
   rotateKeys,
 ];

@@ -1,4 +1,5 @@
 /** From a declaration to a working Express handler: the steps that every route takes, in one place. */
+import { isUtf8 } from 'node:buffer';
 import type { Request, Response } from 'express';
 import type { Governor } from '../calls/governor.ts';
 import { AuditUnavailable } from '../calls/record.ts';
@@ -6,6 +7,8 @@ import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { readBearer } from '../identity/bearer.ts';
 import { authenticateOwner } from '../identity/owner-session.ts';
 import type { AuthRefusal, Principal } from '../identity/principal.ts';
+import { hasCsrfHeader, readSessionCookie } from '../identity/session-cookie.ts';
+import { ALL_PLATFORMS } from '../store/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
@@ -27,7 +30,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
     try {
       const source = clientKey(request.ip ?? request.socket.remoteAddress ?? '');
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route, source);
-      const parsed = route.body ? parseBody(request.body, route) : undefined;
+      const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
       if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
       const context: Context = {
@@ -39,8 +42,8 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
         request,
         source,
       };
-      if (route.body) context.body = await validate(route, parsed!, context);
-      reply = await route.handle(context as never);
+      const refused = route.body ? await validate(route, parsed!, context) : undefined;
+      reply = refused ?? (await route.handle(context as never));
     } catch (error) {
       reply = refusalReply(error, route, base, who);
     }
@@ -64,23 +67,38 @@ async function takeLimit(limits: RateLimits, route: Route, key: string): Promise
 
 type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };
 
-/** The platform is read before the schema is checked: the facts about it come with the authentication's one query. */
-function parseBody(text: unknown, route: Route): ParsedBody {
-  if (typeof text !== 'string')
+/**
+ * The platform is read before the schema is checked: the facts about it come with the authentication's one query. A body
+ * that is not UTF-8 (RFC 8259 section 8.1) is refused: decoded with replacement characters it would be another one.
+ */
+function parseBody({ body, headers }: Request, route: Route): ParsedBody {
+  if (!Buffer.isBuffer(body))
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
-  const parsed = parseStrictJson(text, { nulAllowedIn: route.nulAllowedIn ?? [] });
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]?.toLowerCase();
+  if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body))
+    return { ok: false, error: 'The body must be in UTF-8.' };
+  const parsed = parseStrictJson(body.toString('utf8'), { nulAllowedIn: route.nulAllowedIn ?? [] });
   if (!parsed.ok) return { ok: false, error: parsed.error };
   const { value } = parsed;
   const platform = typeof value === 'object' && value !== null && !Array.isArray(value) ? value.platform : undefined;
-  const usable = typeof platform === 'string' && platform.length <= 64 && /^[\x21-\x7e]+$/.test(platform);
+  const usable =
+    typeof platform === 'string' &&
+    platform.length <= 64 &&
+    platform !== ALL_PLATFORMS &&
+    /^[\x21-\x7e]+$/.test(platform);
   return { ok: true, value, platform: usable ? platform : '' };
 }
 
-async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<unknown> {
+/** Puts the body into the context. Answers a reply when it is not what the route takes. */
+async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
   const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;
-  if (result?.success) return result.data;
-  await route.onMalformed?.(context as never);
-  throw new Refusal('invalid_request', result ? firstProblem(result.error!) : (parsed as { error: string }).error);
+  if (result?.success) {
+    context.body = result.data;
+    return undefined;
+  }
+  const detail = result ? firstProblem(result.error!) : (parsed as { error: string }).error;
+  if (!route.onMalformed) throw new Refusal('invalid_request', detail);
+  return await route.onMalformed(context as never, { body: parsed.ok ? parsed.value : undefined, detail });
 }
 
 async function authenticate(
@@ -91,15 +109,26 @@ async function authenticate(
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none') return undefined;
-  const bearer = readBearer(request);
-  if (bearer.kind === 'twice')
-    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
-  if (bearer.kind === 'refused') throw unauthenticated(bearer);
-  const who = await recognise(route, governor, bearer.token, platformId, source);
+  const token = tokenOf(route, request);
+  const who = await recognise(route, governor, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who);
   if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
+}
+
+/** The bearer; for owners, without one, the session cookie of a browser. */
+function tokenOf(route: Route, request: Request): string {
+  const bearer = readBearer(request);
+  if (bearer.kind === 'bearer') return bearer.token;
+  if (bearer.kind === 'twice')
+    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
+  const takesCookie = route.auth === 'owner' || route.auth === 'agent_or_owner';
+  const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request) : undefined;
+  if (session === undefined) throw unauthenticated(bearer);
+  if (route.method !== 'GET' && !hasCsrfHeader(request))
+    throw new Refusal('forbidden', 'A request with a session cookie needs the header X-Svc-Csrf.');
+  return session;
 }
 
 async function recognise(

@@ -1,6 +1,6 @@
 /** How a platform takes its credential. The secret itself is a connection's; this says only where it goes. */
 import { z } from 'zod';
-import { HeaderValue, PlatformHeaderName, PlatformUrl, SecretReference } from './fields.ts';
+import { PlatformHeaderName, PlatformUrl, SecretReference } from './fields.ts';
 
 /** Facts about a platform's authorization server; a built-in manifest brings them, an operator's auth may override them. */
 const OAuthEndpoints = {
@@ -23,20 +23,18 @@ export const Auth = z
     [
       z.strictObject({ type: z.literal('bearer') }).describe('The secret is sent as Authorization: Bearer.'),
       z
-        .strictObject({
-          type: z.literal('basic'),
-          username: z
-            .string()
-            .regex(/^[^:\p{Cc}]+$/u, 'write a user name without a colon')
-            .optional()
-            .describe('The user name; without it, the secret is "user:password".'),
-        })
-        .describe('The secret is sent as Authorization: Basic (RFC 7617).'),
+        .strictObject({ type: z.literal('basic') })
+        .describe('The secret, "user:password", is sent as Authorization: Basic (RFC 7617).'),
       z
         .strictObject({
           type: z.literal('header'),
           name: PlatformHeaderName.describe('The header that carries the secret.'),
-          prefix: HeaderValue.optional().describe('What stands before the secret, followed by one space.'),
+          prefix: z
+            .string()
+            .max(100)
+            .regex(/^[\x21-\x7e][\x20-\x7e]*$/, 'write printable ASCII, such as "Token "')
+            .optional()
+            .describe('What stands before the secret, as it is: "Token " with its space.'),
         })
         .describe('The secret is sent in a header of its own.'),
       z

@@ -121,8 +121,13 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
   const merged: ManifestInput = { ...builtin, ...given };
-  for (const field of ['headers', 'scopes', 'needs', 'recipients'] as const) {
+  for (const field of ['scopes', 'needs', 'recipients'] as const) {
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
+  }
+  if (overrides.headers !== undefined) {
+    const changed = new Set(Object.keys(overrides.headers).map((name) => name.toLowerCase()));
+    const kept = Object.entries(builtin.headers ?? {}).filter(([name]) => !changed.has(name.toLowerCase()));
+    merged.headers = { ...Object.fromEntries(kept), ...overrides.headers };
   }
   return merged;
 }
@@ -150,8 +155,13 @@ function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
     found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
   }
   const carriesSecret = new Set(['authorization', auth.type === 'header' ? auth.name.toLowerCase() : '']);
+  const seen = new Set<string>();
   for (const name of Object.keys(manifest.headers ?? {})) {
-    if (!carriesSecret.has(name.toLowerCase())) continue;
+    const lower = name.toLowerCase();
+    if (seen.has(lower))
+      found.push({ path: ['headers', name], message: 'is given twice; the case of a name means nothing' });
+    seen.add(lower);
+    if (!carriesSecret.has(lower)) continue;
     found.push({ path: ['headers', name], message: 'carries a credential; give it to a connection as its secret' });
   }
   for (const scope of Object.keys(manifest.needs ?? {})) {

@@ -1,3 +1,4 @@
+import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
 import type { AgentTable, GrantTable } from './schema.ts';
 import type { Db } from './store.ts';
@@ -11,11 +12,13 @@ export async function listAgents(db: Db, organisationId: string, options = { del
 
 /** One agent of an organisation by its uuid or its `agt_` id, or undefined. */
 export async function findAgent(db: Db, organisationId: string, idOrAgentId: string): Promise<AgentTable | undefined> {
+  const column = AGENT_ID_PATTERN.test(idOrAgentId) ? 'agent_id' : 'id';
+  if (column === 'id' && !UUID_PATTERN.test(idOrAgentId)) return undefined;
   return await db
     .selectFrom('agents')
     .selectAll()
     .where('organisation_id', '=', organisationId)
-    .where(idOrAgentId.startsWith('agt_') ? 'agent_id' : 'id', '=', idOrAgentId)
+    .where(column, '=', idOrAgentId.toLowerCase())
     .executeTakeFirst();
 }
 

@@ -6,6 +6,19 @@ export async function putApproval(db: Db, approval: ApprovalTable): Promise<void
   await db.insertInto('approvals').values(approval).execute();
 }
 
+/**
+ * Waits for every other transaction that counts calls of this agent, and makes later ones wait for this: counting and
+ * then inserting would let as many pass the cap as ask at once.
+ */
+export async function lockPending(db: Db, organisationId: string, agentUuid: string): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set((eb) => ({ agent_id: eb.ref('agent_id') }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', agentUuid)
+    .execute();
+}
+
 /** How many calls of this agent wait for a decision. */
 export async function countPending(db: Db, organisationId: string, agentUuid: string, now: number): Promise<number> {
   const row = await db

@@ -8,7 +8,8 @@ export type AuditRow = AuditTable;
 /** More rows in one statement bring nothing more, and each size is a prepared statement of its own. */
 export const LARGEST_GROUP = 64;
 
-const COLUMNS: readonly (keyof AuditTable)[] = [
+/** Every column, in the order in which rows are written. */
+export const AUDIT_COLUMNS: readonly (keyof AuditTable)[] = [
   'organisation_id',
   'id',
   'state',
@@ -66,7 +67,7 @@ const groupStatement = (db: Kysely<Schema>, size: number) =>
       .insertInto('audit_rows')
       .values(
         Array.from({ length: size }, (_, row) =>
-          Object.fromEntries(COLUMNS.map((column) => [column, slot(`${column}${row}`)])),
+          Object.fromEntries(AUDIT_COLUMNS.map((column) => [column, slot(`${column}${row}`)])),
         ) as unknown as AuditTable[],
       )
       .onConflict((conflict) =>
@@ -93,7 +94,7 @@ export function auditGroupWriter(store: Store): AuditGroupWriter {
     if (found) return found;
     const made = {
       statement: groupStatement(store.db, size),
-      names: Array.from({ length: size }, (_, row) => COLUMNS.map((column) => `${column}${row}`)),
+      names: Array.from({ length: size }, (_, row) => AUDIT_COLUMNS.map((column) => `${column}${row}`)),
     };
     statements.set(size, made);
     return made;
@@ -103,7 +104,8 @@ export function auditGroupWriter(store: Store): AuditGroupWriter {
     const values: Record<string, unknown> = {};
     for (const [index, row] of rows.entries()) {
       const rowNames = names[index]!;
-      for (let column = 0; column < COLUMNS.length; column++) values[rowNames[column]!] = row[COLUMNS[column]!];
+      for (let column = 0; column < AUDIT_COLUMNS.length; column++)
+        values[rowNames[column]!] = row[AUDIT_COLUMNS[column]!];
     }
     const written = await store.write(statement, values);
     return new Set(written.map((row) => row.id));
@@ -147,23 +149,18 @@ export async function listAuditRows(
   return await query.orderBy('id', 'desc').limit(page.limit).execute();
 }
 
-/** Intents whose process no longer lives: it is not among `instances` seen since `seenAfter`, nor this one. */
-export async function findOrphanedIntents(db: Db, self: string, seenAfter: number, limit: number): Promise<AuditRow[]> {
+/** Up to `limit` intents whose process is not on the list of living ones, oldest first. */
+export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditRow[]> {
   return await db
     .selectFrom('audit_rows')
     .selectAll()
     .where('state', '=', 'intent')
-    .where('instance_id', '!=', self)
     .where(({ not, exists, selectFrom }) =>
       not(
-        exists(
-          selectFrom('instances')
-            .select('instances.id')
-            .whereRef('instances.id', '=', 'audit_rows.instance_id')
-            .where('instances.seen_at', '>=', seenAfter),
-        ),
+        exists(selectFrom('instances').select('instances.id').whereRef('instances.id', '=', 'audit_rows.instance_id')),
       ),
     )
+    .orderBy('id')
     .limit(limit)
     .execute();
 }

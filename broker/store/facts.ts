@@ -47,6 +47,7 @@ export type FactsRow = {
   connection_label: string | null;
   connection_status: 'active' | 'reauth_needed' | null;
   connection_credential: Uint8Array | null;
+  connection_upstream_scopes: string | null;
   auth_opened_at: number | null;
   auth_open_until: number | null;
   auth_trial_at: number | null;
@@ -141,6 +142,7 @@ const prepareFacts = (db: Kysely<Schema>, which: 'one_platform' | 'all_platforms
         'c.label as connection_label',
         'c.status as connection_status',
         'c.credential as connection_credential',
+        'c.upstream_scopes as connection_upstream_scopes',
         'ba.opened_at as auth_opened_at',
         'ba.open_until as auth_open_until',
         'ba.trial_at as auth_trial_at',

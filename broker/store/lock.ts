@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -17,7 +18,9 @@ export class FolderInUse extends Error {
  * lock on a tiny SQLite file of its own, because Node has no flock, and a file with a process id outlives a kill -9.
  */
 export function lockFolder(folder: string): { release(): void } {
-  const database = new DatabaseSync(join(folder, 'lock'));
+  const path = join(folder, 'lock');
+  makePrivate(path);
+  const database = new DatabaseSync(path);
   try {
     database.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE');
   } catch (error) {
@@ -26,4 +29,17 @@ export function lockFolder(folder: string): { release(): void } {
     throw error;
   }
   return { release: () => database.isOpen && database.close() };
+}
+
+/**
+ * Makes an empty file that is its owner's alone, unless it is there: SQLite would make it for everybody to read, and the
+ * files beside it take their mode from it. An existing file is not opened: closing it again would end this process's own
+ * locks on it (POSIX fcntl).
+ */
+export function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }

@@ -8,16 +8,28 @@ const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
 });
 
+const migratorOf = (store: Store): Migrator =>
+  new Migrator({ db: store.db, provider: { getMigrations: async () => migrations({ bytes: store.bytes }) } });
+
+/** Whether the store has tables at all. Changes nothing. */
+export async function isMigrated(store: Store): Promise<boolean> {
+  const known = await migratorOf(store).getMigrations();
+  return known.some((migration) => migration.executedAt !== undefined);
+}
+
 /**
  * Brings the store's tables up to date, each migration in a transaction, under a lock, so that two processes may start at
  * once. Returns the names of those that were applied now. Throws when one fails, or when the store is newer than this code.
  */
 export async function migrate(store: Store): Promise<string[]> {
-  const migrator = new Migrator({
-    db: store.db,
-    provider: { getMigrations: async () => migrations({ bytes: store.bytes }) },
-  });
-  const { error, results } = await migrator.migrateToLatest();
+  const { error, results } = await migratorOf(store).migrateToLatest();
+  const newer = error instanceof Error ? /previously executed migration (\S+) is missing/.exec(error.message) : null;
+  if (newer)
+    throw new Error(
+      `This store was written by a newer version of agent-broker (it has the migration ${newer[1]}, which this version ` +
+        'does not know). Nothing was changed. Run that version or a later one, or restore a backup from before it.',
+      { cause: error },
+    );
   if (error)
     throw new Error(
       `The store could not be brought up to date: ${error instanceof Error ? error.message : String(error)}. ` +

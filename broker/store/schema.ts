@@ -75,6 +75,7 @@ export type ConnectionTable = {
   credential: Uint8Array | null;
   /** Where the secret comes from, as governance.yaml names it: never the secret. */
   secret_reference: string | null;
+  /** JSON: the OAuth scopes that the upstream granted; null when it has none, or does not say. */
   upstream_scopes: string | null;
   revision: number;
   created_at: number;
@@ -211,6 +212,22 @@ export type SigningKeyTable = {
   retired_at: number | null;
 };
 
+/** What agents report of answers that they did not expect. */
+export type DiagnosticTable = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  severity: 'info' | 'warning' | 'error';
+  message: string;
+  code: string | null;
+  platform: string | null;
+  endpoint: string | null;
+  correlation_id: string | null;
+  /** JSON text. */
+  context: string | null;
+  received_at: number;
+};
+
 /** One row a fact about the store itself: master key check values, sandbox port. */
 export type MetaTable = { name: string; value: string };
 
@@ -234,6 +251,7 @@ export type Schema = {
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;
   signing_keys: SigningKeyTable;
+  diagnostics: DiagnosticTable;
   meta: MetaTable;
   instances: InstanceTable;
 };

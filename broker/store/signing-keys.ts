@@ -1,5 +1,5 @@
 import type { SigningKeyTable } from './schema.ts';
-import type { Db } from './store.ts';
+import type { Db, Store } from './store.ts';
 
 /** All keys of one use, oldest first; private parts sealed, and gone from retired ones. */
 export async function listSigningKeys(db: Db, use: SigningKeyTable['use']): Promise<SigningKeyTable[]> {
@@ -15,6 +15,27 @@ export async function listSigningKeys(db: Db, use: SigningKeyTable['use']): Prom
 /** Adds a key. */
 export async function putSigningKey(db: Db, key: SigningKeyTable): Promise<void> {
   await db.insertInto('signing_keys').values(key).execute();
+}
+
+/** Adds the first key of its use. False: there is one that can sign; of processes that start at once, one adds it. */
+export async function putFirstSigningKey({ db }: Store, key: SigningKeyTable): Promise<boolean> {
+  return await db.transaction().execute(async (transaction) => {
+    // Whoever comes second waits here, on the row, until the first one's key is there.
+    await transaction
+      .insertInto('meta')
+      .values({ name: 'signing_keys_lock', value: '' })
+      .onConflict((c) => c.column('name').doUpdateSet({ value: '' }))
+      .execute();
+    const able = await transaction
+      .selectFrom('signing_keys')
+      .select('kid')
+      .where('use', '=', key.use)
+      .where('private_key', 'is not', null)
+      .executeTakeFirst();
+    if (able) return false;
+    await putSigningKey(transaction, key);
+    return true;
+  });
 }
 
 /** Retires keys that a newer one has followed: the private part is destroyed, the public part stays published. */

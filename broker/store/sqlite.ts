@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
-import { lockFolder } from './lock.ts';
+import { lockFolder, makePrivate } from './lock.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Prepared, type Store } from './store.ts';
 
@@ -55,6 +55,26 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
+const PRAGMAS = { busy_timeout: 5000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 } as const;
+
+/** Opens the connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
+function openWriter(path: string): DatabaseSync {
+  makePrivate(path);
+  const writer = new DatabaseSync(path);
+  try {
+    chmodSync(path, 0o600);
+    for (const [name, wanted] of Object.entries(PRAGMAS)) {
+      writer.exec(`PRAGMA ${name}=${wanted}`);
+      const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+      if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
+    }
+    return writer;
+  } catch (error) {
+    writer.close();
+    throw error;
+  }
+}
+
 /**
  * Opens (and makes, 0700) the store in `folder`. Durable against power loss: WAL with `synchronous=FULL`.
  * Throws FolderInUse when another process has it.
@@ -63,30 +83,21 @@ export function openSqlite(folder: string): Store {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = lockFolder(folder);
   const path = join(folder, 'broker.db');
-  const open = () => {
-    const writer = new DatabaseSync(path);
-    try {
-      for (const pragma of ['journal_mode=WAL', 'synchronous=FULL', 'foreign_keys=ON', 'busy_timeout=5000'])
-        writer.exec(`PRAGMA ${pragma}`);
-      chmodSync(path, 0o600);
-      return writer;
-    } catch (error) {
-      writer.close();
-      throw error;
-    }
-  };
-  let writer: DatabaseSync;
+  let writer: DatabaseSync | undefined;
+  let reader: DatabaseSync;
   try {
-    writer = open();
+    writer = openWriter(path);
+    // Reads go past Kysely's one connection: WAL gives them the last committed state without waiting for a transaction
+    // that is open on the writer, and without ever being part of it.
+    reader = new DatabaseSync(path, { readOnly: true });
   } catch (error) {
+    writer?.close();
     lock.release();
     throw new Error(`The store ${path} cannot be opened: ${(error as Error).message}.`, { cause: error });
   }
-  // Reads go past Kysely's one connection: WAL gives them the last committed state without waiting for a transaction
-  // that is open on the writer, and without ever being part of it.
-  const reader = new DatabaseSync(path, { readOnly: true });
+  const written = writer;
   const prepareRead = statementCache(reader);
-  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect({ database: adapt(writer) }) });
+  const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect({ database: adapt(written) }) });
   return {
     dialect: 'sqlite',
     bytes: 'blob',
@@ -100,7 +111,7 @@ export function openSqlite(folder: string): Store {
     close: async () => {
       reader.close();
       await db.destroy();
-      if (writer.isOpen) writer.close();
+      if (written.isOpen) written.close();
       lock.release();
     },
   };

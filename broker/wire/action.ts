@@ -18,13 +18,34 @@ export const CallerIdentity = z
   ])
   .describe('whose own upstream token to use, on platforms that hold one per person');
 
+/**
+ * An object as it came: `z.record` leaves a member `__proto__` out without a word, and then what is judged, shown and
+ * sent would not be what was asked for. `meta` is its JSON Schema, which a custom type has none of.
+ */
+const asItCame = <Value>(meta: { type: 'object'; additionalProperties: Record<string, unknown> }) =>
+  z
+    .custom<Record<string, Value>>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+      'must be an object',
+    )
+    .meta(meta);
+
+const HeaderMap = asItCame<string>({ type: 'object', additionalProperties: { type: 'string' } }).superRefine(
+  (headers, context) => {
+    for (const [name, value] of Object.entries(headers))
+      if (typeof value !== 'string') context.addIssue({ code: 'custom', path: [name], message: 'must be a string' });
+  },
+);
+
 export const Action = z.strictObject({
   platform: text(64).min(1).describe('platform id'),
   endpoint: text(8192).min(1).describe('platform-relative path, with its query; begins with /'),
   method: z.enum(METHODS),
   scope: text(256).min(1).describe('the permission scope that this call needs'),
-  data: z.record(z.string(), z.unknown()).optional().describe('body forwarded upstream; not with GET'),
-  headers: z.record(z.string(), z.string()).optional().describe('extra headers forwarded upstream'),
+  data: asItCame<unknown>({ type: 'object', additionalProperties: {} })
+    .optional()
+    .describe('body forwarded upstream; not with GET'),
+  headers: HeaderMap.optional().describe('extra headers forwarded upstream'),
   connection_id: z
     .guid()
     .transform((id) => id.toLowerCase())

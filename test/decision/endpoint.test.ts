@@ -11,7 +11,11 @@ function refusal(text: string, options?: { allowEncodedSlash?: boolean }): strin
 
 describe('refused endpoints', () => {
   test.each([
-    ['PA-01', ['/../admin', '/a/../../admin', '/.', '/./x', '/..;/x', '/..;x=1/y', '/a/;x/b', '/a/..'], /dot segment/],
+    [
+      'PA-01',
+      ['/../admin', '/a/../../admin', '/.', '/./x', '/..;/x', '/..;x=1/y', '/..%3Fx', '/a/.%23b', '/a/;x/b', '/a/..'],
+      /dot segment/,
+    ],
     ['PA-02', ['/%2e%2e/admin', '/.%2e/x', '/%2E%2e/x'], /dot segment/],
     ['PA-02', ['/..%2fadmin', '/..%5cadmin'], /slash or backslash|dot segment/],
     ['PA-03', ['/%252e%252e/admin', '/%25252e%25252e/admin', '/a%25252fb', '/a%255cb'], /escaped/],
@@ -88,7 +92,15 @@ describe('accepted endpoints', () => {
       path: '/projects/acme%2Fapp/issues',
     });
     expect(refusal('/projects/acme%2fapp', options)).toMatch(/upper case/);
-    expect(refusal('/projects/..%2Fapp', options)).toBe('accepted');
+    for (const endpoint of [
+      '/projects/..%2Fapp',
+      '/projects/a%2F.%2Fb',
+      '/projects/a%2F%2E%2E',
+      '/projects/%2Fa',
+      '/projects/a%2F;x',
+    ]) {
+      expect(refusal(endpoint, options)).toMatch(/dot segment/);
+    }
     expect(refusal('/projects/a%252Fb', options)).toMatch(/escaped slash/);
     expect(refusal('/projects/a%5Cb', options)).toMatch(/backslash/);
   });

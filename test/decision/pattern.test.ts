@@ -37,6 +37,8 @@ describe('endpoint patterns', () => {
     ['/admin/**', '/%2561dmin/users'],
     ['/admin/users', '/admin%2Fusers'],
     ['/projects/acme%2Fapp/**', '/projects/ACME%2fapp/issues'],
+    ['/admin/users', '/admin/users%3Fx=1'],
+    ['/admin/users', '/admin/users%2523x'],
     ['/*', '/x;y'],
   ])('%s also means %s where it denies or holds', (pattern, text) => {
     expect(path(pattern).matchesAnySpelling(text)).toBe(true);
@@ -121,6 +123,9 @@ describe('relations of endpoint patterns', () => {
   test('a rule that takes any spelling covers what it covers exactly, and overlaps more', () => {
     expect(relate(path('/admin/*'), path('/Admin/x'))).toBe('none');
     expect(relate(path('/admin/*'), path('/Admin/x'), 'any')).toBe('all');
+    expect(relate(path('/*b'), path('/a;b/**'), 'any')).toBe('some');
+    expect(relate(path('/projects/*/secret'), path('/projects/*'), 'any')).toBe('none');
+    expect(relate(path('/projects/*/secret'), path('/projects/*'), 'any_with_slashes')).toBe('some');
   });
 
   const segment = fc.constantFrom('a', 'b', 'A', 'ab', 'a;b', 'a%40', '*', '*b', 'a*', '**');
@@ -128,7 +133,7 @@ describe('relations of endpoint patterns', () => {
     .array(segment, { minLength: 1, maxLength: 4 })
     .chain((segments) => fc.boolean().map((slash) => `/${segments.join('/')}${slash ? '/' : ''}`));
   const anyPath = fc
-    .array(fc.constantFrom('a', 'b', 'A', 'ab', 'a;b', 'bb', 'a%40'), { maxLength: 5 })
+    .array(fc.constantFrom('a', 'b', 'A', 'ab', 'a;b', 'bb', 'a%40', 'a%3Fb', '%23'), { maxLength: 5 })
     .chain((segments) =>
       fc.boolean().map((slash) => `/${segments.join('/')}${slash && segments.length > 0 ? '/' : ''}`),
     );

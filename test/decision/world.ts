@@ -1,5 +1,5 @@
 /** Plain facts for the tests of deciding: an agent with one grant on a small CRM, which may read and write contacts. */
-import type { AgentFacts, Ask, CallAsk, Facts, Grant, RuleSource } from '../../broker/decision/facts.ts';
+import type { AgentFacts, Ask, CallAsk, Facts, Grant, RuleSource, Verdict } from '../../broker/decision/facts.ts';
 import { compilePlatformRules } from '../../broker/decision/operation.ts';
 import { compileGuardrails, compilePolicy } from '../../broker/decision/rules.ts';
 
@@ -70,3 +70,17 @@ export const ask = (changes: Partial<Ask> = {}): Ask => ({ platformId: 'crm', sc
 
 export const READ: Ask = ask({ call: call() });
 export const WRITE: Ask = ask({ scope: 'crm:contacts.write', call: call({ method: 'POST', body: { name: 'Ann' } }) });
+
+/** A row of the tables of verdicts: a sentence, the facts, the ask, and what must come out. */
+export type Case = [
+  sentence: string,
+  facts: Facts,
+  ask: Ask,
+  kind: Verdict['kind'],
+  reason: Verdict['reason'],
+  detail?: RegExp,
+];
+
+/** A message to somebody. */
+export const send = (body: Record<string, never> | object) =>
+  ask({ scope: 'crm:messages.send', call: call({ method: 'POST', path: '/messages', body: body as never }) });

@@ -53,9 +53,9 @@ export class TestAgent {
     return signToken(all, this.keys.privateKey, header);
   }
 
-  /** POST /v1/actions. A string is sent as it is. */
-  act(action: Record<string, unknown> | string, headers: Record<string, string> = {}): Promise<Answer> {
-    const body = typeof action === 'string' ? action : JSON.stringify(action);
+  /** POST /v1/actions. Text and bytes are sent as they are. */
+  act(action: Record<string, unknown> | string | Uint8Array, headers: Record<string, string> = {}): Promise<Answer> {
+    const body = typeof action === 'string' || action instanceof Uint8Array ? action : JSON.stringify(action);
     return this.request('POST', '/v1/actions', { body, headers: { 'content-type': 'application/json', ...headers } });
   }
 
@@ -66,12 +66,12 @@ export class TestAgent {
   async request(
     method: string,
     path: string,
-    options: { body?: string; headers?: Record<string, string> } = {},
+    options: { body?: string | Uint8Array; headers?: Record<string, string> } = {},
   ): Promise<Answer> {
     return await send(this.baseUrl + path, {
       method,
       headers: { authorization: `Bearer ${this.token()}`, ...options.headers },
-      ...(options.body !== undefined && { body: options.body }),
+      ...(options.body !== undefined && { body: options.body as string }),
     });
   }
 }

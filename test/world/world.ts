@@ -6,11 +6,12 @@ import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { type Running, serve } from '../../broker/main.ts';
 import { putAgent, putGrant } from '../../broker/store/agents.ts';
+import { purgeBreakers } from '../../broker/store/breakers.ts';
 import { putConnection } from '../../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import { putOrganisation, putOwner } from '../../broker/store/organisations.ts';
 import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/schema.ts';
-import { type Answer, makeKeyPair, send, TestAgent } from './agent.ts';
+import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { newDatabase, newFolder, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -23,6 +24,10 @@ export type World = {
   /** Milliseconds added to the real clock. */
   clock: { skewMs: number };
   environment: Record<string, string>;
+  /** A key pair: the next of a few, because making one costs more than many a test. Neighbours differ. */
+  keys(): KeyPair;
+  /** Forgets strikes and open breakers, so that a table of malformed calls can go on. */
+  forgive(): Promise<void>;
   /** Stops the broker and starts it again on the same store. */
   restart(): Promise<void>;
   organisation(options?: { name?: string; guardrails?: readonly unknown[] }): Promise<Organisation>;
@@ -31,18 +36,26 @@ export type World = {
 export type Organisation = {
   id: string;
   owner: OwnerTable;
-  /** Answers the platform's id. */
+  /** Answers the platform's id. `secret: null` leaves out the connection. */
   platform(options?: { id?: string; manifest?: Record<string, unknown>; secret?: string | null }): Promise<string>;
+  /** One more connection of a platform. Answers its id. */
+  connection(
+    platformId: string,
+    options?: { secret?: string | null; isDefault?: boolean; upstreamScopes?: string[] },
+  ): Promise<string>;
   policy(rules: readonly unknown[], name?: string): Promise<string>;
   guardrails(rules: readonly unknown[]): Promise<void>;
   agent(options?: {
     name?: string;
     policy?: string | null;
+    keys?: KeyPair;
     agent?: Partial<AgentTable>;
     grants?: Record<string, Partial<GrantTable> & { scopeList?: string[] }>;
   }): Promise<TestAgent>;
-  /** A request with a session of the owner. */
-  ask(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** One more owner. */
+  addOwner(role: OwnerTable['role']): Promise<OwnerTable>;
+  /** A request with a session of the owner, or of another one. */
+  ask(method: string, path: string, body?: unknown, by?: OwnerTable): Promise<Answer>;
 };
 
 export const DEMO_SCOPES = {
@@ -56,6 +69,8 @@ export const DEMO_RULES = [
   { effect: 'allow', methods: ['GET', 'PATCH', 'PUT', 'DELETE'] },
   { effect: 'require_approval', methods: ['POST'] },
 ];
+
+const KEY_PAIRS = 3;
 
 /** Starts a world on a store; it ends with the test file. */
 export async function startWorld(
@@ -73,12 +88,20 @@ export async function startWorld(
     ...(store === 'postgres' && { DATABASE_URL: await newDatabase() }),
     ...environment,
   };
+  const keyPairs: KeyPair[] = [];
+  let keyPairsTaken = 0;
   const start = () => serve(readConfig(env), { clock: () => Date.now() + clock.skewMs });
   const world: World = {
     running: await start(),
     upstream,
     clock,
     environment: env,
+    keys: () => {
+      const index = keyPairsTaken++ % KEY_PAIRS;
+      keyPairs[index] ??= makeKeyPair();
+      return keyPairs[index];
+    },
+    forgive: () => purgeBreakers(world.running.broker.store.db, Number.MAX_SAFE_INTEGER),
     restart: async () => {
       await world.running.stop();
       // The same port, so that agents' base URLs and audiences stay.
@@ -130,22 +153,26 @@ async function makeOrganisation(
         ...manifest,
       };
       await putPlatform(db, { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
-      if (secret === null) return platformId;
+      if (secret !== null) await organisation.connection(platformId, { secret });
+      return platformId;
+    },
+    connection: async (platformId, { secret = CANARY, isDefault = true, upstreamScopes } = {}) => {
       const connectionId = uuidv4();
+      const place = { table: 'connections' as const, organisationId: id, rowId: connectionId };
       await putConnection(db, {
         organisation_id: id,
         id: connectionId,
         platform_id: platformId,
-        label: `${platformId}-main`,
-        is_default: 1,
+        label: isDefault ? `${platformId}-main` : `${platformId}-${connectionId.slice(0, 8)}`,
+        is_default: isDefault ? 1 : 0,
         status: 'active',
-        credential: broker.vault.seal({ table: 'connections', organisationId: id, rowId: connectionId }, secret),
+        credential: secret === null ? null : broker.vault.seal(place, secret),
         secret_reference: null,
-        upstream_scopes: null,
+        upstream_scopes: upstreamScopes ? JSON.stringify(upstreamScopes) : null,
         revision: 1,
         created_at: now,
       });
-      return platformId;
+      return connectionId;
     },
     policy: async (rules, name = `policy-${uuidv4().slice(0, 8)}`) => {
       const policyId = uuidv4();
@@ -155,8 +182,7 @@ async function makeOrganisation(
     guardrails: async (rules) => {
       await putGuardrails(db, id, JSON.stringify(rules), now);
     },
-    agent: async ({ name = 'triage', policy, agent = {}, grants = { demo: {} } } = {}) => {
-      const keys = makeKeyPair();
+    agent: async ({ name = 'triage', policy, keys = world.keys(), agent = {}, grants = { demo: {} } } = {}) => {
       const parsed = parsePublicKey(keys.publicPem);
       if (!parsed.ok) throw new Error(parsed.error);
       const row: AgentTable = {
@@ -205,11 +231,20 @@ async function makeOrganisation(
       made.clock = () => Date.now() + world.clock.skewMs;
       return made;
     },
-    ask: (method, path, body) =>
+    addOwner: (role) =>
+      putOwner(db, {
+        organisation_id: id,
+        id: uuidv4(),
+        email: `${role}-${uuidv4().slice(0, 8)}@acme.example`,
+        role,
+        origin: 'added',
+        created_at: now,
+      }),
+    ask: (method, path, body, by = owner) =>
       send(world.running.baseUrl + path, {
         method,
         headers: {
-          authorization: `Bearer ${mintOwnerSession(world.running.broker, owner).token}`,
+          authorization: `Bearer ${mintOwnerSession(world.running.broker, by).token}`,
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -1,10 +1,14 @@
 import { act } from '../../calls/act.ts';
-import { countFailure } from '../../calls/breakers.ts';
+import { agentFacts, breakersOf } from '../../calls/facts.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { onceForKey } from '../../calls/idempotency.ts';
+import { recordMalformed } from '../../calls/malformed.ts';
 import { assertNever, type Outcome } from '../../calls/outcome.ts';
 import type { Recorded } from '../../calls/record.ts';
+import type { DenyReason } from '../../decision/facts.ts';
+import { haltOf } from '../../decision/halt.ts';
 import { Action } from '../../wire/action.ts';
+import { readCaller } from '../caller.ts';
 import { envelope, errorReply, meta, reportHint } from '../envelope.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';
@@ -32,23 +36,32 @@ export const actions = route({
     'rate_limited',
     'upstream_unreachable',
     'audit_unavailable',
+    'credential_unreadable',
   ],
-  onMalformed: ({ governor, who }) => countFailure(governor.broker, who, 'breaker_api_error', ''),
-  handle: async (context) => {
+  onMalformed: (context, problem) => malformed(context, problem),
+  handle: async (given) => {
+    const read = readCaller(given.request, given.body.caller);
+    if (!read.ok) return await malformed(given, { body: given.body, detail: read.error });
+    const context = { ...given, body: { ...given.body, ...(read.caller && { caller: read.caller }) } };
     const { governor, who, body, correlationId } = context;
     const key = idempotencyKey(context);
-    if (key === undefined) return answer(context, await act(governor, who, body, correlationId));
-    const result = await onceForKey(governor, who, key, body, async (auditId) => {
-      const outcome = await act(governor, who, body, correlationId, auditId);
-      const reply = answer(context, outcome);
-      return { status: reply.status, body: String(reply.body), effect: hadEffect(outcome) };
+    if (key !== undefined && !key.ok) return await malformed(given, { body, detail: key.error });
+    const now = governor.broker.clock();
+    // Whoever is halted is refused, also what was answered before.
+    const halted = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now) !== undefined;
+    if (key === undefined || halted) return answer(context, await act(governor, who, body, { correlationId, now }));
+    let first: Reply | undefined;
+    const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
+      const outcome = await act(governor, who, body, { correlationId, auditId, now });
+      first = answer(context, outcome);
+      return { status: first.status, body: String(first.body), effect: hadEffect(outcome) };
     });
     if (result.kind === 'refused')
       throw new Refusal(result.code, result.detail, {
         extra: { audit_id: result.auditId },
         ...(result.code === 'idempotency_in_progress' && { headers: { 'Retry-After': '2' } }),
       });
-    if (result.kind === 'first') return { status: result.answer.status, body: result.answer.body };
+    if (result.kind === 'first') return first!;
     return { status: result.status, body: result.body, headers: { 'Idempotency-Replayed': 'true' } };
   },
 });
@@ -61,12 +74,27 @@ function hadEffect(outcome: Outcome): boolean {
 
 type ActionContext = Context<'agent', Action>;
 
-function idempotencyKey({ request }: Pick<ActionContext, 'request'>): string | undefined {
+function idempotencyKey({ request }: Pick<ActionContext, 'request'>) {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return undefined;
-  if (typeof key !== 'string' || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key))
-    throw new Refusal('invalid_request', `Idempotency-Key: 1 to ${MAX_KEY} visible ASCII characters, one header.`);
-  return key;
+  if (typeof key === 'string' && key.length <= MAX_KEY && /^[\x21-\x7e]+$/.test(key))
+    return { ok: true as const, value: key };
+  const error = `Idempotency-Key: 1 to ${MAX_KEY} visible ASCII characters, one header.`;
+  return { ok: false as const, error };
+}
+
+/** A request that is no call: recorded, counted towards the breaker, and answered 400. */
+async function malformed(
+  context: Pick<ActionContext, 'governor' | 'who' | 'correlationId'>,
+  problem: { body: unknown; detail: string },
+): Promise<Reply> {
+  const { governor, who, correlationId } = context;
+  const { auditId: audit_id, code, detail } = await recordMalformed(governor, who, { ...problem, correlationId });
+  return errorReply(new Refusal(code, detail, { extra: { audit_id } }), context, {
+    code,
+    severity: 'warning',
+    endpoint: '/v1/actions',
+  });
 }
 
 /** From a recorded outcome to the wire. Nothing else can be answered: an unrecorded outcome does not compile. */
@@ -92,7 +120,10 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
         approval_id: outcome.approvalId,
         message: `Held until a person decides: ${outcome.reason}. Do not send it again; poll the approval instead.`,
         expires_at: new Date(outcome.expiresAt).toISOString(),
-        _meta: meta(governor, CAPABILITY, { audit_id, ...outcome.notes }, [receiptLink(audit_id)]),
+        _meta: meta(governor, CAPABILITY, { audit_id, ...outcome.notes }, [
+          { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },
+          receiptLink(audit_id),
+        ]),
       });
     case 'denied':
       return denied(governor, context, outcome);
@@ -112,6 +143,21 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
         message: `The platform refused the stored credential of ${platform}. An owner has to connect it again; repeating the call does not help.`,
         ...common,
       });
+    case 'credential_unreadable':
+      return refused(
+        'credential_unreadable',
+        `The stored credential of ${platform} cannot be opened, so nothing was sent. An owner has to connect it again.`,
+        { audit_id },
+      );
+    case 'needs_consent':
+      return json(409, {
+        error: 'needs_consent',
+        reason_code: 'needs_consent',
+        scope: body.scope,
+        consent_requested: false,
+        message: `The connection of ${platform} was granted less than ${body.scope} needs. An owner has to connect it again and consent to more.`,
+        ...common,
+      });
     case 'not_connected':
       return json(412, {
         error: 'platform_not_connected',
@@ -122,10 +168,7 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
       return json(412, {
         error: 'consent_required',
         reason: outcome.reason,
-        message:
-          outcome.reason === 'no_caller'
-            ? `${platform} holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.`
-            : `This person has not connected ${platform}.`,
+        message: CONSENT_MESSAGES[outcome.reason],
         ...common,
       });
     case 'too_many_pending':
@@ -150,9 +193,22 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
   }
 }
 
+const CONSENT_MESSAGES: Record<Extract<Outcome, { kind: 'consent_required' }>['reason'], string> = {
+  no_caller:
+    'This platform holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.',
+  asserted_not_allowed:
+    'This platform does not take the word of this source for who somebody is: send an assertion (a JWT) instead.',
+  not_consented: 'This person has not connected the platform.',
+};
+
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoint: `/v1/audit/${auditId}/receipt` });
+
+const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
+const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/access-request' };
+/** Refusals that an owner can lift by granting more (specification, Errors 5; Access request). */
+const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
 
 /** ActionDenied of the specification. */
 function denied(
@@ -163,6 +219,7 @@ function denied(
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason } = verdict;
   const error = halted ? 'agent_halted' : 'Permission denied';
+  const next = [...(halted ? [ME] : MAY_BE_REQUESTED.has(reason) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
   return {
     ...json(403, {
       error,
@@ -177,7 +234,7 @@ function denied(
         { code: reason, severity: 'warning', endpoint: '/v1/actions' },
         { governor, correlationId },
       ),
-      _meta: meta(governor, CAPABILITY, { audit_id: auditId }, [receiptLink(auditId)]),
+      _meta: meta(governor, CAPABILITY, { audit_id: auditId }, next),
     }),
     ...(halt?.retry_after_seconds != null && { headers: { 'Retry-After': String(halt.retry_after_seconds) } }),
   };

@@ -13,7 +13,6 @@ export const github = {
   headers: {
     accept: 'application/vnd.github+json',
     'x-github-api-version': '2022-11-28',
-    'user-agent': 'agent-broker',
   },
   auth: { type: 'bearer' },
   oauth: {

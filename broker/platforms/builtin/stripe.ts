@@ -51,6 +51,7 @@ export const stripe = {
       'GET /v1/setup_attempts',
       'GET /v1/mandates/*',
     ],
+    // With `confirm: true` in its body, creating an intent charges at once; a policy's `when` can look at that.
     'stripe:payments.create': [
       'POST /v1/payment_intents',
       'POST /v1/payment_intents/*',
@@ -170,5 +171,7 @@ export const stripe = {
     'POST /v1/customers': ['/email'],
     'POST /v1/customers/*': ['/email'],
     'POST /v1/checkout/sessions': ['/customer_email'],
+    // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
+    'POST /v1/invoices/*/send': ['/to'],
   },
 } satisfies ManifestInput;

@@ -278,6 +278,22 @@ export async function foundation(db: Kysely<unknown>, types: ColumnTypes): Promi
     .execute();
 
   await db.schema
+    .createTable('diagnostics')
+    .addColumn('organisation_id', 'text', (c) => c.notNull())
+    .addColumn('id', 'text', (c) => c.notNull())
+    .addColumn('agent_id', 'text', (c) => c.notNull())
+    .addColumn('severity', 'text', (c) => c.notNull().check(inList('severity', ['info', 'warning', 'error'])))
+    .addColumn('message', 'text', (c) => c.notNull())
+    .addColumn('code', 'text')
+    .addColumn('platform', 'text')
+    .addColumn('endpoint', 'text')
+    .addColumn('correlation_id', 'text')
+    .addColumn('context', 'text')
+    .addColumn('received_at', 'bigint', (c) => c.notNull())
+    .addPrimaryKeyConstraint('diagnostics_key', ['organisation_id', 'id'])
+    .execute();
+
+  await db.schema
     .createTable('meta')
     .addColumn('name', 'text', (c) => c.primaryKey())
     .addColumn('value', 'text', (c) => c.notNull())

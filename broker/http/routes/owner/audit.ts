@@ -29,7 +29,7 @@ export const ownerAudit = route({
   errors: ['invalid_request'],
   handle: async ({ governor: { broker }, who, query }) => {
     const limit = Number(query.get('limit') ?? 50);
-    const before = query.get('before');
+    const before = query.get('before')?.toLowerCase() ?? null;
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
       throw new Refusal('invalid_request', `limit: a whole number from 1 to ${MOST}.`);
     if (before !== null && !UUID_PATTERN.test(before)) throw new Refusal('invalid_request', 'before: the id of a row.');

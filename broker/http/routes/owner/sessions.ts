@@ -1,16 +1,16 @@
 /** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
 import { z } from 'zod';
 import type { Broker } from '../../../broker.ts';
-import { hashToken, mintToken } from '../../../crypto/one-time-token.ts';
-import { mintOwnerSession } from '../../../identity/owner-session.ts';
-import { putOneTimeToken, useOneTimeToken } from '../../../store/one-time-tokens.ts';
+import { hashToken } from '../../../crypto/one-time-token.ts';
+import { mintOwnerSession, SESSION_SECONDS } from '../../../identity/owner-session.ts';
+import { signInLink } from '../../../identity/sign-in-link.ts';
+import { sessionCookie } from '../../../identity/session-cookie.ts';
+import { useOneTimeToken } from '../../../store/one-time-tokens.ts';
 import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';
 import type { OwnerTable } from '../../../store/schema.ts';
 import { Refusal } from '../../errors.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-
-const LINK_MS = 15 * 60_000;
 
 const WhichOwner = z.strictObject({
   email: z.email().max(254).optional().describe('whose session; the first admin when left out'),
@@ -74,24 +74,6 @@ export const ownerLink = route({
   },
 });
 
-/** Mints a sign-in link. The token stands behind `#`: no server, log or referrer ever sees it there. */
-export async function signInLink(broker: Broker, owner: OwnerTable): Promise<{ url: string; expires_at: string }> {
-  const { token, hash } = mintToken('sign_in');
-  const now = broker.clock();
-  await putOneTimeToken(broker.store.db, {
-    organisation_id: owner.organisation_id,
-    token_hash: hash,
-    kind: 'sign_in',
-    subject: owner.id,
-    created_at: now,
-    expires_at: now + LINK_MS,
-  });
-  return {
-    url: `${broker.baseUrl}/console/sign-in#${token.reveal()}`,
-    expires_at: new Date(now + LINK_MS).toISOString(),
-  };
-}
-
 /** POST /owner/sign-in: exchanges the token of a sign-in link for a session. */
 export const ownerSignIn = route({
   method: 'POST',
@@ -101,7 +83,7 @@ export const ownerSignIn = route({
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
-  answers: { 200: 'The session as a JWT, and who signed in.' },
+  answers: { 200: 'Who signed in; the session comes as a cookie.' },
   errors: ['invalid_request', 'link_used', 'rate_limited'],
   handle: async ({ governor: { broker }, body }) => {
     const hash = hashToken(body.token, 'sign_in');
@@ -113,11 +95,25 @@ export const ownerSignIn = route({
         'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
       );
     const session = mintOwnerSession(broker, owner);
-    return json(200, {
-      token: session.token,
-      email: owner.email,
-      role: owner.role,
-      expires_at: new Date(session.expiresAt * 1000).toISOString(),
-    });
+    // The page gets the session as a cookie only: no script has it to lose.
+    return json(
+      200,
+      { email: owner.email, role: owner.role, expires_at: new Date(session.expiresAt * 1000).toISOString() },
+      { 'Set-Cookie': sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl) },
+    );
   },
+});
+
+/** POST /owner/sign-out: ends the session of this browser. */
+export const ownerSignOut = route({
+  method: 'POST',
+  path: '/owner/sign-out',
+  auth: 'owner',
+  capability: 'owner.sign_out',
+  summary: 'Ends the session of this browser.',
+  body: z.strictObject({}),
+  answers: { 200: 'The cookie is gone.' },
+  errors: [],
+  handle: async ({ governor: { broker } }) =>
+    json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, broker.baseUrl) }),
 });

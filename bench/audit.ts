@@ -1,0 +1,74 @@
+/** Looks at a broker's audit behind its back: how many rows there are, and whether each one's receipt holds. */
+import type { KeyObject } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
+import { verifyCompact } from '../broker/crypto/jws.ts';
+import type { AuditRow } from '../broker/store/audit.ts';
+
+export type Audit = {
+  count(): Promise<number>;
+  /** Checks every row against this key set (RFC 7517): its signature, its id and the hash of what is stored. */
+  verify(keySet: { keys: { kid: string }[] }): Promise<{ verified: number; failed: number }>;
+};
+
+/** Runs one statement; its parameters are `$1`, `$2` and so on. */
+type Ask = (sql: string, parameters?: readonly string[]) => Promise<Record<string, unknown>[]>;
+
+const ROWS_A_PAGE = 2_000;
+const PAGE = `select * from audit_rows where kind = 'action' and id > $1 order by id limit ${ROWS_A_PAGE}`;
+
+/** The audit of the broker that serves this data folder, or this database. Nothing is locked, and nothing written. */
+export function openAudit(from: { dataFolder: string; databaseUrl?: string | undefined }): Audit {
+  const ask = from.databaseUrl === undefined ? askSqlite(from.dataFolder) : askPostgres(from.databaseUrl);
+  return {
+    async count() {
+      const [row] = await ask(`select count(*) as count from audit_rows where kind = 'action'`);
+      return Number(row!.count);
+    },
+    async verify(keySet) {
+      const keys = new Map(keySet.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
+      const found = { verified: 0, failed: 0 };
+      for (let after = ''; ; ) {
+        const rows = (await ask(PAGE, [after])) as AuditRow[];
+        for (const row of rows) found[isVerified(row, keys) ? 'verified' : 'failed']++;
+        if (rows.length < ROWS_A_PAGE) return found;
+        after = rows.at(-1)!.id;
+      }
+    },
+  };
+}
+
+function isVerified(row: AuditRow, keys: ReadonlyMap<string, KeyObject>): boolean {
+  if (row.state !== 'final' || row.receipt === null) return false;
+  const found = verifyCompact(row.receipt, keys, { typ: RECEIPT_TYPE });
+  return found.ok && found.payload.jti === row.id && found.payload.row_hash === rowHash(row);
+}
+
+function askSqlite(dataFolder: string): Ask {
+  const path = join(dataFolder, 'store', 'broker.db');
+  return async (sql, parameters = []) => {
+    const database = new DatabaseSync(path, { readOnly: true });
+    try {
+      // To SQLite `$1` is a name.
+      return database.prepare(sql).all(Object.fromEntries(parameters.map((value, at) => [`$${at + 1}`, value])));
+    } finally {
+      database.close();
+    }
+  };
+}
+
+function askPostgres(connectionString: string): Ask {
+  return async (sql, parameters = []) => {
+    const types = { getTypeParser: (oid: number) => (oid === 20 ? Number : pg.types.getTypeParser(oid)) };
+    const client = new pg.Client({ connectionString, types: types as pg.CustomTypesConfig });
+    try {
+      await client.connect();
+      return (await client.query(sql, [...parameters])).rows;
+    } finally {
+      await client.end();
+    }
+  };
+}

@@ -1,0 +1,127 @@
+/** What a bench broker has in its store: one organisation, one platform, one policy, and as many agents as it is told. */
+import type { Config } from '../broker/config.ts';
+import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
+import { parsePublicKey } from '../broker/crypto/public-key.ts';
+import { makeLog } from '../broker/log.ts';
+import { openStore, startBroker } from '../broker/start.ts';
+import { putConnection } from '../broker/store/connections.ts';
+import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
+import { putOrganisation, putOwner } from '../broker/store/organisations.ts';
+import type { AgentTable, GrantTable } from '../broker/store/schema.ts';
+import { BENCH_PLATFORM, BENCH_PLATFORM_ID } from './requests.ts';
+import type { AgentKey, BenchAgent } from './tokens.ts';
+
+/** Ten rules, of which a read of the bench matches the last two; one has a condition, which is evaluated at every call. */
+const RULES = [
+  { effect: 'deny', methods: ['DELETE'] },
+  { effect: 'deny', endpoints: ['/admin/**'] },
+  { effect: 'deny', platforms: ['payments'], methods: ['POST'] },
+  { effect: 'deny', scopes: ['*.admin'] },
+  { effect: 'require_approval', methods: ['POST', 'PATCH', 'PUT'] },
+  { effect: 'require_approval', endpoints: ['/items/*/transfer', '/exports/**'] },
+  { effect: 'require_approval', scopes: ['bench:refunds.*'] },
+  { effect: 'deny', when: 'request.endpoint.startsWith("/items/0") || request.query.size() > 8' },
+  { effect: 'allow', scopes: ['bench:items.*'], methods: ['GET'], endpoints: ['/items', '/items/*'] },
+  { effect: 'allow', platforms: ['bench'], methods: ['GET'] },
+];
+const GUARDRAILS = [{ name: 'no-secrets', effect: 'deny', endpoints: ['/secrets/**'] }];
+
+const ROWS_A_STATEMENT = 500;
+
+/**
+ * Fills an empty store and closes it again. Answers the agents that calls are made as: at most `callers` of all, evenly
+ * spread over them. Many agents share one of `keys`: making 100,000 key pairs would take hours.
+ */
+export async function seed(
+  config: Config,
+  options: { agents: number; callers: number; upstreamUrl: string; keys: readonly AgentKey[] },
+): Promise<BenchAgent[]> {
+  const { agents, callers, keys } = options;
+  const log = makeLog('silent');
+  const store = await openStore(config, log);
+  try {
+    const now = Date.now();
+    const { broker } = await startBroker(store, { config, log, clock: Date.now, baseUrl: 'http://localhost', own: [] });
+    const { db } = store;
+    const organisationId = uuidv4();
+    const settings = { publish_identity_documents: 0, guardrails_version: 0, approval_ttl_ms: 86_400_000 } as const;
+    await putOrganisation(db, { id: organisationId, name: 'bench', ...settings, created_at: now });
+    const person = { email: 'bench@acme.example', role: 'admin', origin: 'first_start', created_at: now } as const;
+    const owner = await putOwner(db, { organisation_id: organisationId, id: uuidv4(), ...person });
+    const manifest = JSON.stringify({ ...BENCH_PLATFORM, base_url: options.upstreamUrl });
+    await putPlatform(db, { organisationId, platformId: BENCH_PLATFORM_ID, manifest }, now);
+    const connection = uuidv4();
+    const place = { table: 'connections', organisationId, rowId: connection } as const;
+    await putConnection(db, {
+      organisation_id: organisationId,
+      id: connection,
+      platform_id: BENCH_PLATFORM_ID,
+      label: 'bench',
+      is_default: 1,
+      status: 'active',
+      credential: broker.vault.seal(place, `bench-credential-${uuidv4()}`),
+      secret_reference: null,
+      upstream_scopes: null,
+      revision: 1,
+      created_at: now,
+    });
+    const policy = uuidv4();
+    await putPolicy(db, { organisationId, id: policy, name: 'bench', rules: JSON.stringify(RULES) }, now);
+    await putGuardrails(db, organisationId, JSON.stringify(GUARDRAILS), now);
+
+    const registered = keys.map(({ publicKeyPem, privateKey }) => {
+      const parsed = parsePublicKey(publicKeyPem);
+      if (!parsed.ok) throw new Error(parsed.error);
+      return { pem: parsed.pem, fingerprint: parsed.fingerprint, privateKey };
+    });
+    const every = Math.max(1, Math.floor(agents / callers));
+    const called: BenchAgent[] = [];
+    for (let from = 0; from < agents; from += ROWS_A_STATEMENT) {
+      const rows: AgentTable[] = [];
+      for (let at = from; at < Math.min(agents, from + ROWS_A_STATEMENT); at++) {
+        const { pem, fingerprint, privateKey } = registered[at % registered.length]!;
+        const row = agentRow(organisationId, owner.id, policy, { pem, fingerprint }, at, now);
+        rows.push(row);
+        const { agent_id: agentId, owner_id: ownerId } = row;
+        if (at % every === 0 && called.length < callers) called.push({ agentId, ownerId, privateKey });
+      }
+      await db.insertInto('agents').values(rows).execute();
+      await db.insertInto('grants').values(rows.map(grantRow)).execute();
+    }
+    await broker.outbound.close();
+    return called;
+  } finally {
+    await store.close();
+  }
+}
+
+function agentRow(
+  organisation_id: string,
+  owner_id: string,
+  policy_id: string,
+  key: { pem: string; fingerprint: string },
+  number: number,
+  now: number,
+): AgentTable {
+  const ids = { organisation_id, id: uuidv4(), agent_id: newAgentId(), name: `bench-${number}`, owner_id, policy_id };
+  const standing = { status: 'active', status_since: now, status_cause: null, status_detail: null } as const;
+  const kind = { agent_type: 'key', origin: 'owner', parent_id: null } as const;
+  const times = { created_at: now, expires_at: null };
+  return { ...ids, ...standing, ...kind, ...times, public_key_pem: key.pem, key_fingerprint: key.fingerprint };
+}
+
+function grantRow({ organisation_id, id: agent_id, created_at }: AgentTable): GrantTable {
+  return {
+    organisation_id,
+    id: uuidv4(),
+    agent_id,
+    platform_id: BENCH_PLATFORM_ID,
+    connection_id: null,
+    scopes: JSON.stringify(Object.keys(BENCH_PLATFORM.scopes)),
+    constraints: '{}',
+    require_approval: 0,
+    expires_at: null,
+    expires_text: null,
+    created_at,
+  };
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+// The launcher: plain JavaScript, so that an old Node can still read it and say what is needed.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const NEEDED = 24;
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
+  // A checkout runs from source; the published package has JavaScript only.
+  const source = existsSync(at('./cli.ts'));
+  const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
+  await main(process.argv);
+} else {
+  // A checkout brings its own Node as a devDependency.
+  const own = at('../node_modules/node/bin/node');
+  if (existsSync(own)) {
+    const child = spawn(own, process.argv.slice(1), { stdio: 'inherit' });
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+    child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
+  } else {
+    console.error(`agent-broker needs Node.js ${NEEDED} or newer; this is ${process.version}.`);
+    console.error('Install a newer one from https://nodejs.org, or run it with: npx --package=node@24 --package=agent-broker agent-broker');
+    process.exitCode = 1;
+  }
+}

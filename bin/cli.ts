@@ -1,0 +1,58 @@
+/** The command line. Each command's code is loaded when it is called, so that `--help` and `token` stay quick. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { addAgentCommands } from './commands/agent.ts';
+import { addDemoCommand } from './commands/demo.ts';
+import { addGovernanceCommands } from './commands/governance.ts';
+import { addKeysCommand } from './commands/keys.ts';
+import { addMigrateCommand } from './commands/migrate.ts';
+import { addOwnerCommands } from './commands/owner.ts';
+import { addServeCommand } from './commands/serve.ts';
+import { addTokenCommand } from './commands/token.ts';
+import { addVerifyCommand } from './commands/verify.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
+
+function packageVersion(): string {
+  for (const path of ['../package.json', '../../package.json'])
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
+    } catch {}
+  return 'unknown';
+}
+
+/** Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. */
+export async function main(argv: readonly string[]): Promise<void> {
+  const program = new Command('agent-broker')
+    .description('A governance broker for AI agents: the agent holds its own key, the broker holds everything else.')
+    .version(packageVersion())
+    .showHelpAfterError('(add --help for the usage)')
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride();
+  addServeCommand(program);
+  addDemoCommand(program);
+  addGovernanceCommands(program);
+  addOwnerCommands(program);
+  addAgentCommands(program);
+  addTokenCommand(program);
+  addVerifyCommand(program);
+  addKeysCommand(program);
+  addMigrateCommand(program);
+  for (const command of allCommands(program)) command.exitOverride();
+  try {
+    await program.parseAsync([...argv]);
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? 0 : 2;
+      return;
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${message}\n`);
+    if (!(error instanceof CommandFailed || error instanceof WrongUsage) && process.env.LOG_LEVEL === 'debug')
+      process.stderr.write(`${error instanceof Error ? error.stack : ''}\n`);
+    process.exitCode = error instanceof WrongUsage ? 2 : 1;
+  }
+}
+
+function allCommands(command: Command): Command[] {
+  return command.commands.flatMap((sub) => [sub, ...allCommands(sub)]);
+}

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import { connectAsOwner, type ConnectionOptions, print, withConnection } from '../connection.ts';
+
+type Options = ConnectionOptions & { json?: boolean; reason?: string };
+type Agent = { name: string; agent_id: string; owner_id: string; status: string };
+
+export function addAgentCommands(program: Command): void {
+  const agent = program.command('agent').description('the organisation’s agents');
+
+  withConnection(agent.command('list').description('list the agents'))
+    .option('--json', 'print JSON')
+    .action(async (options: Options) => {
+      const broker = await connectAsOwner(options);
+      const { agents } = (await broker.ask('GET', '/owner/agents')) as { agents: Agent[] };
+      print(options, agents, () => table(agents));
+    });
+
+  for (const [verb, what] of [
+    ['suspend', 'stop an agent until it is resumed'],
+    ['resume', 'let a suspended agent go on'],
+    ['revoke', 'stop an agent for good'],
+  ] as const)
+    withConnection(agent.command(`${verb} <agent-id>`).description(what))
+      .option('--reason <text>', 'shown to the agent')
+      .option('--json', 'print JSON')
+      .action(async (id: string, options: Options) => {
+        const broker = await connectAsOwner(options);
+        const body = options.reason ? { reason: options.reason } : {};
+        const now = (await broker.ask('POST', `/owner/agents/${encodeURIComponent(id)}/${verb}`, body)) as Agent;
+        print(options, now, () => `${now.name} (${now.agent_id}) is ${now.status}.`);
+      });
+}
+
+function table(agents: readonly Agent[]): string {
+  if (agents.length === 0) return 'There are no agents yet.';
+  const rows = [['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'], ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status])];
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()).join('\n');
+}

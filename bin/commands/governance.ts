@@ -1,0 +1,82 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { Change } from '../../broker/governance/planning.ts';
+import type { Problem } from '../../broker/governance/problems.ts';
+import { connectAsOwner, type ConnectionOptions, print, withConnection } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+type Answer = {
+  changes: Change[];
+  warnings: string[];
+  bootstrap_tokens?: { agent: string; agent_id: string; token: string; expires_at: string }[];
+};
+
+export function addGovernanceCommands(program: Command): void {
+  withConnection(program.command('plan <file>').description('show what a governance file would change'))
+    .option('--json', 'print JSON')
+    .action(async (file: string, options: Options) => {
+      const answer = await send('plan', file, options);
+      print(options, answer, () => describe(answer, 'would be made', 'Nothing would change.'));
+    });
+
+  withConnection(program.command('apply <file>').description('make what a governance file says, in one transaction'))
+    .option('--json', 'print JSON')
+    .action(async (file: string, options: Options) => {
+      const answer = await send('apply', file, options);
+      print(options, answer, () => describe(answer, 'made', 'Nothing changed: the store is as the file says.'));
+    });
+
+  withConnection(program.command('export [file]').description('write the present state as a governance file'))
+    .option('--json', 'print JSON')
+    .action(async (file: string | undefined, options: Options) => {
+      const { text } = (await (await connectAsOwner(options)).ask('GET', '/owner/governance')) as { text: string };
+      if (file === undefined) print(options, { text }, () => text.trimEnd());
+      else {
+        try {
+          writeFileSync(file, text, { flag: 'wx' });
+        } catch {
+          throw new CommandFailed(`${file} is there already, or its folder cannot be written. Nothing was written.`);
+        }
+        print(options, { file }, () => `Written to ${file}.`);
+      }
+    });
+}
+
+/** Reads the file and what it names, here, where the secrets are; the broker gets the values and seals them. */
+async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
+  const { parseGovernance } = await import('../../broker/governance/parse.ts');
+  const { formatProblem } = await import('../../broker/governance/problems.ts');
+  const { resolveReferences } = await import('../../broker/governance/secrets.ts');
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    throw new CommandFailed(`The governance file ${file} cannot be read.`);
+  }
+  const refuse = (problems: readonly Problem[]): never => {
+    throw new CommandFailed(problems.map(formatProblem).join('\n'));
+  };
+  const parsed = parseGovernance(text, file);
+  if (!parsed.ok) return refuse(parsed.problems);
+  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
+  if (!resolved.ok) return refuse(resolved.problems);
+  const values = Object.fromEntries([...resolved.values].map(([key, secret]) => [key, secret.reveal()]));
+  const broker = await connectAsOwner(options);
+  return (await broker.ask('POST', `/owner/governance/${what}`, { text, file, values })) as Answer;
+}
+
+const SIGNS = { create: '+', update: '~', delete: '-' } as const;
+
+function describe({ changes, warnings, bootstrap_tokens: tokens = [] }: Answer, verb: string, none: string): string {
+  const lines = warnings.map((warning) => `warning: ${warning}`);
+  for (const { action, kind, name, details } of changes) {
+    lines.push(`${SIGNS[action]} ${kind} ${name}`);
+    for (const detail of details) lines.push(`    ${detail}`);
+  }
+  lines.push(changes.length === 0 ? none : `${changes.length} change${changes.length === 1 ? '' : 's'} ${verb}.`);
+  for (const { agent, token, expires_at } of tokens)
+    lines.push('', `Bootstrap token of ${agent}, shown once, good until ${expires_at}:`, `  ${token}`);
+  return lines.join('\n');
+}

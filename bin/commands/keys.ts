@@ -1,0 +1,21 @@
+import { Argument, type Command } from 'commander';
+import { connectLocally, print } from '../connection.ts';
+
+export function addKeysCommand(program: Command): void {
+  program
+    .command('keys')
+    .description('the broker’s own keys')
+    .command('rotate')
+    .description('rotate a signing key (published ahead, then used), or the master key (everything is wrapped anew)')
+    .addArgument(new Argument('<use>', 'which key').choices(['evidence', 'issuing', 'root', 'session', 'master']))
+    .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
+    .option('--json', 'print JSON')
+    .action(async (use: string, options: { data?: string; json?: boolean }) => {
+      const answer = await connectLocally(options).ask('POST', '/owner/keys/rotate', { use });
+      print(options, answer, () =>
+        use === 'master'
+          ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were wrapped anew. Keep a copy of the key file apart from the store's backups.`
+          : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,
+      );
+    });
+}

@@ -1,0 +1,40 @@
+import { type Command, Option } from 'commander';
+import { type ConnectionOptions, connectLocally, print } from '../connection.ts';
+
+type Options = ConnectionOptions & { json?: boolean };
+
+export function addOwnerCommands(program: Command): void {
+  const owner = program.command('owner').description('owners of this broker’s organisation');
+  const local = (command: Command) =>
+    command
+      .option('--email <address>', 'which owner; otherwise the first admin')
+      .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
+      .option('--json', 'print JSON');
+
+  local(owner.command('link').description('make a link that signs an owner in, once, within 15 minutes')).action(
+    async (options: Options) => {
+      const answer = await connectLocally(options).ask('POST', '/owner/link', emailOf(options));
+      print(options, answer, () => String(answer.url));
+    },
+  );
+
+  local(owner.command('token').description('print an owner session (JWT, 12 hours), for scripts')).action(
+    async (options: Options) => {
+      const answer = await connectLocally(options).ask('POST', '/owner/token', emailOf(options));
+      print(options, answer, () => String(answer.token));
+    },
+  );
+
+  owner
+    .command('add <email>')
+    .description('add an owner, or change the role of one')
+    .addOption(new Option('--role <role>').choices(['admin', 'approver', 'viewer']).makeOptionMandatory())
+    .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
+    .option('--json', 'print JSON')
+    .action(async (email: string, options: Options & { role: string }) => {
+      const answer = await connectLocally(options).ask('POST', '/owner/owners', { email, role: options.role });
+      print(options, answer, () => `${answer.email} is ${answer.role}. Sign in with: agent-broker owner link --email ${answer.email}`);
+    });
+}
+
+const emailOf = ({ email }: Options) => ({ ...(email && { email }) });

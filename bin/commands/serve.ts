@@ -1,0 +1,131 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { Governor } from '../../broker/calls/governor.ts';
+import type { Problem } from '../../broker/governance/problems.ts';
+import { CommandFailed } from '../failure.ts';
+
+type Options = { config?: string; sandbox: boolean };
+
+export function addServeCommand(program: Command): void {
+  program
+    .command('serve')
+    .description('run the broker: the /v1 API, the owner API and the console')
+    .option('--config <governance.yaml>', 'apply this governance file at the start')
+    .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
+    .action(async (options: Options) => {
+      const { ConfigError, readConfig } = await import('../../broker/config.ts');
+      const { serve } = await import('../../broker/main.ts');
+      const sandboxes = await import('../../broker/sandbox.ts');
+      let config: ReturnType<typeof readConfig>;
+      try {
+        config = readConfig(process.env);
+      } catch (error) {
+        if (error instanceof ConfigError) throw new CommandFailed(error.message);
+        throw error;
+      }
+      // What a crash report, or a child process, could tell of the environment holds no key any more.
+      delete process.env.AGENT_BROKER_MASTER_KEY;
+      delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
+      delete process.env.DATABASE_URL;
+
+      const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
+      const wanted = options.sandbox && options.config === undefined;
+      const sandbox =
+        wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))
+          ? await sandboxes.startSandboxPlatform(config.dataFolder)
+          : undefined;
+      let link = '';
+      let running: Awaited<ReturnType<typeof serve>>;
+      try {
+        running = await serve(config, {
+          ...(sandbox && { allowPrivate: [new URL(sandbox.url).host] }),
+          beforeServing: async (governor) => {
+            const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
+            const organisationId = await firstStart(governor.broker);
+            if (sandbox) await sandboxes.settleSandbox(governor, organisationId, sandbox);
+            if (options.config) await applyFile(governor, organisationId, options.config);
+            link = await firstAdminLink(governor.broker, organisationId);
+          },
+        });
+      } catch (error) {
+        await sandbox?.close();
+        throw error;
+      }
+      process.stdout.write(greeting({ ...running, config, link, sandboxUrl: sandbox?.url }));
+
+      let stopping = false;
+      const stop = async (signal: string) => {
+        if (stopping) return;
+        stopping = true;
+        process.stderr.write(`${signal}: finishing what is in flight (10 s at most) …\n`);
+        await running.stop();
+        await sandbox?.close();
+        process.exit(0);
+      };
+      process.on('SIGTERM', () => void stop('SIGTERM'));
+      process.on('SIGINT', () => void stop('SIGINT'));
+    });
+}
+
+/** Applies the file at the start; what is wrong with it stops the start. */
+async function applyFile(governor: Governor, organisationId: string, file: string): Promise<void> {
+  const { parseGovernance } = await import('../../broker/governance/parse.ts');
+  const { resolveReferences } = await import('../../broker/governance/secrets.ts');
+  const { applyGovernance } = await import('../../broker/governance/apply.ts');
+  const { formatProblem } = await import('../../broker/governance/problems.ts');
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    throw new CommandFailed(`The governance file ${file} cannot be read.`);
+  }
+  const refuse = (problems: readonly Problem[]): never => {
+    const lines = problems.map((problem) => `  ${formatProblem(problem)}`);
+    throw new CommandFailed(`The governance file was not applied:\n${lines.join('\n')}`);
+  };
+  const parsed = parseGovernance(text, file);
+  if (!parsed.ok) return refuse(parsed.problems);
+  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
+  if (!resolved.ok) return refuse(resolved.problems);
+  const { broker } = governor;
+  const applied = await applyGovernance(broker, organisationId, parsed.governance, resolved.values, broker.clock());
+  if (!applied.ok) return refuse(applied.problems);
+  for (const { agent, token } of applied.bootstrapTokens)
+    process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);
+}
+
+function greeting(at: {
+  baseUrl: string;
+  masterKeyCreated: boolean;
+  link: string;
+  sandboxUrl: string | undefined;
+  config: { dataFolder: string; databaseUrl: unknown; keyFile: string };
+}): string {
+  const { baseUrl, config, link, sandboxUrl } = at;
+  const folder = relative(process.cwd(), config.dataFolder) || '.';
+  const lines = [
+    '',
+    `Agent Broker is running at ${baseUrl}`,
+    '',
+    `  Store     ${config.databaseUrl ? 'PostgreSQL' : `SQLite in ${join(folder, 'store')}`}`,
+    `  Console   ${link}`,
+    '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
+  ];
+  if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
+  if (at.masterKeyCreated)
+    lines.push('', `A new master key is in ${relative(process.cwd(), config.keyFile)}. Keep a copy of it, apart from the store's backups.`);
+  if (sandboxUrl)
+    lines.push(
+      '',
+      'Next, make a governed call:',
+      '',
+      `  curl -s ${baseUrl}/v1/actions \\`,
+      '    -H "Authorization: Bearer $(npx agent-broker token)" -H "Content-Type: application/json" \\',
+      `    -d '{"platform":"sandbox","endpoint":"/issues","method":"GET","scope":"sandbox:issues.read"}'`,
+      '',
+      'Or see the whole story in ten seconds: npx agent-broker demo',
+    );
+  else lines.push('', 'Next, say what your agents may do: npx agent-broker plan governance.yaml');
+  return `${lines.join('\n')}\n\n`;
+}

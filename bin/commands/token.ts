@@ -1,0 +1,29 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { CommandFailed } from '../failure.ts';
+
+const seconds = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 300) throw new InvalidArgumentError('1 to 300.');
+  return value;
+};
+
+export function addTokenCommand(program: Command): void {
+  program
+    .command('token')
+    .description('print a fresh agent token (JWT, RS256), signed with the agent’s own key')
+    .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
+    .option('--ttl <seconds>', 'lifetime, at most 300', seconds, 60)
+    .option('--json', 'print JSON')
+    .action(async (options: { profile?: string; ttl: number; json?: boolean }) => {
+      const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
+      const { signAgentToken } = await import('../../mcp/agent-token.ts');
+      try {
+        const profile = readProfile(process.env, options.profile);
+        const token = await signAgentToken(profile, options.ttl);
+        process.stdout.write(options.json ? `${JSON.stringify({ token, url: profile.url, agent_id: profile.agentId })}\n` : `${token}\n`);
+      } catch (error) {
+        if (error instanceof ProfileError) throw new CommandFailed(error.message);
+        throw new CommandFailed('The private key of the profile is not an RSA key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----).');
+      }
+    });
+}

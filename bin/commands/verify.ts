@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { CommandFailed } from '../failure.ts';
+
+export function addVerifyCommand(program: Command): void {
+  program
+    .command('verify')
+    .description('check evidence, offline')
+    .command('receipt [file]')
+    .description('check a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) against a saved key set; reads stdin without a file')
+    .requiredOption('--keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json')
+    .option('--json', 'print JSON')
+    .action(async (file: string | undefined, options: { keys: string; json?: boolean }) => {
+      const { verifyReceipt } = await import('../../broker/calls/verify-receipt.ts');
+      const result = verifyReceipt(read(file ?? 0, 'receipt'), read(options.keys, 'key set'));
+      if (!result.ok) throw new CommandFailed(`The receipt does not verify: ${result.error}`);
+      const { payload } = result;
+      process.stdout.write(
+        options.json
+          ? `${JSON.stringify({ ok: true, kid: result.kid, payload }, null, 2)}\n`
+          : `The receipt is genuine: signed by key ${result.kid}.\n` +
+              `  ${payload.result}: ${payload.agent} ${payload.method} ${payload.platform} ${payload.path ?? ''} (${payload.scope})\n` +
+              `  reason ${payload.reason}, at ${new Date(Number(payload.iat) * 1000).toISOString()}, audit row ${payload.jti}\n`,
+      );
+    });
+}
+
+function read(file: string | 0, what: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    throw new CommandFailed(`The ${what} ${file === 0 ? 'on standard input' : file} cannot be read.`);
+  }
+}

@@ -1,0 +1,83 @@
+/** How the command line reaches a running broker: by what the broker left in its data folder, or as it is told. */
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { runFile } from '../broker/run-file.ts';
+import { CommandFailed } from './failure.ts';
+
+export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
+
+/** Adds the options that every command has which talks to a broker. */
+export function withConnection(command: Command): Command {
+  return command
+    .option('--url <url>', 'address of the broker; otherwise the one that runs on the data folder')
+    .option('--owner-token <jwt>', 'owner session (or AGENT_BROKER_OWNER_TOKEN)')
+    .option('--email <address>', 'as which owner; otherwise the first admin')
+    .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)');
+}
+
+type RunFile = { url: string; pid: number; local_token: string };
+
+function dataFolder(options: ConnectionOptions): string {
+  return resolve(options.data ?? process.env.AGENT_BROKER_DATA ?? './.agent-broker');
+}
+
+function readRunFile(folder: string): RunFile {
+  const path = runFile(folder);
+  if (!existsSync(path))
+    throw new CommandFailed(
+      `No broker is running on ${folder}. Start one with "agent-broker serve", name another folder with --data, or another broker with --url and --owner-token.`,
+    );
+  return JSON.parse(readFileSync(path, 'utf8')) as RunFile;
+}
+
+export type BrokerConnection = {
+  url: string;
+  /** A request to the owner API; answers the parsed body. Throws CommandFailed, in the broker's words, when refused. */
+  ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
+};
+
+async function request(url: string, token: string, method: string, path: string, body?: unknown) {
+  let response: Response;
+  try {
+    response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  } catch {
+    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
+  }
+  const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+  if (response.ok) return answer;
+  const problems = Array.isArray(answer.problems) ? answer.problems.map((line) => `\n  ${line}`).join('') : '';
+  throw new CommandFailed(`${answer.detail ?? `The broker answered ${response.status}.`}${problems}`);
+}
+
+/** As the operator of this machine: with the local credential that only the data folder's owner can read. */
+export function connectLocally(options: ConnectionOptions): BrokerConnection {
+  const running = readRunFile(dataFolder(options));
+  return {
+    url: running.url,
+    ask: (method, path, body) => request(running.url, running.local_token, method, path, body),
+  };
+}
+
+/** As an owner: with the session given, or with one that the local credential gets. */
+export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
+  const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
+  if (given) {
+    const url = (options.url ?? process.env.AGENT_BROKER_URL ?? readRunFile(dataFolder(options)).url).replace(/\/+$/, '');
+    return { url, ask: (method, path, body) => request(url, given, method, path, body) };
+  }
+  if (options.url) throw new CommandFailed('With --url an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.');
+  const local = connectLocally(options);
+  const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
+  const token = String(session.token);
+  return { url: local.url, ask: (method, path, body) => request(local.url, token, method, path, body) };
+}
+
+/** Prints an answer: as JSON when asked to, else as text. */
+export function print(options: { json?: boolean }, value: unknown, text: () => string): void {
+  process.stdout.write(options.json ? `${JSON.stringify(value, null, 2)}\n` : `${text()}\n`);
+}

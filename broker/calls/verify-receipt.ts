@@ -1,0 +1,52 @@
+/** Checking a receipt with nothing but a saved key set: no network, no store. */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { verifyCompact } from '../crypto/jws.ts';
+import { type EcPublicJwk, ecThumbprint } from '../crypto/key-set.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import { RECEIPT_TYPE } from './receipt.ts';
+
+export type ReceiptCheck = { ok: true; kid: string; payload: JsonObject } | { ok: false; error: string };
+
+/** `receipt`: a compact JWS, or the JSON form of the receipt route. `keySet`: a JWK Set. Never throws. */
+export function verifyReceipt(receipt: string, keySet: string): ReceiptCheck {
+  const keys = readKeys(keySet);
+  if (typeof keys === 'string') return { ok: false, error: keys };
+  const jws = readReceipt(receipt);
+  if (jws === undefined) return { ok: false, error: 'it is neither a compact JWS nor the JSON of a receipt.' };
+  const verified = verifyCompact(jws, keys, { typ: RECEIPT_TYPE });
+  if (!verified.ok) return { ok: false, error: `${verified.detail}.` };
+  return { ok: true, kid: verified.kid, payload: verified.payload };
+}
+
+function readReceipt(text: string): string | undefined {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('{')) return trimmed === '' ? undefined : trimmed;
+  try {
+    const { receipt } = JSON.parse(trimmed) as { receipt?: unknown };
+    return typeof receipt === 'string' ? receipt : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keys by kid. A kid that is not its key's thumbprint (RFC 7638) is refused: key sets are pinned by kid. */
+function readKeys(text: string): Map<string, KeyObject> | string {
+  let set: { keys?: unknown };
+  try {
+    set = JSON.parse(text);
+  } catch {
+    return 'the key set is not JSON.';
+  }
+  if (!Array.isArray(set?.keys) || set.keys.length === 0) return 'the key set has no keys.';
+  const keys = new Map<string, KeyObject>();
+  for (const jwk of set.keys as (EcPublicJwk & { kid?: string })[]) {
+    try {
+      if (typeof jwk.kid !== 'string' || ecThumbprint(jwk) !== jwk.kid)
+        return 'a kid in the key set is not the thumbprint of its key.';
+      keys.set(jwk.kid, createPublicKey({ key: { kty: jwk.kty, crv: jwk.crv, x: jwk.x, y: jwk.y }, format: 'jwk' }));
+    } catch {
+      return 'a key in the key set is not an ES256 key.';
+    }
+  }
+  return keys;
+}

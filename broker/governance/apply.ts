@@ -1,0 +1,40 @@
+/** Makes the store what a governance file says, all of it or nothing. */
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../decision/facts.ts';
+import { adoptAgent, lockOrganisation } from '../store/governance.ts';
+import type { Governance } from './governance.ts';
+import { finish, planOn, UnknownOrganisation } from './plan.ts';
+import type { BootstrapToken, Made, Plan } from './planning.ts';
+import type { Problem } from './problems.ts';
+import type { Resolved } from './secrets.ts';
+
+export type ApplyResult =
+  | { ok: true; plan: Plan; bootstrapTokens: BootstrapToken[] }
+  | { ok: false; problems: Problem[] };
+
+/**
+ * Plans and makes the changes in one transaction, which no other apply to the organisation overlaps; what is made is
+ * what is answered. Applying the same file again changes nothing.
+ *
+ * @returns the changes that were made, and the tokens of new agents without a key: nobody can show them again
+ * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
+ */
+export async function applyGovernance(
+  broker: Pick<Broker, 'store' | 'vault'>,
+  organisationId: string,
+  governance: Governance,
+  resolved: Resolved,
+  now: Instant,
+): Promise<ApplyResult> {
+  return await broker.store.db.transaction().execute(async (transaction) => {
+    const organisation = await lockOrganisation(transaction, organisationId);
+    if (!organisation) throw new UnknownOrganisation(organisationId);
+    const planning = await planOn(transaction, broker.vault, organisation, governance, resolved, now);
+    const result = finish(planning);
+    if (!result.ok) return result;
+    const made: Made = { tokens: [] };
+    for (const step of planning.steps) await step.make(transaction, made);
+    for (const id of planning.adopted) await adoptAgent(transaction, organisationId, id);
+    return { ok: true, plan: result.plan, bootstrapTokens: made.tokens };
+  });
+}

@@ -1,0 +1,128 @@
+/** What can be said about a document by itself: rules, manifests, keys, and names that stand twice. */
+
+import { parsePublicKey } from '../crypto/public-key.ts';
+import { compileCondition } from '../decision/condition.ts';
+import { isRecipientEntry } from '../decision/recipients.ts';
+import { ruleProblems } from '../decision/rules.ts';
+import { parsePlatformEntry } from '../platforms/builtin.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { entriesOf, ruleSources, termsOf } from './governance.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { type Finding, listNames, type Path } from './problems.ts';
+import type { GovernanceDocument } from './schema.ts';
+import { shapeFindings } from './shape-findings.ts';
+
+export type Checked = { problems: Finding[]; warnings: Finding[] };
+
+/** The specification's form of a repository, and `owner/*` for all of an owner. */
+const REPOSITORY = /^[A-Za-z0-9][A-Za-z0-9-]{0,99}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
+
+/** Whole manifests of the document's platforms, and what is wrong with the others. */
+export function readManifests(
+  document: GovernanceDocument,
+  schemaOf: () => JsonSchema,
+): { manifests: Map<string, Manifest>; problems: Finding[] } {
+  const manifests = new Map<string, Manifest>();
+  const problems: Finding[] = [];
+  for (const [id, entry] of entriesOf(document.platforms)) {
+    const parsed = parsePlatformEntry(entry);
+    if (parsed.success) manifests.set(id, parsed.data);
+    else {
+      const below = schemaOf().properties!.platforms!.additionalProperties as JsonSchema;
+      const found = shapeFindings(parsed.error.issues, entry, below);
+      problems.push(...found.map((finding) => ({ ...finding, path: ['platforms', id, ...finding.path] })));
+    }
+  }
+  return { manifests, problems };
+}
+
+/** Everything that needs no other section. */
+export function checkDocument(document: GovernanceDocument): Checked {
+  const found: Checked = { problems: [], warnings: [] };
+  for (const [name, policy] of entriesOf(document.policies))
+    checkRules(policy.rules, 'policy', ['policies', name, 'rules'], found);
+  checkRules(document.guardrails ?? [], 'guardrail', ['guardrails'], found);
+  checkOwners(document, found);
+  checkDefaults(document, found);
+  for (const [name, agent] of entriesOf(document.agents)) {
+    const path = ['agents', name];
+    if (agent.public_key && 'pem' in agent.public_key) {
+      const key = parsePublicKey(agent.public_key.pem);
+      if (!key.ok) found.problems.push({ path: [...path, 'public_key', 'pem'], message: key.error });
+    }
+    for (const [platform, grants] of entriesOf(agent.grants)) checkGrants(grants, [...path, 'grants', platform], found);
+  }
+  return found;
+}
+
+function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail', path: Path, found: Checked): void {
+  const sources = ruleSources(rules);
+  for (const problem of ruleProblems(sources, kind))
+    found.problems.push({ path: [...path, ...problem.path], message: `${problem.message}.` });
+  const names = new Map<string, number>();
+  sources.forEach((rule, i) => {
+    if (rule.name !== undefined && kind === 'policy' && names.has(rule.name))
+      found.problems.push({
+        path: [...path, i, 'name'],
+        message: `there are two rules "${rule.name}" in this policy.`,
+      });
+    if (rule.name !== undefined) names.set(rule.name, i);
+    const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
+    if (condition?.ok && condition.condition.readsWithoutHas.length > 0)
+      found.warnings.push({
+        path: [...path, i, 'when'],
+        message: `reads ${listNames(condition.condition.readsWithoutHas)} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write has(${condition.condition.readsWithoutHas[0]}) && … to say what you mean.`,
+      });
+  });
+}
+
+function checkOwners(document: GovernanceDocument, { problems }: Checked): void {
+  const seen = new Set<string>();
+  document.owners?.forEach(({ email }, i) => {
+    if (seen.has(email)) problems.push({ path: ['owners', i, 'email'], message: `"${email}" stands here twice.` });
+    seen.add(email);
+  });
+}
+
+function checkDefaults(document: GovernanceDocument, { problems }: Checked): void {
+  const defaults = new Map<string, string>();
+  for (const [name, connection] of entriesOf(document.connections)) {
+    if (connection.default !== true) continue;
+    const other = defaults.get(connection.platform);
+    if (other !== undefined)
+      problems.push({
+        path: ['connections', name, 'default'],
+        message: `"${other}" is the default connection of "${connection.platform}" already; a platform has one.`,
+      });
+    defaults.set(connection.platform, name);
+  }
+}
+
+type Grants = NonNullable<NonNullable<GovernanceDocument['agents']>[string]['grants']>[string];
+
+function checkGrants(grants: Grants, path: Path, { problems }: Checked): void {
+  const connections = new Set<string | undefined>();
+  for (const { terms, path: below } of termsOf(grants)) {
+    const here = [...path, ...below];
+    if (connections.has(terms.connection))
+      problems.push({
+        path: terms.connection === undefined ? here : [...here, 'connection'],
+        message:
+          terms.connection === undefined
+            ? 'there are two grants without a connection on this platform; name a connection in one, or write one grant.'
+            : `there are two grants with the connection "${terms.connection}"; write one.`,
+      });
+    connections.add(terms.connection);
+    terms.recipients?.forEach((entry, i) => {
+      if (!isRecipientEntry(entry))
+        problems.push({
+          path: [...here, 'recipients', i],
+          message: 'is no plain e-mail address; write "ann@acme.example", or "@acme.example" for everybody there.',
+        });
+    });
+    terms.repos?.forEach((entry, i) => {
+      if (!REPOSITORY.test(entry))
+        problems.push({ path: [...here, 'repos', i], message: 'is no repository; write "owner/name" or "owner/*".' });
+    });
+  }
+}

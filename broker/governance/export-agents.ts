@@ -1,0 +1,88 @@
+/** Agents and their grants as a governance file writes them, and in words what it cannot write. */
+import type { Constraints } from '../decision/facts.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
+import type { Present } from './present.ts';
+import { GovernanceDocument, type GovernanceDocumentInput } from './schema.ts';
+
+type Agents = NonNullable<GovernanceDocumentInput['agents']>;
+type Terms = Extract<NonNullable<Agents[string]['grants']>[string], { scopes: string[] }>;
+
+const AgentNames = GovernanceDocument.shape.agents.unwrap().keyType;
+
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** `remarks`: lines about agents that stay out of the file, or that it shows otherwise than they are. */
+export function exportAgents(present: Present): { agents: Agents; remarks: string[] } {
+  const agents: Agents = {};
+  const remarks: string[] = [];
+  const shown = present.agents
+    .filter((agent) => agent.status !== 'revoked' && agent.status !== 'deleted')
+    .toSorted((a, b) => byText(a.name, b.name) || a.created_at - b.created_at);
+  for (const agent of shown) {
+    const said = `${JSON.stringify(agent.name)} (${agent.agent_id})`;
+    if (agent.status === 'pending') remarks.push(`${said} is not here: its registration waits for approval.`);
+    else if (!AgentNames.safeParse(agent.name).success)
+      remarks.push(`${said} is not here: a file cannot have this name.`);
+    else if (Object.hasOwn(agents, agent.name)) remarks.push(`${said} is not here: another agent has the same name.`);
+    else agents[agent.name] = exportAgent(present, agent, said, remarks);
+  }
+  return { agents, remarks };
+}
+
+function exportAgent(present: Present, agent: AgentTable, said: string, remarks: string[]): Agents[string] {
+  const owner = present.owners.find(({ id }) => id === agent.owner_id)?.email;
+  const policy = [...present.policies].find(([, { id }]) => id === agent.policy_id)?.[0];
+  if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
+  const grants = exportGrants(present, agent, said, remarks);
+  return {
+    ...(owner !== undefined && { owner }),
+    ...(policy !== undefined && { policy }),
+    ...(agent.public_key_pem !== null && { public_key: { pem: agent.public_key_pem } }),
+    ...(Object.keys(grants).length > 0 && { grants }),
+  };
+}
+
+function exportGrants(
+  present: Present,
+  agent: AgentTable,
+  said: string,
+  remarks: string[],
+): Record<string, Terms | Terms[]> {
+  const label = (id: string | null) => present.connections.find((connection) => connection.id === id)?.label;
+  const grants = (present.grants.get(agent.id) ?? []).toSorted(
+    (a, b) =>
+      byText(a.platform_id, b.platform_id) || byText(label(a.connection_id) ?? '', label(b.connection_id) ?? ''),
+  );
+  const lists: Record<string, Terms[]> = {};
+  for (const grant of grants) {
+    const manifest = present.platforms.get(grant.platform_id);
+    const scopes = JSON.parse(grant.scopes) as string[];
+    const known = scopes.filter(
+      (scope) => manifest && (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)),
+    );
+    const lost = scopes.filter((scope) => !known.includes(scope));
+    if (lost.length > 0)
+      remarks.push(
+        `${said} is granted ${lost.join(', ')} on ${grant.platform_id}, which that platform does not have: left out.`,
+      );
+    if (known.length === 0) continue;
+    lists[grant.platform_id] ??= [];
+    lists[grant.platform_id]!.push(exportTerms(grant, known, label(grant.connection_id)));
+  }
+  return Object.fromEntries(Object.entries(lists).map(([id, list]) => [id, list.length === 1 ? list[0]! : list]));
+}
+
+function exportTerms(grant: GrantTable, scopes: string[], connection: string | undefined): Terms {
+  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  const expires =
+    grant.expires_text ?? (grant.expires_at === null ? undefined : new Date(grant.expires_at).toISOString());
+  return {
+    scopes,
+    ...(expires !== undefined && { expires }),
+    ...(grant.require_approval === 1 && { require_approval: true }),
+    ...(recipients && { recipients: [...recipients] }),
+    ...(repos && { repos: [...repos] }),
+    ...(allow_repo_creation && { allow_repo_creation }),
+    ...(connection !== undefined && { connection }),
+  };
+}

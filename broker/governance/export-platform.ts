@@ -1,0 +1,30 @@
+/** A stored manifest as a person would write it: a built-in one with its changes where that says the same. */
+import { BUILTIN_NAMES, BUILTIN_PLATFORMS, parsePlatformEntry } from '../platforms/builtin.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { sameJson } from './planning.ts';
+
+/** Fields that overrides change entry by entry. */
+const BY_ENTRY = new Set(['headers', 'scopes', 'needs', 'recipients']);
+
+/** What stands under the platform's id; read again, it is exactly this manifest. */
+export function exportPlatform(manifest: Manifest): Record<string, unknown> {
+  const forms = BUILTIN_NAMES.flatMap((use) => {
+    const entry = { use, ...changes(BUILTIN_PLATFORMS[use], manifest) };
+    // Trying is dear for a large manifest, and another platform's one is never the shorter form.
+    if (JSON.stringify(entry).length >= JSON.stringify(manifest).length) return [];
+    const read = parsePlatformEntry(entry);
+    return read.success && sameJson(read.data, manifest) ? [entry as Record<string, unknown>] : [];
+  });
+  return forms.toSorted((a, b) => JSON.stringify(a).length - JSON.stringify(b).length)[0] ?? { ...manifest };
+}
+
+function changes(builtin: object, manifest: object): Record<string, unknown> {
+  const before = builtin as Record<string, unknown>;
+  const changed = Object.entries(manifest).filter(([field, value]) => !sameJson(before[field] ?? null, value));
+  return Object.fromEntries(
+    changed.map(([field, value]) => [
+      field,
+      BY_ENTRY.has(field) && before[field] ? changes(before[field] as object, value as object) : value,
+    ]),
+  );
+}

@@ -1,0 +1,217 @@
+/** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
+import { newAgentId, uuidv4 } from '../crypto/ids.ts';
+import type { AgentPublicKey } from '../crypto/public-key.ts';
+import { moveAgent, putAgent, updateAgent } from '../store/agents.ts';
+import { endOneTimeTokens } from '../store/governance.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { DEFAULT_POLICY } from './default-policy.ts';
+import { entriesOf } from './governance.ts';
+import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
+import { keyOf, mint, planKey } from './plan-keys.ts';
+import { addProblem, addStep, difference, type Planning } from './planning.ts';
+import type { AgentEntry } from './schema.ts';
+
+/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
+export const REMOVED_DETAIL = 'Removed from the governance file.';
+
+const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
+
+export function planAgents(planning: Planning): void {
+  const { present, governance } = planning;
+  const { agents } = governance.document;
+  const planned = new Set<string>();
+  const byName = Map.groupBy(present.agents, (agent) => agent.name);
+  for (const [name, entry] of entriesOf(agents)) {
+    const known = findNamed(planning, name, byName.get(name) ?? []);
+    if (known === 'problem') continue;
+    if (known) planned.add(known.id);
+    if (known?.status === 'revoked' && known.status_detail !== REMOVED_DETAIL) {
+      planning.warnings.push({
+        path: ['agents', name],
+        message: 'was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
+      });
+      keep(planning, known);
+    } else planNamed(planning, name, entry, known);
+  }
+  for (const agent of present.agents) {
+    if (planned.has(agent.id)) continue;
+    if (agents !== undefined && agent.origin === 'governance' && isLive(agent)) planRemoval(planning, agent);
+    else keep(planning, agent);
+  }
+}
+
+/** The agent of this name, one at work before one that was revoked, the newest of those. */
+function findNamed(
+  planning: Planning,
+  name: string,
+  agents: readonly AgentTable[],
+): AgentTable | undefined | 'problem' {
+  const named = agents.filter((agent) => agent.status !== 'deleted');
+  const live = named.filter(isLive);
+  if (live.length > 1) {
+    addProblem(
+      planning,
+      ['agents', name],
+      `there are ${live.length} agents of this name; revoke or rename all but one.`,
+      'key',
+    );
+    return 'problem';
+  }
+  if (live[0]?.status === 'pending') {
+    addProblem(
+      planning,
+      ['agents', name],
+      'an agent of this name waits for its registration to be approved; decide on that first.',
+      'key',
+    );
+    return 'problem';
+  }
+  return live[0] ?? named.toSorted((a, b) => (b.status_since ?? 0) - (a.status_since ?? 0))[0];
+}
+
+function planNamed(planning: Planning, name: string, entry: AgentEntry, known: AgentTable | undefined): void {
+  const { firstAdmin } = planning;
+  const ownerId = entry.owner === undefined ? firstAdmin?.id : planning.ownerIds.get(entry.owner);
+  const policyName = entry.policy ?? DEFAULT_POLICY;
+  const policyId = planning.policyIds.get(policyName);
+  const key = keyOf(planning, name, entry);
+  // Each of these is a problem that was already noted where it stands.
+  if (ownerId === undefined || policyId === undefined || key === 'problem') return;
+  const agent = known ?? newAgent(planning, name, ownerId, policyId, key);
+  planning.futureAgents.push({ id: agent.id, name, ownerId, policyId, live: true });
+  if (!known) planCreation(planning, agent, entry, policyName, key);
+  else {
+    if (known.origin !== 'governance') adopt(planning, known);
+    planUpdate(planning, known, ownerId, policyId, key);
+    if (key && key.fingerprint !== known.key_fingerprint) planKey(planning, known, key);
+  }
+  planGrants(planning, agent, entry.grants, known !== undefined);
+}
+
+function newAgent(
+  planning: Planning,
+  name: string,
+  ownerId: string,
+  policyId: string,
+  key: AgentPublicKey | undefined,
+): AgentTable {
+  return {
+    organisation_id: planning.organisationId,
+    id: uuidv4(),
+    agent_id: newAgentId(),
+    name,
+    owner_id: ownerId,
+    agent_type: 'key',
+    status: key ? 'active' : 'pending_bind',
+    status_since: planning.now,
+    status_cause: null,
+    status_detail: null,
+    policy_id: policyId,
+    origin: 'governance',
+    parent_id: null,
+    public_key_pem: key?.pem ?? null,
+    key_fingerprint: key?.fingerprint ?? null,
+    created_at: planning.now,
+    expires_at: null,
+  };
+}
+
+function planCreation(
+  planning: Planning,
+  agent: AgentTable,
+  entry: AgentEntry,
+  policyName: string,
+  key: AgentPublicKey | undefined,
+): void {
+  const details = [
+    `owner: ${entry.owner ?? planning.firstAdmin?.email}`,
+    `policy: ${policyName}`,
+    key ? `public key: ${key.fingerprint}` : 'public key: none yet; a bootstrap token is printed',
+  ];
+  addStep(planning, { action: 'create', kind: 'agent', name: agent.name, details }, async (db, made) => {
+    await putAgent(db, agent);
+    if (!key) await mint(db, agent, made, planning.now);
+  });
+}
+
+function planUpdate(
+  planning: Planning,
+  known: AgentTable,
+  ownerId: string,
+  policyId: string,
+  key: AgentPublicKey | undefined,
+): void {
+  const { organisationId, now } = planning;
+  const returns = known.status === 'revoked';
+  const to = known.public_key_pem === null ? ('pending_bind' as const) : ('active' as const);
+  const details = [
+    ...difference('owner', ownerEmail(planning, known.owner_id), ownerEmail(planning, ownerId)),
+    ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
+    ...(returns ? [`status: revoked → ${key ? 'active' : to}`] : []),
+  ];
+  if (details.length === 0) return;
+  addStep(planning, { action: 'update', kind: 'agent', name: known.name, details }, async (db, made) => {
+    await updateAgent(db, organisationId, known.id, { owner_id: ownerId, policy_id: policyId });
+    if (!returns) return;
+    const move = { from: ['revoked' as const], to, cause: null, detail: null };
+    await expectMoved(moveAgent(db, { organisationId, id: known.id }, move, now), known);
+    if (to === 'pending_bind' && !key) await mint(db, known, made, now);
+  });
+}
+
+/** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
+function planRemoval(planning: Planning, agent: AgentTable): void {
+  const { organisationId, now } = planning;
+  removeGrants(planning, agent);
+  planning.futureAgents.push({
+    id: agent.id,
+    name: agent.name,
+    ownerId: agent.owner_id,
+    policyId: agent.policy_id,
+    live: false,
+  });
+  const details = [`status: ${agent.status} → revoked`];
+  addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db) => {
+    const move = {
+      from: ['active', 'suspended', 'pending', 'pending_bind'] as const,
+      to: 'revoked' as const,
+      cause: 'owner_manual' as const,
+      detail: REMOVED_DETAIL,
+    };
+    await expectMoved(moveAgent(db, { organisationId, id: agent.id }, move, now), agent);
+    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, now);
+  });
+}
+
+function keep(planning: Planning, agent: AgentTable): void {
+  const live = isLive(agent);
+  planning.futureAgents.push({
+    id: agent.id,
+    name: agent.name,
+    ownerId: agent.owner_id,
+    policyId: agent.policy_id,
+    live,
+  });
+  keepGrants(planning, agent, live);
+}
+
+function adopt(planning: Planning, agent: AgentTable): void {
+  planning.adopted.push(agent.id);
+  planning.warnings.push({
+    path: ['agents', agent.name],
+    message: 'was made by hand. From now on this file decides about it, and leaving it out revokes it.',
+  });
+}
+
+async function expectMoved(moved: Promise<boolean>, agent: AgentTable): Promise<void> {
+  if (!(await moved)) throw new Error(`The agent ${agent.name} changed its status meanwhile; apply again.`);
+}
+
+function ownerEmail({ present, ownerIds }: Planning, id: string): string {
+  const email = present.owners.find((owner) => owner.id === id)?.email;
+  return email ?? [...ownerIds].find(([, known]) => known === id)?.[0] ?? id;
+}
+
+function policyNameOf({ policyIds }: Planning, id: string | null): string | undefined {
+  return [...policyIds].find(([, known]) => known === id)?.[0];
+}

@@ -1,0 +1,117 @@
+/** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
+import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import { deleteConnection, putConnection } from '../store/connections.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { documentConnections } from './check-references.ts';
+import { entriesOf } from './governance.ts';
+import { addProblem, addStep, difference, type Planning } from './planning.ts';
+import { listNames } from './problems.ts';
+import type { ConnectionEntry } from './schema.ts';
+import { referenceKey } from './secrets.ts';
+
+export function planConnections(planning: Planning): void {
+  const { governance, present } = planning;
+  for (const connection of present.connections) planning.connectionIds.set(connection.label, connection.id);
+  const defaults = documentConnections(governance.document);
+  for (const [name, entry] of entriesOf(governance.document.connections)) {
+    const known = present.connections.find((connection) => connection.label === name);
+    planConnection(planning, name, entry, known, defaults?.get(name)?.isDefault ?? false);
+  }
+}
+
+function planConnection(
+  planning: Planning,
+  name: string,
+  entry: ConnectionEntry,
+  known: ConnectionTable | undefined,
+  isDefault: boolean,
+): void {
+  const { organisationId, vault, now, governance } = planning;
+  const id = known?.id ?? uuidv4();
+  planning.connectionIds.set(name, id);
+  const secret = secretOf(planning, name, entry);
+  const replaced = secret !== undefined && !holds(planning, known, secret, name);
+  const named = entry.secret && governance.origin === 'file' ? referenceKey(entry.secret) : undefined;
+  const reference = named ?? known?.secret_reference ?? null;
+  const details = [
+    ...difference('platform', known?.platform_id, entry.platform),
+    ...difference('default', known ? known.is_default === 1 : undefined, isDefault),
+    ...difference('secret from', known?.secret_reference, reference),
+    ...(replaced && known?.credential ? ['secret: changed'] : []),
+    ...(replaced && known && !known.credential ? ['secret: given'] : []),
+  ];
+  if (!entry.secret && !known?.credential)
+    planning.warnings.push({
+      path: ['connections', name],
+      message: 'has no secret yet, so calls on it are answered platform_not_connected.',
+    });
+  if (details.length === 0 && !replaced) return;
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, (db) =>
+    putConnection(db, {
+      organisation_id: organisationId,
+      id,
+      platform_id: entry.platform,
+      label: name,
+      is_default: isDefault ? 1 : 0,
+      // A new credential has not been refused yet.
+      status: replaced ? 'active' : (known?.status ?? 'active'),
+      credential: replaced
+        ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal())
+        : (known?.credential ?? null),
+      secret_reference: reference,
+      upstream_scopes: replaced ? null : (known?.upstream_scopes ?? null),
+      revision: (known?.revision ?? 0) + (replaced ? 1 : 0),
+      created_at: known?.created_at ?? now,
+    }),
+  );
+}
+
+function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
+  if (!entry.secret) return undefined;
+  const secret = planning.resolved.get(referenceKey(entry.secret));
+  if (secret !== undefined && secret.reveal() !== '') return secret;
+  const wrong = secret === undefined ? 'was not given with the file' : 'is empty';
+  const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
+  addProblem(planning, ['connections', name, 'secret'], message);
+  return undefined;
+}
+
+/** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */
+function holds(planning: Planning, known: ConnectionTable | undefined, secret: Secret, name: string): boolean {
+  if (!known?.credential) return false;
+  const place = { table: 'connections' as const, organisationId: planning.organisationId, rowId: known.id };
+  try {
+    const opened = new Secret(planning.vault.open(place, known.credential));
+    return opened.equals(secret);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    const message = 'the stored secret cannot be opened and is replaced by the one given here.';
+    planning.warnings.push({ path: ['connections', name, 'secret'], message });
+    return false;
+  }
+}
+
+/** After the grants: a connection goes when no grant of an agent at work uses it. */
+export function planConnectionRemovals(planning: Planning): void {
+  const { present, organisationId } = planning;
+  const { connections } = planning.governance.document;
+  if (connections === undefined) return;
+  for (const { id, label, platform_id: platform } of present.connections) {
+    if (Object.hasOwn(connections, label)) continue;
+    const used = planning.futureGrants.filter((grant) => grant.live && grant.connectionId === id);
+    if (used.length > 0) {
+      const agents = listNames(new Set(used.map((grant) => grant.agent)));
+      addProblem(
+        planning,
+        ['connections'],
+        `"${label}" is not listed any more but grants of ${agents} use it; change them first.`,
+      );
+    }
+    const details = [`platform: ${platform}`, 'its secret is removed with it'];
+    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, (db) =>
+      deleteConnection(db, organisationId, id),
+    );
+  }
+}

@@ -1,0 +1,78 @@
+/** Platforms: a new version of a manifest whenever it says something else. */
+import type { Manifest } from '../platforms/manifest.ts';
+import { deletePlatform } from '../store/connections.ts';
+import { putPlatform } from '../store/governed-versions.ts';
+import { addProblem, addStep, difference, listDifference, type Planning, sameJson } from './planning.ts';
+import { listNames } from './problems.ts';
+
+export function planPlatforms(planning: Planning): void {
+  const { governance, present, organisationId, now } = planning;
+  for (const [platformId, manifest] of governance.manifests) {
+    const known = present.platforms.get(platformId);
+    if (known && sameJson(known, manifest)) continue;
+    const details = known ? manifestDifference(known, manifest) : summary(manifest);
+    const change = { action: known ? ('update' as const) : ('create' as const), kind: 'platform' as const };
+    addStep(planning, { ...change, name: platformId, details }, async (db) => {
+      await putPlatform(db, { organisationId, platformId, manifest: JSON.stringify(manifest) }, now);
+    });
+  }
+}
+
+/** After connections and grants: a platform goes when nothing leads to it any more. */
+export function planPlatformRemovals(planning: Planning): void {
+  const { governance, present, organisationId } = planning;
+  if (governance.document.platforms === undefined) return;
+  for (const platformId of present.platforms.keys()) {
+    if (governance.manifests.has(platformId)) continue;
+    const granted = planning.futureGrants.filter((grant) => grant.live && grant.platformId === platformId);
+    if (granted.length > 0) {
+      const agents = new Set(granted.map((grant) => grant.agent));
+      addProblem(
+        planning,
+        ['platforms'],
+        `"${platformId}" is not listed any more but is granted to ${listNames(agents)}; take the grants away first.`,
+      );
+    }
+    // With a section of its own in the file, a connection to it is a problem of that section already.
+    const connected = present.connections.filter((connection) => connection.platform_id === platformId);
+    if (governance.document.connections === undefined && connected.length > 0) {
+      const names = connected.map((connection) => connection.label);
+      addProblem(
+        planning,
+        ['platforms'],
+        `"${platformId}" is not listed any more but has the connections ${listNames(names)}; remove them first.`,
+      );
+    }
+    addStep(planning, { action: 'delete', kind: 'platform', name: platformId, details: [] }, (db) =>
+      deletePlatform(db, organisationId, platformId),
+    );
+  }
+}
+
+function summary(manifest: Manifest): string[] {
+  return [
+    `kind: ${manifest.kind}`,
+    `base_url: ${manifest.base_url}`,
+    `auth: ${manifest.auth.type}`,
+    `scopes: ${Object.keys(manifest.scopes).length}`,
+  ];
+}
+
+function manifestDifference(before: Manifest, after: Manifest): string[] {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)] as (keyof Manifest)[]);
+  fields.delete('scopes');
+  const details = [...fields].flatMap((field) =>
+    sameJson(before[field] ?? null, after[field] ?? null) ? [] : difference(field, before[field], after[field]),
+  );
+  const scopes = new Set([...Object.keys(before.scopes), ...Object.keys(after.scopes)]);
+  return [
+    ...details,
+    ...[...scopes].flatMap((scope) => scopeDifference(scope, before.scopes[scope], after.scopes[scope])),
+  ];
+}
+
+function scopeDifference(scope: string, before: readonly string[] | undefined, after: readonly string[] | undefined) {
+  if (before === undefined) return [`scope ${scope}: added (${after?.join(', ')})`];
+  if (after === undefined) return [`scope ${scope}: removed`];
+  return listDifference(`scope ${scope}`, before, after);
+}

@@ -1,0 +1,53 @@
+/** What the store holds for an organisation, as far as a governance file speaks of it. */
+import type { RuleSource } from '../decision/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listAgents, listGrants } from '../store/agents.ts';
+import { listConnections, listPlatforms, listPolicies } from '../store/connections.ts';
+import { findGuardrailRules } from '../store/governed-versions.ts';
+import { listOrganisations, listOwners } from '../store/organisations.ts';
+import type { AgentTable, ConnectionTable, GrantTable, OrganisationTable, OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+
+export type Present = {
+  organisation: OrganisationTable;
+  /** Names that belong to other organisations. */
+  takenNames: ReadonlySet<string>;
+  owners: readonly OwnerTable[];
+  /** Deleted ones too: they keep their owner. Children are their parents' affair and not among them. */
+  agents: readonly AgentTable[];
+  /** By the agent's uuid; an organisation may have very many. */
+  grants: ReadonlyMap<string, readonly GrantTable[]>;
+  platforms: ReadonlyMap<string, Manifest>;
+  connections: readonly ConnectionTable[];
+  policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
+  guardrails: RuleSource[];
+};
+
+/** Reads it all; in a transaction, what the transaction sees. */
+export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
+  const { id } = organisation;
+  const organisations = await listOrganisations(db);
+  const platforms = await listPlatforms(db, id);
+  const policies = await listPolicies(db, id);
+  const agents = await listAgents(db, id, { deleted: true });
+  return {
+    organisation,
+    takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
+    owners: await listOwners(db, id),
+    agents: agents.filter((agent) => agent.parent_id === null && agent.agent_type !== 'child'),
+    grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
+    platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
+    connections: await listConnections(db, id),
+    policies: new Map(
+      policies.map((policy) => [policy.name, { id: policy.id, rules: JSON.parse(policy.rules) as RuleSource[] }]),
+    ),
+    guardrails: await loadGuardrails(db, organisation),
+  };
+}
+
+async function loadGuardrails(db: Db, { id, guardrails_version: version }: OrganisationTable): Promise<RuleSource[]> {
+  if (version === 0) return [];
+  const rules = await findGuardrailRules(db, id, version);
+  if (rules === undefined) throw new Error(`Version ${version} of the guardrails is not in the store.`);
+  return JSON.parse(rules) as RuleSource[];
+}

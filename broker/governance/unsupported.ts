@@ -1,0 +1,28 @@
+/** What a governance file may say already and the broker does not do yet: refused or told, never passed over. */
+import type { Checked } from './check-document.ts';
+import type { Governance } from './governance.ts';
+
+export function findUnsupported({ document, manifests }: Governance): Checked {
+  const found: Checked = { problems: [], warnings: [] };
+  if ((document.caller_issuers ?? []).length > 0)
+    found.problems.push({
+      path: ['caller_issuers'],
+      at: 'key',
+      message:
+        'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
+    });
+  for (const [id, { auth, attestation }] of manifests) {
+    const path = ['platforms', id];
+    if (auth.type === 'oauth2' || auth.type === 'app')
+      found.warnings.push({
+        path: [...path, 'auth'],
+        message: `auth of type ${auth.type} is not supported in full yet: the broker does not sign in by itself, so the secret of a connection must be an access token.`,
+      });
+    if (attestation !== undefined && attestation !== 'off')
+      found.warnings.push({
+        path: [...path, 'attestation'],
+        message: 'is not supported yet: calls carry no attestation.',
+      });
+  }
+  return found;
+}

@@ -1,0 +1,33 @@
+/** The header `X-Svc-Caller`, another way to say `caller` (specification, Caller identity). */
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
+import { CallerIdentity } from '../wire/action.ts';
+import { firstProblem } from './validation.ts';
+
+export type Caller = z.infer<typeof CallerIdentity>;
+
+/**
+ * Whom a call is for: what the body says, or the header `jwt <token>` or `id <source>:<id>`, split at the first colon.
+ * A malformed header, two of them, and a header that says another than the body are an error, in words for a 400.
+ */
+export function readCaller(
+  request: IncomingMessage,
+  inBody: Caller | undefined,
+): { ok: true; caller: Caller | undefined } | { ok: false; error: string } {
+  if (request.headers['x-svc-caller'] === undefined) return { ok: true, caller: inBody };
+  const refuse = (problem: string) => ({ ok: false as const, error: `X-Svc-Caller: ${problem}` });
+  const [value = '', ...more] = request.headersDistinct['x-svc-caller'] ?? [];
+  if (more.length > 0) return refuse('send one header.');
+  // Node reads header bytes as Latin-1.
+  const bytes = Buffer.from(value, 'latin1');
+  if (!isUtf8(bytes)) return refuse('must be in UTF-8.');
+  const [, token, source, id] = /^(?:jwt (\S+)|id ([^:]*):(.*))$/su.exec(bytes.toString('utf8')) ?? [];
+  if (token === undefined && id === undefined) return refuse('write "jwt <token>" or "id <source>:<id>".');
+  const read = CallerIdentity.safeParse(token === undefined ? { source, id } : { assertion: token });
+  if (!read.success) return refuse(firstProblem(read.error));
+  if (inBody !== undefined && !isDeepStrictEqual(inBody, read.data))
+    return refuse('says another than caller in the body; send one of the two.');
+  return { ok: true, caller: read.data };
+}

@@ -1,0 +1,22 @@
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * The host name that a request is for, in lower case and without the port (RFC 9112 section 3.2): that of an absolute
+ * target, else that of its Host header, empty when there is none. Undefined for what has no answer: two Host headers, of
+ * which Node would silently take the first, or a target that is no URL.
+ */
+export function requestedHost(request: IncomingMessage): string | undefined {
+  const raw = request.rawHeaders;
+  let host: string | undefined;
+  for (let i = 0; i < raw.length; i += 2) {
+    if (raw[i]!.length !== 4 || raw[i]!.toLowerCase() !== 'host') continue;
+    if (host !== undefined) return undefined;
+    host = raw[i + 1]!;
+  }
+  const target = request.url ?? '/';
+  if (!target.startsWith('/') && target !== '*') {
+    if (!URL.canParse(target)) return undefined;
+    host = new URL(target).host;
+  }
+  return (host ?? '').replace(/:\d+$/, '').toLowerCase();
+}

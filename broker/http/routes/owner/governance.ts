@@ -1,0 +1,100 @@
+/** Governance as code, for the command line: what a file would change, and changing it. */
+import { z } from 'zod';
+import { Secret } from '../../../crypto/secret.ts';
+import { applyGovernance } from '../../../governance/apply.ts';
+import { exportGovernance } from '../../../governance/export.ts';
+import { parseGovernance } from '../../../governance/parse.ts';
+import { planGovernance } from '../../../governance/plan.ts';
+import { type Problem, formatProblem } from '../../../governance/problems.ts';
+import { Refusal } from '../../errors.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const GovernanceFile = z.strictObject({
+  text: z.string().max(1024 * 1024).describe('the file as it is written'),
+  file: z.string().max(1024).default('governance.yaml').describe('what to call it in problems'),
+  values: z
+    .record(z.string().max(1100), z.string().max(64 * 1024))
+    .default({})
+    .describe('the values that the file names instead of writing them, by "env:NAME" or "file:PATH"'),
+});
+type GovernanceFile = z.output<typeof GovernanceFile>;
+
+const MAX_BYTES = 4 * 1024 * 1024;
+
+function refuse(problems: readonly Problem[]): never {
+  throw new Refusal('invalid_governance', 'The governance file cannot be applied; nothing was changed.', {
+    extra: { problems: problems.map(formatProblem) },
+  });
+}
+
+function read(body: GovernanceFile) {
+  const parsed = parseGovernance(body.text, body.file);
+  if (!parsed.ok) return refuse(parsed.problems);
+  const values = new Map(Object.entries(body.values).map(([key, value]) => [key, new Secret(value)]));
+  return { governance: parsed.governance, values };
+}
+
+/** POST /owner/governance/plan */
+export const governancePlan = route({
+  method: 'POST',
+  path: '/owner/governance/plan',
+  auth: 'owner',
+  // Not a viewer's: the answer tells whether a value that was sent is the secret that is stored.
+  role: 'admin',
+  capability: 'owner.governance.plan',
+  summary: 'What a governance file would change.',
+  body: GovernanceFile,
+  maxBodyBytes: MAX_BYTES,
+  answers: { 200: 'The changes and warnings.' },
+  errors: ['invalid_request', 'invalid_governance'],
+  handle: async ({ governor: { broker }, who, body }) => {
+    const { governance, values } = read(body);
+    const planned = await planGovernance(broker, who.organisationId, governance, values, broker.clock());
+    if (!planned.ok) return refuse(planned.problems);
+    return json(200, { changes: planned.plan.changes, warnings: planned.plan.warnings.map(formatProblem) });
+  },
+});
+
+/** POST /owner/governance/apply */
+export const governanceApply = route({
+  method: 'POST',
+  path: '/owner/governance/apply',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.governance.apply',
+  summary: 'Makes what a governance file says, in one transaction.',
+  body: GovernanceFile,
+  maxBodyBytes: MAX_BYTES,
+  answers: { 200: 'The changes that were made, and bootstrap tokens of new agents, shown once.' },
+  errors: ['invalid_request', 'invalid_governance'],
+  handle: async ({ governor: { broker }, who, body }) => {
+    const { governance, values } = read(body);
+    const applied = await applyGovernance(broker, who.organisationId, governance, values, broker.clock());
+    if (!applied.ok) return refuse(applied.problems);
+    return json(200, {
+      changes: applied.plan.changes,
+      warnings: applied.plan.warnings.map(formatProblem),
+      bootstrap_tokens: applied.bootstrapTokens.map(({ agent, agentId, token, expiresAt }) => ({
+        agent,
+        agent_id: agentId,
+        token: token.reveal(),
+        expires_at: new Date(expiresAt).toISOString(),
+      })),
+    });
+  },
+});
+
+/** GET /owner/governance */
+export const governanceExport = route({
+  method: 'GET',
+  path: '/owner/governance',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.governance.export',
+  summary: 'The present state as a governance file; secrets by their names only.',
+  answers: { 200: 'The file.' },
+  errors: [],
+  handle: async ({ governor: { broker }, who }) =>
+    json(200, { text: await exportGovernance(broker, who.organisationId) }),
+});

@@ -1,0 +1,91 @@
+/** The listening socket: taken before anything answers, and let go of without cutting off what is in flight. */
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Log } from './log.ts';
+
+export type Listener = {
+  port: number;
+  /** Answers requests from now on, those that came too early first. */
+  serve(app: RequestListener): void;
+  /**
+   * Takes no new connections and lets what is in flight finish for `graceMs`; then calls `cutOff`, which makes whatever
+   * the requests still wait for fail, and gives them a moment to say so. Safe to call twice.
+   */
+  close(options: { graceMs: number; cutOff?: () => Promise<void> }): Promise<void>;
+};
+
+/** How long a request that was cut off has to be recorded and answered. */
+const LAST_WORD_MS = 1_000;
+const SWEEP_MS = 50;
+
+/** Listens; requests wait until `serve`. Throws, in words, when the port is taken. */
+export async function openListener({ host, port }: { host: string; port: number }, log: Log): Promise<Listener> {
+  const server = createServer({ maxHeaderSize: 16 * 1024, headersTimeout: 15_000, requestTimeout: 60_000 });
+  const early: [IncomingMessage, ServerResponse][] = [];
+  const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
+  server.on('request', hold);
+  await new Promise<void>((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => reject(inWords(error, host, port));
+    server.once('error', failed);
+    server.listen(port, host, () => {
+      server.off('error', failed);
+      server.on('error', (error) => log.error({ err: error }, 'the listener failed'));
+      resolve();
+    });
+  });
+  let closing: Promise<void> | undefined;
+
+  const close: Listener['close'] = async ({ graceMs, cutOff }) => {
+    // Who asks again on a connection that is kept alive would keep it busy until the cut: this answer is its last.
+    server.prependListener('request', (_, response) => response.setHeader('Connection', 'close'));
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    let lastWord: NodeJS.Timeout | undefined;
+    const cut = setTimeout(async () => {
+      if (cutOff) await cutOff().catch((error) => log.error({ err: error }, 'calls in flight could not be cut off'));
+      lastWord = setTimeout(() => server.closeAllConnections(), cutOff ? LAST_WORD_MS : 0);
+    }, graceMs);
+    await new Promise((resolve) => {
+      server.close(resolve);
+      server.closeIdleConnections();
+    });
+    clearTimeout(cut);
+    clearTimeout(lastWord);
+    clearInterval(sweep);
+  };
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    serve: (app) => {
+      server.off('request', hold);
+      server.on('request', app);
+      for (const [request, response] of early.splice(0)) app(request, response);
+    },
+    close: (options) => {
+      closing ??= close(options);
+      return closing;
+    },
+  };
+}
+
+function inWords(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code === 'EADDRINUSE')
+    return new Error(
+      `Port ${port} on ${host} is taken: another broker, or another program, listens there. Choose another with PORT.`,
+      { cause: error },
+    );
+  if (error.code === 'EACCES')
+    return new Error(`This user may not listen on port ${port}. Choose one above 1023 with PORT.`, { cause: error });
+  if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
+    return new Error(`${host} is no address of this machine. Choose another with HOST.`, { cause: error });
+  return error;
+}
+
+/** Where a call of ours would come back to us: `host:port` of the public address and of the listener. */
+export function ownAddresses(baseUrl: string, host: string, port: number): string[] {
+  const url = new URL(baseUrl);
+  const publicPort = url.port || (url.protocol === 'https:' ? '443' : '80');
+  const listener = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return [
+    ...new Set([`${url.hostname}:${publicPort}`, listener, `localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]),
+  ];
+}

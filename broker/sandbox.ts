@@ -1,0 +1,103 @@
+/** The first five minutes: a platform to try everything on, and an agent that may use it, with no account anywhere. */
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../lab/sandbox.ts';
+import type { Governor } from './calls/governor.ts';
+import { Secret } from './crypto/secret.ts';
+import { applyGovernance } from './governance/apply.ts';
+import { governanceOf } from './governance/parse.ts';
+import { listAgents } from './store/agents.ts';
+import { listPlatforms } from './store/connections.ts';
+import { putPlatform } from './store/governed-versions.ts';
+
+export const SANDBOX_PLATFORM = 'sandbox';
+export const SANDBOX_AGENT = 'sandbox-agent';
+const SECRET_FILE = 'sandbox';
+const PREFERRED_PORT = 8790;
+
+/** What the data folder remembers of its sandbox. */
+type Remembered = { port: number; token: string };
+
+const rememberedAt = (dataFolder: string): string => join(dataFolder, 'sandbox.json');
+export const sandboxProfile = (dataFolder: string): string => join(dataFolder, 'profiles', 'default.json');
+
+/** Whether this data folder has a sandbox already. */
+export const hasSandbox = (dataFolder: string): boolean => existsSync(rememberedAt(dataFolder));
+
+/** Starts the platform, on the port that it had before when that is free. */
+export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox & { token: string }> {
+  const path = rememberedAt(dataFolder);
+  const known: Remembered = hasSandbox(dataFolder)
+    ? JSON.parse(readFileSync(path, 'utf8'))
+    : { port: PREFERRED_PORT, token: randomBytes(24).toString('base64url') };
+  let sandbox: Sandbox;
+  try {
+    sandbox = await startSandbox({ port: known.port, token: known.token });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    sandbox = await startSandbox({ port: 0, token: known.token });
+  }
+  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  const port = Number(new URL(sandbox.url).port);
+  writeFileSync(path, `${JSON.stringify({ port, token: known.token })}\n`, { mode: 0o600 });
+  return { ...sandbox, token: known.token };
+}
+
+/**
+ * Makes the sandbox's platform, policy and agent in an organisation, or, when they are there, points the platform at where
+ * it is now. The agent's private key goes into its profile and nowhere else.
+ */
+export async function settleSandbox(
+  governor: Governor,
+  organisationId: string,
+  sandbox: Sandbox & { token: string },
+): Promise<void> {
+  const { broker } = governor;
+  const { db } = broker.store;
+  const manifest = { ...SANDBOX_MANIFEST, base_url: sandbox.url };
+  const platforms = await listPlatforms(db, organisationId);
+  const platform = platforms.find((each) => each.platform_id === SANDBOX_PLATFORM);
+  if (platform) {
+    const moved = { ...JSON.parse(platform.manifest), base_url: sandbox.url };
+    if (JSON.stringify(moved) !== platform.manifest)
+      await putPlatform(
+        db,
+        { organisationId, platformId: SANDBOX_PLATFORM, manifest: JSON.stringify(moved) },
+        broker.clock(),
+      );
+    return;
+  }
+  // Only ever into an empty organisation: a governance document says all that is there, and what it leaves out goes.
+  if (platforms.length > 0 || (await listAgents(db, organisationId)).length > 0) return;
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const parsed = governanceOf(
+    {
+      platforms: { [SANDBOX_PLATFORM]: manifest },
+      connections: { sandbox: { platform: SANDBOX_PLATFORM, secret: { file: SECRET_FILE } } },
+      policies: { sandbox: SANDBOX_POLICY },
+      agents: {
+        [SANDBOX_AGENT]: {
+          policy: 'sandbox',
+          public_key: { pem: publicKey.export({ format: 'pem', type: 'spki' }) },
+          grants: { [SANDBOX_PLATFORM]: { scopes: Object.keys(SANDBOX_MANIFEST.scopes) } },
+        },
+      },
+    },
+    'the sandbox',
+  );
+  if (!parsed.ok) throw new Error(`The sandbox is not valid governance: ${parsed.problems[0]?.message}`);
+  const resolved = new Map([[`file:${SECRET_FILE}`, new Secret(sandbox.token)]]);
+  const applied = await applyGovernance(broker, organisationId, parsed.governance, resolved, broker.clock());
+  if (!applied.ok) throw new Error(`The sandbox could not be made: ${applied.problems[0]?.message}`);
+  const agent = (await listAgents(db, organisationId)).find((each) => each.name === SANDBOX_AGENT)!;
+  const path = sandboxProfile(broker.config.dataFolder);
+  mkdirSync(join(broker.config.dataFolder, 'profiles'), { recursive: true, mode: 0o700 });
+  const profile = {
+    url: broker.baseUrl,
+    agent_id: agent.agent_id,
+    owner_id: agent.owner_id,
+    private_key: privateKey.export({ format: 'pem', type: 'pkcs8' }),
+  };
+  writeFileSync(path, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600 });
+}

@@ -1,0 +1,80 @@
+/** Who an agent is, for the programs that run on its side: from the environment, or from a profile file. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+export type Profile = {
+  /** Address of the broker, without a trailing slash. */
+  url: string;
+  agentId: string;
+  ownerId: string;
+  /** PKCS#8 PEM. */
+  privateKey: string;
+};
+
+/** The profile cannot be used; the message says what is missing and where it belongs. */
+export class ProfileError extends Error {}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the profile: AGENT_BROKER_AGENT_ID, AGENT_BROKER_OWNER_ID, AGENT_BROKER_PRIVATE_KEY (PEM, or a file's path) and
+ * AGENT_BROKER_URL; or the profile file `file`, AGENT_BROKER_PROFILE, or `profiles/default.json` in the data folder.
+ * Throws ProfileError.
+ */
+export function readProfile(environment: Environment, file?: string): Profile {
+  if (file === undefined && environment.AGENT_BROKER_AGENT_ID !== undefined) return fromEnvironment(environment);
+  const folder = environment.AGENT_BROKER_DATA ?? './.agent-broker';
+  const path = resolve(file ?? environment.AGENT_BROKER_PROFILE ?? join(folder, 'profiles', 'default.json'));
+  if (!existsSync(path))
+    throw new ProfileError(
+      `There is no agent profile at ${path}. Name one with --profile or AGENT_BROKER_PROFILE, or set AGENT_BROKER_AGENT_ID, ` +
+        'AGENT_BROKER_OWNER_ID and AGENT_BROKER_PRIVATE_KEY.',
+    );
+  refuseOpenFile(path);
+  let content: Record<string, unknown>;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    throw new ProfileError(`The profile ${path} is not JSON.`);
+  }
+  return complete(
+    {
+      url: content.url,
+      agentId: content.agent_id,
+      ownerId: content.owner_id,
+      privateKey: content.private_key,
+    },
+    path,
+  );
+}
+
+function fromEnvironment(environment: Environment): Profile {
+  const key = environment.AGENT_BROKER_PRIVATE_KEY;
+  if (key !== undefined && !key.includes('-----BEGIN') && !existsSync(key))
+    throw new ProfileError('AGENT_BROKER_PRIVATE_KEY is neither a PEM nor the path of a file.');
+  const pem = key === undefined || key.includes('-----BEGIN') ? key : readFileSync(key, 'utf8');
+  return complete(
+    {
+      url: environment.AGENT_BROKER_URL ?? 'http://localhost:8787',
+      agentId: environment.AGENT_BROKER_AGENT_ID,
+      ownerId: environment.AGENT_BROKER_OWNER_ID,
+      privateKey: pem,
+    },
+    'the environment',
+  );
+}
+
+function complete(found: Record<keyof Profile, unknown>, where: string): Profile {
+  const missing = Object.entries(found).filter(([, value]) => typeof value !== 'string' || value === '');
+  if (missing.length > 0)
+    throw new ProfileError(`In ${where} this is missing: ${missing.map(([name]) => name).join(', ')}.`);
+  const profile = found as Profile;
+  return { ...profile, url: profile.url.replace(/\/+$/, '') };
+}
+
+/** The private key is in it: what others can read is no longer the agent's alone. */
+function refuseOpenFile(path: string): void {
+  if (process.platform === 'win32') return;
+  if ((statSync(path).mode & 0o077) !== 0)
+    throw new ProfileError(`Others can read the profile ${path}, which holds a private key. Run: chmod 600 ${path}`);
+}

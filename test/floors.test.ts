@@ -1,0 +1,135 @@
+/** The rooms of the house: imports point one way, and what touches the outside sits in one place. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+/** In order: a file imports only from its own room and from rooms above it in this list. */
+const FLOORS = [
+  'broker/decision',
+  'broker/wire',
+  'broker/crypto',
+  'broker/platforms',
+  'broker/store',
+  'broker/outbound',
+  /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
+  'broker',
+  'broker/identity',
+  'broker/governance',
+  'broker/agents',
+  'broker/approvals',
+  'broker/calls',
+  'broker/git',
+  'broker/queries',
+  'broker/http',
+  'broker/console',
+  'broker/top',
+] as const;
+
+/** Files of broker/ that start and stop everything, and so stand above all rooms. */
+const TOP = ['broker/main.ts', 'broker/first-start.ts', 'broker/sandbox.ts'];
+
+type Import = { from: string; to: string; specifier: string };
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+}
+
+const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)['"]([^'"]+)['"]/gm;
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  return [...text.matchAll(IMPORT)].map(([, specifier = '']) => ({
+    from: file,
+    specifier,
+    to: specifier.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : specifier,
+  }));
+}
+
+function floorOf(file: string): number {
+  if (TOP.includes(file)) return FLOORS.indexOf('broker/top');
+  const [first = '', second = ''] = file.split('/');
+  const room = second.endsWith('.ts') ? first : `${first}/${second}`;
+  return FLOORS.indexOf(room as (typeof FLOORS)[number]);
+}
+
+const broker = filesBelow('broker');
+const imports = broker.flatMap(importsOf);
+
+describe('the rooms', () => {
+  test('every file of broker/ is in a known room', () => {
+    expect(broker.filter((file) => floorOf(file) < 0)).toEqual([]);
+  });
+
+  test('no import points up', () => {
+    const up = imports.filter(({ from, to }) => to.startsWith('broker/') && floorOf(to) > floorOf(from));
+    expect(up).toEqual([]);
+  });
+
+  test('the check would see an arrow that points up', () => {
+    expect(floorOf('broker/http/app.ts')).toBeGreaterThan(floorOf('broker/store/audit.ts'));
+    expect(floorOf('broker/main.ts')).toBeGreaterThan(floorOf('broker/console/pages.ts'));
+    expect(importsOf('broker/main.ts').map(({ to }) => to)).toContain('broker/http/app.ts');
+  });
+
+  test.each([
+    ['SQL', 'broker/store', ['kysely', 'pg', 'node:sqlite']],
+    ['Express', 'broker/http', ['express']],
+    ['the network', 'broker/outbound', ['undici', 'node:net', 'node:tls', 'node:dns', 'node:https']],
+  ])('%s is only in %s', (_what, room, packages) => {
+    const elsewhere = imports.filter(
+      ({ from, specifier }) =>
+        !from.startsWith(`${room}/`) && packages.some((name) => specifier === name || specifier.startsWith(`${name}/`)),
+    );
+    // Types of a listener's address, and reading an address's text, are no network.
+    expect(elsewhere.filter(({ from }) => !isHarmless(from, packages))).toEqual([]);
+  });
+
+  test('deciding does no input or output', () => {
+    const outside = imports.filter(({ from, specifier }) => from.startsWith('broker/decision/') && specifier.startsWith('node:'));
+    expect(outside).toEqual([]);
+  });
+
+  test('nobody but the configuration reads the environment in broker/', () => {
+    const readers = broker.filter((file) => readFileSync(join(ROOT, file), 'utf8').includes('process.env'));
+    expect(readers.filter((file) => !commentsOnly(file))).toEqual([]);
+  });
+
+  test.each(['mcp', 'lab'])('%s/ imports nothing from broker/', (folder) => {
+    expect(filesBelow(folder).flatMap(importsOf).filter(({ to }) => to.startsWith('broker/'))).toEqual([]);
+  });
+
+  test('broker/ knows nothing of bin/, mcp/, test/ and bench/', () => {
+    expect(imports.filter(({ to }) => /^(bin|mcp|test|bench)\//.test(to))).toEqual([]);
+  });
+
+  test('there are no utils, helpers, commons or barrels', () => {
+    const files = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+    expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);
+  });
+
+  test('no file is two ideas long', () => {
+    const files = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+    // The tables are data: their types, and the migrations, which are never edited once they were published.
+    const code = files.filter((file) => !file.includes('/migrations/') && file !== 'broker/store/schema.ts');
+    const long = code.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > 251);
+    expect(long).toEqual([]);
+  });
+});
+
+function isHarmless(file: string, packages: readonly string[]): boolean {
+  const lines = readFileSync(join(ROOT, file), 'utf8')
+    .split('\n')
+    .filter((line) => packages.some((name) => line.includes(`'${name}'`)));
+  return lines.every((line) => /^import (type |\{ (isIP|isIPv4|isIPv6)(, (isIP|isIPv4|isIPv6))* \})/.test(line));
+}
+
+function commentsOnly(file: string): boolean {
+  const lines = readFileSync(join(ROOT, file), 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('process.env'));
+  return lines.every((line) => /^\s*(\/\/|\*|\/\*\*)/.test(line));
+}

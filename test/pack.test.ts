@@ -1,0 +1,93 @@
+/** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { newFolder } from './world/stores.ts';
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, '..');
+/** npm's own scripts find the Node that runs this test first. */
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+
+describe('the packed package', () => {
+  const folder = newFolder();
+  let installed = false;
+  const env: NodeJS.ProcessEnv = { ...process.env, PATH, npm_config_cache: undefined, LOG_LEVEL: 'silent' };
+
+  beforeAll(async () => {
+    await run('npm', ['pack', '--pack-destination', folder], { cwd: ROOT, env });
+    const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!;
+    await run('npm', ['init', '-y'], { cwd: folder, env });
+    try {
+      await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, tarball)], { cwd: folder, env });
+      installed = true;
+    } catch (error) {
+      // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
+      if (process.env.CI || !/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENOTCACHED|ETIMEDOUT/.test(String(error))) throw error;
+    }
+  }, 150_000);
+
+  beforeEach((context) => {
+    context.skip(!installed, 'the npm registry cannot be reached, so the tarball was not installed');
+  });
+
+  test('it ships JavaScript and no source, test or key', () => {
+    const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
+    expect(files).toContain(join('dist', 'broker', 'main.js'));
+    expect(files.filter((file) => file.endsWith('.ts'))).toEqual([]);
+    expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
+  });
+
+  test('npx agent-broker --help names the commands', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'agent-broker', '--help'], { cwd: folder, env });
+    for (const command of ['serve', 'demo', 'plan', 'apply', 'export', 'owner', 'token', 'verify', 'keys'])
+      expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+  });
+
+  test('npx agent-broker serve answers /health, with its console, and stops on SIGTERM', async () => {
+    const child = spawn(process.execPath, [join(folder, 'node_modules', '.bin', 'agent-broker'), 'serve'], {
+      cwd: folder,
+      env: { ...env, PORT: '0', AGENT_BROKER_DATA: join(folder, 'data') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    try {
+      const url = await firstMatch(child, /running at (http:\/\/\S+)/);
+      expect(await (await fetch(`${url}/health`)).json()).toEqual({ status: 'ok' });
+      const version = (await (await fetch(`${url}/version`)).json()) as { builtAt: string };
+      expect(Date.parse(version.builtAt)).toBeGreaterThan(0);
+      expect(await (await fetch(`${url}/console`)).text()).toContain('Agent Broker');
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('npx agent-broker demo tells the story', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'agent-broker', 'demo', '--json'], { cwd: folder, env });
+    const story = JSON.parse(stdout) as { seconds: number; steps: { status?: number; receipt?: unknown }[] };
+    expect(story.steps.map(({ status }) => status)).toEqual([200, 403, 202, undefined]);
+    expect(story.steps.at(-1)).toMatchObject({ receipt: { result: 'denied', reason: 'endpoint_scope_mismatch' } });
+    expect(story.seconds).toBeLessThan(15);
+  });
+});
+
+function firstMatch(child: ChildProcess, pattern: RegExp): Promise<string> {
+  return new Promise((resolveMatch, reject) => {
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += chunk;
+      const found = pattern.exec(output);
+      if (found) resolveMatch(found[1]!);
+    };
+    child.stdout!.on('data', read);
+    child.stderr!.on('data', read);
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${output}`)));
+  });
+}
+
+function exitOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null) return Promise.resolve(child.exitCode);
+  return new Promise((resolveExit) => child.once('exit', resolveExit));
+}

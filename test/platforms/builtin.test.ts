@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { classify } from '../../broker/decision/operation.ts';
+import { BUILTIN_NAMES, BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { Manifest } from '../../broker/platforms/manifest.ts';
+import { entryOf, manifestOf, rulesOf } from './classified.ts';
+
+/** Vendors read by POST where a filter needs a body, and git fetches by POST. Nothing else may be added lightly. */
+const READS_BY_POST: Record<string, string[]> = {
+  'codehost:contents.read': ['POST /git/*/*/git-upload-pack'],
+  'slack:bookmarks.read': ['POST /bookmarks.list'],
+  'slack:canvases.read': ['POST /canvases.sections.lookup'],
+  'slack:lists.read': ['POST /slackLists.items.list', 'POST /slackLists.items.info'],
+  'google-calendar:freebusy.read': ['POST /freeBusy'],
+  'notion:databases.read': ['POST /data_sources/*/query', 'POST /databases/*/query'],
+  'notion:search.read': ['POST /search'],
+  'jira:search.read': [
+    'POST /rest/api/3/search/jql',
+    'POST /rest/api/3/search/approximate-count',
+    'POST /rest/api/3/jql/parse',
+    'POST /rest/api/3/jql/match',
+  ],
+  'jira:issues.read': [
+    'POST /rest/api/3/issue/bulkfetch',
+    'POST /rest/api/3/issue/*/changelog/list',
+    'POST /rest/api/3/changelog/bulkfetch',
+  ],
+  'jira:comments.read': ['POST /rest/api/3/comment/list'],
+  'jira:worklogs.read': ['POST /rest/api/3/worklog/list'],
+  'jira:users.read': ['POST /rest/api/3/permissions/check'],
+  'stripe:invoices.read': ['POST /v1/invoices/create_preview'],
+};
+
+const PREFIXES: Record<string, string> = { github: 'codehost' };
+
+describe.each([...BUILTIN_NAMES])('%s', (name) => {
+  const { scopes } = rulesOf(name);
+
+  test('satisfies the schema', () => {
+    expect(parsePlatformEntry(entryOf(name)).error).toBeUndefined();
+    const { base_url, ...rest } = BUILTIN_PLATFORMS[name];
+    expect(
+      Manifest.safeParse({ ...rest, base_url: name === 'jira' ? 'https://acme.atlassian.net' : base_url }).success,
+    ).toBe(true);
+  });
+
+  test('names its reference, and its scopes by platform, area and action', () => {
+    expect(manifestOf(name).docs).toMatch(/^https:\/\//);
+    const prefix = PREFIXES[name] ?? name;
+    for (const scope of scopes.keys()) expect(scope).toMatch(new RegExp(`^${prefix}:[a-z]+(\\.[a-z]+)+$`));
+  });
+
+  test('has at least a dozen scopes, and none without a rule', () => {
+    expect(scopes.size).toBeGreaterThanOrEqual(12);
+    expect([...scopes].filter(([, operations]) => operations.length === 0)).toEqual([]);
+  });
+
+  test('no scope that reads holds a rule that writes, beyond the exceptions listed here', () => {
+    for (const [scope, operations] of scopes) {
+      if (!scope.endsWith('.read')) continue;
+      const writing = operations.filter((one) =>
+        one.kind === 'http' ? one.method !== 'GET' : one.kind === 'graphql' && one.operation === 'mutation',
+      );
+      expect(writing.map((one) => one.source).sort(), scope).toEqual([...(READS_BY_POST[scope] ?? [])].sort());
+    }
+  });
+
+  test('no scope that writes holds a rule that only reads', () => {
+    for (const [scope, operations] of scopes) {
+      if (scope.endsWith('.read')) continue;
+      const reading = operations.filter((one) =>
+        one.kind === 'http' ? one.method === 'GET' : one.source.startsWith('query'),
+      );
+      const expected = scope === 'codehost:contents.write' ? ['GET /git/*/*/info/refs'] : [];
+      expect(
+        reading.map((one) => one.source),
+        scope,
+      ).toEqual(expected);
+    }
+  });
+
+  test('no rule stands twice in a scope, and each rule classifies what it says', () => {
+    const rules = rulesOf(name);
+    for (const [scope, operations] of scopes) {
+      const sources = operations.map((one) => one.source);
+      expect(new Set(sources).size, scope).toBe(sources.length);
+      for (const operation of operations) {
+        if (operation.kind !== 'http') continue;
+        const path = operation.path.source.replaceAll('**', 'x/y').replaceAll('*', 'x1');
+        const found = classify(rules, { method: operation.method, path, query: '', headers: {}, body: undefined });
+        expect(found, operation.source).toMatchObject({ kind: 'classified', scopes: expect.arrayContaining([scope]) });
+      }
+    }
+  });
+
+  test('never takes an encoded slash', () => {
+    expect(rulesOf(name).allowEncodedSlash).toBe(false);
+  });
+});

@@ -1,0 +1,33 @@
+/** Asks a built-in platform, as an operator would write it, which scopes a call falls under. */
+import type { CallAsk, JsonObject, Method } from '../../broker/decision/facts.ts';
+import { classify, type PlatformRules } from '../../broker/decision/operation.ts';
+import { type BuiltinName, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
+
+/** Jira has a site of its own for each customer; its placeholder is refused. */
+export function entryOf(name: BuiltinName): Record<string, unknown> {
+  return name === 'jira' ? { use: name, base_url: 'https://acme.atlassian.net' } : { use: name };
+}
+
+export function manifestOf(name: BuiltinName): Manifest {
+  const parsed = parsePlatformEntry(entryOf(name));
+  if (!parsed.success) throw parsed.error;
+  return parsed.data;
+}
+
+export function rulesOf(name: BuiltinName): PlatformRules {
+  return compileManifest(name, manifestOf(name));
+}
+
+export type Classify = (operation: string, body?: JsonObject) => readonly string[] | 'unclassified' | 'malformed';
+
+/** `ask('GET /path')` or, with a body, a POST to the GraphQL door: the scopes, or what else became of it. */
+export function classifierOf(name: BuiltinName): Classify {
+  const rules = rulesOf(name);
+  return (operation, body) => {
+    const [method, path] = operation.split(' ') as [Method, string];
+    const call: CallAsk = { method, path, query: '', headers: {}, body };
+    const found = classify(rules, call);
+    return found.kind === 'classified' ? found.scopes : found.kind;
+  };
+}

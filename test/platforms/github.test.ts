@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { classifierOf, rulesOf } from './classified.ts';
+
+const ask = classifierOf('github');
+const scopes = (operation: string) => {
+  const found = ask(operation);
+  return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
+};
+
+test('has well over the dozen scopes that people need', () => {
+  const ids = [...rulesOf('github').scopes.keys()];
+  expect(ids.length).toBeGreaterThanOrEqual(60);
+  expect(ids.every((id) => /^codehost:[a-z]+(\.[a-z]+)+$/.test(id))).toBe(true);
+});
+
+describe('calls of every day fall under exactly one area', () => {
+  test.each([
+    ['GET /repos/octocat/Hello-World', 'metadata.read'],
+    ['GET /repos/octocat/Hello-World/languages', 'metadata.read'],
+    ['GET /user/repos', 'metadata.read'],
+    ['GET /rate_limit', 'metadata.read'],
+    ['GET /search/code', 'search.read'],
+    ['GET /search/issues', 'search.read'],
+    ['GET /repos/octocat/Hello-World/contents', 'contents.read'],
+    ['GET /repos/octocat/Hello-World/contents/docs/README.md', 'contents.read'],
+    ['GET /repos/octocat/Hello-World/commits/feature/login', 'contents.read'],
+    ['GET /repos/octocat/Hello-World/compare/main...dev', 'contents.read'],
+    ['GET /repos/octocat/Hello-World/git/ref/heads/main', 'contents.read'],
+    ['GET /repos/octocat/Hello-World/branches/release/1.2', 'contents.read'],
+    ['PUT /repos/octocat/Hello-World/contents/docs/README.md', 'contents.write'],
+    ['PATCH /repos/octocat/Hello-World/git/refs/heads/main', 'contents.write'],
+    ['DELETE /repos/octocat/Hello-World/git/refs/heads/old', 'contents.write'],
+    ['GET /repos/octocat/Hello-World/issues', 'issues.read'],
+    ['GET /repos/octocat/Hello-World/issues/1/comments', 'issues.read'],
+    ['POST /repos/octocat/Hello-World/issues', 'issues.write'],
+    ['POST /repos/octocat/Hello-World/issues/1/labels', 'issues.write'],
+    ['POST /repos/octocat/Hello-World/issues/1/comments', 'issues.comment issues.write'],
+    ['GET /repos/octocat/Hello-World/pulls/7/files', 'pulls.read'],
+    ['GET /repos/octocat/Hello-World/commits/abc123/pulls', 'pulls.read'],
+    ['POST /repos/octocat/Hello-World/pulls', 'pulls.write'],
+    ['POST /repos/octocat/Hello-World/pulls/7/reviews', 'pulls.review'],
+    ['PUT /repos/octocat/Hello-World/pulls/7/merge', 'pulls.merge'],
+    ['GET /repos/octocat/Hello-World/commits/main/check-runs', 'checks.read'],
+    ['GET /repos/octocat/Hello-World/commits/feature/x/status', 'statuses.read'],
+    ['POST /repos/octocat/Hello-World/statuses/abc123', 'statuses.write'],
+    ['GET /repos/octocat/Hello-World/actions/runs/30433642/logs', 'actions.read'],
+    ['POST /repos/octocat/Hello-World/actions/workflows/ci.yml/dispatches', 'actions.write'],
+    ['GET /repos/octocat/Hello-World/releases/latest', 'releases.read'],
+    ['POST /repos/octocat/Hello-World/deployments', 'deployments.write'],
+    ['GET /user', 'users.read'],
+    ['GET /users/octocat', 'users.read'],
+    ['GET /orgs/github/teams/core/members', 'teams.read'],
+    ['GET /notifications', 'notifications.read'],
+    ['POST /gists', 'gists.write'],
+    ['POST /user/repos', 'repo.create'],
+    ['POST /orgs/acme/repos', 'repo.create'],
+    ['GET /git/octocat/Hello-World.git/info/refs', 'contents.read contents.write'],
+    ['POST /git/octocat/Hello-World.git/git-upload-pack', 'contents.read'],
+    ['POST /git/octocat/Hello-World.git/git-receive-pack', 'contents.write'],
+  ])('%s: %s', (operation, expected) => {
+    expect(scopes(operation)).toBe(expected);
+  });
+});
+
+describe('dangerous things have scopes of their own', () => {
+  test.each([
+    ['DELETE /repos/octocat/Hello-World', 'repo.delete'],
+    ['POST /repos/octocat/Hello-World/transfer', 'repo.transfer'],
+    ['PATCH /repos/octocat/Hello-World', 'repo.admin'],
+    ['POST /repos/octocat/Hello-World/forks', 'repo.fork'],
+    ['PUT /repos/octocat/Hello-World/branches/main/protection', 'protection.write'],
+    ['DELETE /repos/octocat/Hello-World/branches/release/1/protection/enforce_admins', 'protection.write'],
+    ['PUT /repos/octocat/Hello-World/collaborators/mallory', 'collaborators.write'],
+    ['POST /repos/octocat/Hello-World/keys', 'deploykeys.write'],
+    ['POST /repos/octocat/Hello-World/hooks', 'hooks.write'],
+    ['PUT /repos/octocat/Hello-World/actions/secrets/TOKEN', 'secrets.write'],
+    ['GET /repos/octocat/Hello-World/actions/secrets/TOKEN', 'secrets.read'],
+    ['GET /repos/octocat/Hello-World/secret-scanning/alerts/42', 'secretscanning.read'],
+    ['POST /repos/octocat/Hello-World/actions/runs/1/pending_deployments', 'actions.approve'],
+    ['PUT /repos/octocat/Hello-World/contents/.github/workflows/ci.yml', 'workflows.write'],
+    ['POST /user/keys', 'accountkeys.write'],
+    ['DELETE /orgs/acme', 'orgs.delete'],
+  ])('%s: %s', (operation, expected) => {
+    expect(scopes(operation)).toBe(expected);
+  });
+});
+
+describe('near misses are in no scope', () => {
+  test.each([
+    'POST /repos/octocat/Hello-World',
+    'PUT /repos/octocat/Hello-World/issues/1',
+    'DELETE /repos/octocat/Hello-World/issues/1',
+    'POST /repos/octocat/Hello-World/pulls/7/merge',
+    'GET /Repos/octocat/Hello-World',
+    'POST /repos/octocat/Hello-World/issues/',
+    'GET /user/codespaces',
+    'GET /repositories/1296269',
+    // Another spelling of the workflows' folder is not plain contents.
+    'PUT /repos/octocat/Hello-World/contents/.GitHub/Workflows/ci.yml',
+    'GET /repos/octocat/Hello-World/branches/main/Protection',
+  ])('%s', (operation) => {
+    expect(scopes(operation)).toBe('unclassified');
+  });
+
+  test.each([
+    'POST /repos/octocat/Hello-World/actions/runners/registration-token',
+    'POST /repos/octocat/Hello-World/actions/runners/generate-jitconfig',
+    'POST /app/installations/1/access_tokens',
+    'POST /applications/client/token',
+  ])('what answers with a credential is in no scope: %s', (operation) => {
+    expect(scopes(operation)).toBe('unclassified');
+  });
+});
+
+describe('the GraphQL door', () => {
+  const graphql = (query: string) => {
+    const found = ask('POST /graphql', { query });
+    return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
+  };
+
+  test.each([
+    ['{ viewer { login } }', 'graphql.read'],
+    [
+      'query { repository(owner: "a", name: "b") { issues(first: 1) { totalCount } } rateLimit { cost } }',
+      'graphql.read',
+    ],
+    ['mutation { createIssue(input: {}) { issue { id } } }', 'issues.write'],
+    ['mutation { addComment(input: {}) { clientMutationId } }', 'issues.comment issues.write'],
+    ['mutation { mergePullRequest(input: {}) { clientMutationId } }', 'pulls.merge'],
+    ['mutation { createCommitOnBranch(input: {}) { clientMutationId } }', 'contents.write'],
+    ['mutation { deleteIssue(input: {}) { clientMutationId } }', 'issues.delete'],
+  ])('%s: %s', (query, expected) => {
+    expect(graphql(query)).toBe(expected);
+  });
+
+  test.each([
+    'mutation { createIssue(input: {}) { issue { id } } mergePullRequest(input: {}) { clientMutationId } }',
+    'mutation { deleteEnterprise(input: {}) { clientMutationId } }',
+    'query { enterprise(slug: "a") { ownerInfo { admins { totalCount } } } }',
+    'subscription { x }',
+  ])('is in no scope: %s', (query) => {
+    expect(graphql(query)).toBe('unclassified');
+  });
+
+  test('is not read by GET', () => {
+    expect(scopes('GET /graphql')).toBe('unclassified');
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { recipientRulesFor } from '../../broker/decision/operation.ts';
+import { classifierOf, rulesOf } from './classified.ts';
+
+describe('Gmail', () => {
+  const ask = classifierOf('gmail');
+
+  test.each([
+    ['GET /gmail/v1/users/me/profile', 'gmail:messages.read'],
+    ['GET /gmail/v1/users/me/messages', 'gmail:messages.read'],
+    ['GET /gmail/v1/users/ann@acme.example/messages/18c1', 'gmail:messages.read'],
+    ['GET /gmail/v1/users/me/messages/18c1/attachments/ANGj', 'gmail:messages.read'],
+    ['GET /gmail/v1/users/me/threads/18c1', 'gmail:messages.read'],
+    ['POST /gmail/v1/users/me/messages/send', 'gmail:messages.send'],
+    ['POST /gmail/v1/users/me/drafts', 'gmail:drafts.write'],
+    ['POST /gmail/v1/users/me/drafts/send', 'gmail:drafts.send'],
+    ['POST /gmail/v1/users/me/messages/18c1/modify', 'gmail:messages.modify'],
+    ['POST /gmail/v1/users/me/messages/18c1/trash', 'gmail:messages.modify'],
+    ['DELETE /gmail/v1/users/me/messages/18c1', 'gmail:messages.delete'],
+    ['POST /gmail/v1/users/me/messages/batchDelete', 'gmail:messages.delete'],
+    ['POST /gmail/v1/users/me/messages', 'gmail:messages.insert'],
+    ['PATCH /gmail/v1/users/me/labels/Label_1', 'gmail:labels.write'],
+    ['GET /gmail/v1/users/me/settings/filters', 'gmail:settings.read'],
+    ['PUT /gmail/v1/users/me/settings/vacation', 'gmail:settings.write'],
+    ['POST /gmail/v1/users/me/settings/filters', 'gmail:filters.write'],
+    ['PUT /gmail/v1/users/me/settings/autoForwarding', 'gmail:forwarding.write'],
+    ['POST /gmail/v1/users/me/settings/delegates', 'gmail:delegates.write'],
+  ])('%s: %s', (operation, scope) => {
+    expect(ask(operation)).toEqual([scope]);
+  });
+
+  test.each([
+    'POST /gmail/v1/users/me/messages/Send',
+    'GET /gmail/v1/users/me/messages/send/x',
+    'POST /upload/gmail/v1/users/me/messages/send',
+    'POST /batch/gmail/v1',
+    'GET /gmail/v1/users/me/settings/cse/keypairs',
+    'POST /gmail/v1/users/me/settings/cse/keypairs/k1:obliterate',
+    'DELETE /gmail/v1/users/me',
+  ])('in no scope: %s', (operation) => {
+    expect(ask(operation)).toBe('unclassified');
+  });
+
+  test('the message that is sent names its recipients', () => {
+    const call = {
+      method: 'POST',
+      path: '/gmail/v1/users/me/messages/send',
+      query: '',
+      headers: {},
+      body: { raw: 'QQ' },
+    } as const;
+    expect(recipientRulesFor(rulesOf('gmail'), call)).toMatchObject([
+      { pointers: [{ pointer: '/raw', format: 'rfc822-base64url' }], subject: { raw: 'QQ' } },
+    ]);
+  });
+});
+
+describe('Google Calendar', () => {
+  const ask = classifierOf('google-calendar');
+
+  test.each([
+    ['GET /calendars/primary/events', 'events.read'],
+    ['GET /calendars/team@group.calendar.google.com/events/e1', 'events.read'],
+    ['GET /calendars/primary/events/e1/instances', 'events.read'],
+    ['POST /calendars/primary/events', 'events.write'],
+    ['PATCH /calendars/primary/events/e1', 'events.write'],
+    ['POST /calendars/primary/events/e1/move', 'events.write'],
+    ['POST /calendars/primary/events/quickAdd', 'events.quickadd'],
+    ['DELETE /calendars/primary/events/e1', 'events.delete'],
+    ['POST /freeBusy', 'freebusy.read'],
+    ['GET /users/me/calendarList', 'calendars.read'],
+    ['PATCH /calendars/primary', 'calendars.write'],
+    ['POST /calendars/primary/clear', 'calendars.delete'],
+    ['POST /calendars/c1/transferOwnership', 'calendars.transfer'],
+    ['GET /calendars/primary/acl', 'acl.read'],
+    ['POST /calendars/primary/acl', 'acl.write'],
+    ['POST /calendars/primary/events/watch', 'push.write'],
+  ])('%s: %s', (operation, scope) => {
+    expect(ask(operation)).toEqual([`google-calendar:${scope}`]);
+  });
+
+  test.each([
+    'POST /freebusy',
+    'GET /calendars/primary/events/',
+    'PUT /calendars/primary/events',
+    'POST /calendars/primary/events/e1',
+    'POST /batch/calendar/v3',
+    'GET /calendar/v3/calendars/primary/events',
+  ])('in no scope: %s', (operation) => {
+    expect(ask(operation)).toBe('unclassified');
+  });
+
+  test('attendees are recipients, and so is whom a calendar is shared with', () => {
+    const at = (path: string) => ({ method: 'POST', path, query: '', headers: {}, body: {} }) as const;
+    const pointers = (path: string) =>
+      recipientRulesFor(rulesOf('google-calendar'), at(path)).flatMap((rule) =>
+        rule.pointers.map((one) => one.pointer),
+      );
+    expect(pointers('/calendars/primary/events')).toEqual(['/attendees/*/email']);
+    expect(pointers('/calendars/primary/acl')).toEqual(['/scope/value']);
+    expect(pointers('/freeBusy')).toEqual([]);
+  });
+});

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { BUILTIN_PLATFORMS, PlatformEntry, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { compileManifest, Manifest, ManifestOverrides, withOverrides } from '../../broker/platforms/manifest.ts';
+
+const crm = {
+  kind: 'rest',
+  base_url: 'https://crm.example/api',
+  auth: { type: 'bearer' },
+  scopes: { 'crm:contacts.read': ['GET /contacts', 'GET /contacts/*'], 'crm:contacts.write': ['POST /contacts'] },
+};
+const oauth = { type: 'oauth2', client_id: { env: 'ID' }, client_secret: { env: 'SECRET' } };
+
+const problems = (changes: object) => {
+  const parsed = Manifest.safeParse({ ...crm, ...changes });
+  return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+};
+
+describe('a manifest is taken', () => {
+  test.each<[string, object]>([
+    ['as it stands in the documentation', { recipients: { 'POST /contacts': ['/to', '/cc/*'] } }],
+    ['with every kind of auth: basic', { auth: { type: 'basic' } }],
+    ['header', { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Token ' } }],
+    ['query', { auth: { type: 'query', name: 'key' } }],
+    ['app', { auth: { type: 'app', app_id: '1', private_key: { file: 'app.pem' }, installation_id: '42' } }],
+    ['oauth2 by issuer', { auth: { ...oauth, issuer: 'https://id.example', scopes: ['openid', 'api'] } }],
+    [
+      'oauth2 by endpoints',
+      { auth: { ...oauth, authorization_endpoint: 'https://id.example/a', token_endpoint: 'https://id.example/t' } },
+    ],
+    [
+      'with per-person tokens',
+      { auth: { ...oauth, issuer: 'https://id.example' }, per_person: { enabled: true, asserted: ['slack'] } },
+    ],
+    ['with fixed headers', { headers: { 'X-Version': '2', accept: 'application/json; v=1' } }],
+    ['on this machine without TLS', { base_url: 'http://127.0.0.1:4010/api' }],
+    ['with a slash at the end', { base_url: 'https://crm.example/api/' }],
+    ['with a scope that allows nothing', { scopes: { 'crm:ghost': [] } }],
+    ['with a GraphQL door', { graphql: { path: '/graphql' }, scopes: { 'crm:q': ['query *'] } }],
+  ])('%s', (_, changes) => {
+    expect(problems(changes)).toEqual([]);
+  });
+
+  test('for GraphQL and for MCP', () => {
+    const issues = {
+      kind: 'graphql',
+      scopes: { 'issues:read': ['query *'], 'issues:create': ['mutation issueCreate'] },
+    };
+    const tools = { kind: 'mcp', attestation: 'both', scopes: { 'tools:search': ['tool search_*'] } };
+    expect([problems(issues), problems(tools)]).toEqual([[], []]);
+  });
+});
+
+describe('a manifest is refused, with the field and what to write', () => {
+  test.each<[object, string]>([
+    [{ base_uri: 'x' }, ': "base_uri" is not a field of a platform'],
+    [{ kind: 'soap' }, 'kind: '],
+    [{ base_url: undefined }, 'base_url: '],
+    [{ base_url: 'crm.example' }, 'base_url: is not an address; write "https://host/path"'],
+    [{ base_url: 'http://crm.example' }, 'base_url: must begin with "https://"'],
+    [{ base_url: 'http://localhost.evil.example' }, 'base_url: must begin with "https://"'],
+    [{ base_url: 'https://u:p@crm.example' }, 'base_url: holds a user name or password'],
+    [{ base_url: 'https://crm.example/?v=1' }, 'base_url: holds a query or a fragment'],
+    [{ base_url: 'https://crm.example/#x' }, 'base_url: holds a query or a fragment'],
+    [{ base_url: 'https://CRM.example/a/../b' }, 'base_url: is not in normal form; write "https://crm.example/b"'],
+    [{ base_url: 'https://crm.example//api' }, 'base_url: holds an empty path segment'],
+    [{ base_url: 'https://crm.example./api' }, 'base_url: has a host name that ends in a dot'],
+    [{ base_url: 'file:///etc/passwd' }, 'base_url: must begin with "https://"'],
+    [{ base_url: 'https://0x7f000001/' }, 'base_url: is not in normal form; write "https://127.0.0.1/"'],
+    [{ headers: { Host: 'x' } }, 'headers.Host: "Host" belongs to the connection or to the broker'],
+    [{ headers: { 'Transfer-Encoding': 'chunked' } }, 'belongs to the connection or to the broker'],
+    [{ headers: { 'X-Svc-Caller': 'x' } }, 'belongs to the connection or to the broker'],
+    [{ headers: { 'a b': 'x' } }, 'headers.a b: is not the name of a header'],
+    [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a: write printable ASCII'],
+    [{ headers: { authorization: 'Bearer x' } }, 'headers.authorization: carries a credential'],
+    [{ headers: { 'X-Key': 'x' }, auth: { type: 'header', name: 'x-key' } }, 'headers.X-Key: carries a credential'],
+    [{ headers: { 'X-A': '1', 'x-a': '2' } }, 'headers.x-a: is given twice'],
+    [{ auth: { type: 'digest' } }, 'auth.type: write { type: bearer }, or one of basic'],
+    [{ auth: { type: 'bearer', token: 'abc' } }, 'auth: '],
+    [
+      { auth: { ...oauth, issuer: 'https://id.example', client_secret: 'abc' } },
+      'auth.client_secret: write { env: NAME } or { file: PATH }',
+    ],
+    [{ auth: oauth }, 'auth.token_endpoint: is missing; give it, or an issuer'],
+    [{ per_person: { enabled: true } }, 'per_person: needs auth of type oauth2'],
+    [{ scopes: { 'crm read': ['GET /a'] } }, 'scopes.crm read: write a scope id'],
+    [
+      { scopes: { 'crm:a': ['GET contacts'] } },
+      'scopes.crm:a.0: "GET contacts" is not an operation; write "GET /path/*"',
+    ],
+    [{ scopes: { 'crm:a': ['GET /a', 'query b'] } }, 'scopes.crm:a.1: "query b": a rest platform takes this only with'],
+    [{ needs: { 'crm:other': ['x'] } }, 'needs.crm:other: is not one of the scopes above'],
+    [{ recipients: { 'POST /m': ['to'] } }, 'recipients.POST /m.0: write a JSON pointer such as "/to"'],
+    [{ recipients: { 'POST m': ['/to'] } }, 'recipients.POST m: "POST m" is not an operation'],
+    [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],
+    [{ graphql: { path: 'graphql' } }, 'graphql.path: write a plain path such as "/graphql"'],
+    [{ kind: 'graphql', body: 'form', scopes: {} }, 'body: is for platforms of kind rest only'],
+  ])('%j', (changes, expected) => {
+    expect(problems(changes).join('\n')).toContain(expected);
+  });
+
+  test('names of the language as keys change nothing', () => {
+    const scopes = JSON.parse('{"__proto__": ["GET /a"], "crm:a": ["GET /b"]}');
+    const parsed = Manifest.safeParse({ ...crm, scopes });
+    expect(({} as Record<string, unknown>)['0']).toBeUndefined();
+    if (parsed.success) expect(Object.keys(parsed.data.scopes)).toEqual(['crm:a']);
+  });
+});
+
+test('a manifest that was taken compiles, and a broken one names its platform', () => {
+  expect(compileManifest('crm', Manifest.parse(crm)).scopes.size).toBe(2);
+  const broken = { ...Manifest.parse(crm), scopes: { 'crm:a': ['HEAD /a'] } };
+  expect(() => compileManifest('crm', broken)).toThrow('platform crm: scope crm:a: "HEAD /a": HEAD is not a method');
+});
+
+describe('use: a built-in platform with changes', () => {
+  test('fields are replaced, scopes and headers entry by entry', () => {
+    const changed = parsePlatformEntry({
+      use: 'github',
+      base_url: 'https://github.acme.example/api/v3',
+      headers: { 'X-GitHub-Api-Version': '2026-03-10' },
+      scopes: { 'codehost:gists.read': [], 'codehost:acme': ['GET /acme/**'] },
+    });
+    expect(changed.data).toMatchObject({ kind: 'rest', base_url: 'https://github.acme.example/api/v3' });
+    expect(changed.data?.headers).toEqual({
+      accept: 'application/vnd.github+json',
+      'X-GitHub-Api-Version': '2026-03-10',
+    });
+    expect(changed.data?.scopes['codehost:gists.read']).toEqual([]);
+    expect(changed.data?.scopes['codehost:acme']).toEqual(['GET /acme/**']);
+    expect(changed.data?.scopes['codehost:issues.read']).toEqual(
+      BUILTIN_PLATFORMS.github.scopes['codehost:issues.read'],
+    );
+  });
+
+  test('the built-in manifest itself stays as it is', () => {
+    const before = structuredClone(BUILTIN_PLATFORMS.notion);
+    withOverrides(BUILTIN_PLATFORMS.notion, { scopes: { 'notion:x': [] }, headers: { a: 'b' } });
+    expect(BUILTIN_PLATFORMS.notion).toEqual(before);
+  });
+
+  test('OAuth needs only the client: the endpoints are known', () => {
+    const { data } = parsePlatformEntry({ use: 'slack', auth: oauth, per_person: { enabled: true } });
+    expect(data?.oauth?.token_endpoint).toBe('https://slack.com/api/oauth.v2.access');
+  });
+
+  test.each<[object, string]>([
+    [{ use: 'gitlab' }, 'use: '],
+    [{ use: 'github', kind: 'graphql' }, '"kind" is not a field'],
+    [{ use: 'github', base_url: 'https://x.example/?a' }, 'holds a query'],
+    [{ use: 'github', scopes: { 'codehost:x': ['GET x'] } }, 'is not an operation'],
+  ])('%j is refused', (entry, expected) => {
+    const { error } = parsePlatformEntry(entry);
+    expect(error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n')).toContain(expected);
+  });
+});
+
+describe('the JSON Schema for editors', () => {
+  const schema = z.toJSONSchema(PlatformEntry, { io: 'input' });
+
+  test('can be made, and refuses unknown fields', () => {
+    expect(JSON.stringify(schema)).toContain('"additionalProperties":false');
+  });
+
+  test('describes every field in a sentence', () => {
+    const { properties } = z.toJSONSchema(Manifest, { io: 'input' });
+    expect(Object.keys(properties ?? {})).toHaveLength(Object.keys(ManifestOverrides.shape).length + 1);
+    for (const [name, field] of Object.entries(properties ?? {})) {
+      expect(typeof field === 'object' && field.description, name).toMatch(/^[A-Z].*\.$/s);
+    }
+  });
+});

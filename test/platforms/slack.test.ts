@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { recipientRulesFor } from '../../broker/decision/operation.ts';
+import { classifierOf, rulesOf } from './classified.ts';
+
+const ask = classifierOf('slack');
+
+test.each([
+  ['GET /conversations.list', 'channels.read'],
+  ['GET /conversations.history', 'messages.read'],
+  ['GET /conversations.replies', 'messages.read'],
+  ['POST /chat.postMessage', 'messages.write'],
+  ['POST /chat.update', 'messages.write'],
+  ['POST /chat.delete', 'messages.delete'],
+  ['POST /reactions.add', 'reactions.write'],
+  ['GET /users.info', 'users.read'],
+  ['GET /users.lookupByEmail', 'users.email.read'],
+  ['GET /search.messages', 'search.read'],
+  ['POST /conversations.create', 'channels.write'],
+  ['POST /conversations.invite', 'channels.members.write'],
+  ['POST /conversations.inviteShared', 'connect.invite'],
+  ['POST /conversations.archive', 'channels.archive'],
+  ['POST /files.sharedPublicURL', 'files.publish'],
+  ['POST /files.delete', 'files.delete'],
+  ['POST /bookmarks.list', 'bookmarks.read'],
+  ['POST /usergroups.users.update', 'usergroups.write'],
+])('%s: %s', (operation, scope) => {
+  expect(ask(operation)).toEqual([`slack:${scope}`]);
+});
+
+// Slack runs writing methods on a GET as well.
+test.each([
+  'GET /chat.postMessage',
+  'GET /chat.delete',
+  'GET /conversations.invite',
+  'GET /files.delete',
+  'POST /conversations.history',
+  'POST /admin.users.remove',
+  'POST /apps.uninstall',
+  'POST /oauth.v2.access',
+  'GET /auth.revoke',
+  'POST /chat.postmessage',
+  'POST /chat.postMessage/',
+  'POST /chat.postMessageX',
+  'POST /api/chat.postMessage',
+])('in no scope: %s', (operation) => {
+  expect(ask(operation)).toBe('unclassified');
+});
+
+describe('the conversation that a message goes to is its recipient', () => {
+  const call = { method: 'POST', path: '/chat.postMessage', query: '', headers: {}, body: { channel: 'C1' } } as const;
+
+  test('in the body', () => {
+    expect(recipientRulesFor(rulesOf('slack'), call)).toMatchObject([{ subject: { channel: 'C1' } }]);
+  });
+
+  test('and in the query, which Slack mixes with the body', () => {
+    const both = recipientRulesFor(rulesOf('slack'), { ...call, query: 'channel=C2' });
+    expect(both.map(({ subject }) => subject)).toEqual([{ channel: 'C1' }, { channel: 'C2' }]);
+  });
+});

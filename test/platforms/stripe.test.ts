@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { classifierOf, manifestOf } from './classified.ts';
+
+const ask = classifierOf('stripe');
+
+test('bodies are forms', () => {
+  expect(manifestOf('stripe').body).toBe('form');
+});
+
+test.each([
+  ['GET /v1/customers', 'customers.read'],
+  ['GET /v1/customers/cus_9s6XKzkNRiz8i3', 'customers.read'],
+  ['POST /v1/customers', 'customers.write'],
+  ['DELETE /v1/customers/cus_1', 'customers.delete'],
+  ['GET /v1/charges/ch_1', 'payments.read'],
+  ['GET /v1/payment_intents/search', 'payments.read'],
+  ['POST /v1/payment_intents', 'payments.create'],
+  ['POST /v1/payment_intents/pi_1/confirm', 'payments.charge'],
+  ['POST /v1/payment_intents/pi_1/cancel', 'payments.cancel'],
+  ['GET /v1/refunds', 'refunds.read'],
+  ['POST /v1/refunds', 'refunds.write'],
+  ['POST /v1/payouts', 'payouts.write'],
+  ['POST /v1/transfers', 'transfers.write'],
+  ['GET /v1/balance', 'balance.read'],
+  ['POST /v1/invoices', 'invoices.write'],
+  ['POST /v1/invoices/create_preview', 'invoices.read'],
+  ['POST /v1/invoices/in_1/send', 'invoices.send'],
+  ['POST /v1/invoices/in_1/pay', 'invoices.pay'],
+  ['DELETE /v1/invoices/in_1', 'invoices.delete'],
+  ['POST /v1/subscriptions', 'subscriptions.write'],
+  ['DELETE /v1/subscriptions/sub_1', 'subscriptions.cancel'],
+  ['GET /v1/products', 'catalog.read'],
+  ['POST /v1/prices', 'catalog.write'],
+  ['POST /v1/disputes/dp_1/close', 'disputes.close'],
+  ['POST /v1/webhook_endpoints', 'webhooks.write'],
+])('%s: %s', (operation, scope) => {
+  expect(ask(operation)).toEqual([`stripe:${scope}`]);
+});
+
+test.each([
+  'PUT /v1/customers/cus_1',
+  'PATCH /v1/customers/cus_1',
+  'DELETE /v1/charges/ch_1',
+  'DELETE /v1/refunds/re_1',
+  'POST /v1/balance',
+  'POST /v1/ephemeral_keys',
+  'POST /v1/account_links',
+  'POST /v1/tokens',
+  'GET /v1/apps/secrets/find',
+  'POST /v1/test_helpers/refunds/re_1/expire',
+  'POST /v1/Refunds',
+  'POST /v1/refunds/re_1/Cancel',
+  'POST /v2/core/accounts',
+  'POST /refunds',
+])('in no scope: %s', (operation) => {
+  expect(ask(operation)).toBe('unclassified');
+});

@@ -1,0 +1,58 @@
+/** Drives `child-broker.ts`: a broker that a test may kill. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+export type BrokerProcess = {
+  pid: number;
+  /** Tells it to serve. Answers its address; undefined when it ended instead. */
+  serve(): Promise<string | undefined>;
+  signal(name: NodeJS.Signals): void;
+  /** Resolves when the process has ended. */
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** Everything that it wrote so far. */
+  output(): { stdout: string; stderr: string };
+};
+
+const ENTRY = fileURLToPath(new URL('./child-broker.ts', import.meta.url));
+
+/** Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. */
+export function spawnBroker(environment: Readonly<Record<string, string>>): BrokerProcess {
+  const child = spawn(process.execPath, [ENTRY], {
+    env: { PATH: process.env.PATH ?? '', ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const written = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    written.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    written.stderr += text;
+  });
+  // Killed with the line still unread.
+  child.stdin.on('error', () => {});
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  return {
+    pid: child.pid!,
+    serve: async () => {
+      child.stdin.write('serve\n');
+      await Promise.race([waitFor(child, () => /^serving /m.test(written.stdout)), ended]);
+      return /^serving (.*)$/m.exec(written.stdout)?.[1];
+    },
+    signal: (name) => child.kill(name),
+    ended,
+    output: () => ({ ...written }),
+  };
+}
+
+function waitFor(child: ChildProcess, done: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!done()) return;
+      child.stdout!.off('data', look);
+      resolve();
+    };
+    child.stdout!.on('data', look);
+    look();
+  });
+}

@@ -1,0 +1,27 @@
+/**
+ * A broker as a process of its own, for tests that end it. It loads everything at once but serves only when it is told to
+ * (a line on stdin), so that the next one is ready when the last is killed; it prints its address when it serves.
+ */
+import { once } from 'node:events';
+import { readConfig } from '../../broker/config.ts';
+import { serve } from '../../broker/main.ts';
+
+const config = readConfig(process.env);
+delete process.env.AGENT_BROKER_MASTER_KEY;
+delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
+const beatMs = Number(process.env.TEST_BEAT_MS) || undefined;
+
+// The test is gone: so is this.
+process.stdin.on('end', () => process.exit(1));
+process.stdout.write('loaded\n');
+await once(process.stdin, 'data');
+try {
+  const running = await serve(config, { ...(beatMs && { beatMs }) });
+  process.stdout.write(`serving ${running.baseUrl}\n`);
+  const stop = () => void running.stop().then(() => process.exit(0));
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exit(1);
+}

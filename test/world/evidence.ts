@@ -1,0 +1,69 @@
+/** What a call leaves behind: its row, and a receipt that anyone can verify with the published keys alone. */
+import { compactVerify, createLocalJWKSet } from 'jose';
+import { expect } from 'vitest';
+import { rowHash } from '../../broker/calls/receipt.ts';
+import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import type { Answer, TestAgent } from './agent.ts';
+import { send } from './agent.ts';
+import type { World } from './world.ts';
+
+export type Evidence = {
+  row: AuditRow;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever is signed.
+  payload: any;
+  receipt: string;
+};
+
+/** Verifies a compact receipt with jose against the published key set. Answers its payload. */
+export async function verifyReceipt(world: World, receipt: string) {
+  const keys = await send(`${world.running.baseUrl}/.well-known/svc-receipt-keys.json`, {});
+  const { payload, protectedHeader } = await compactVerify(receipt, createLocalJWKSet(keys.body), {
+    algorithms: ['ES256'],
+  });
+  expect(protectedHeader.typ).toBe('svc-receipt+jwt');
+  return { payload: JSON.parse(new TextDecoder().decode(payload)), kid: protectedHeader.kid };
+}
+
+/** The row and the verified receipt of a call, by the audit id in its answer. The stored row is what was hashed. */
+export async function evidenceOf(world: World, agent: TestAgent, auditId: string): Promise<Evidence> {
+  const fetched = await agent.get(`/v1/audit/${auditId}/receipt`);
+  expect(fetched.status, fetched.text).toBe(200);
+  const { receipt, kid } = fetched.body;
+  const verified = await verifyReceipt(world, receipt);
+  expect(verified.kid).toBe(kid);
+  const { payload } = verified;
+  const row = await findAuditRow(world.running.broker.store.db, payload.organisation, auditId);
+  expect(row).toMatchObject({ id: auditId, state: 'final', receipt, receipt_kid: kid });
+  expect(payload).toMatchObject({ jti: auditId, agent: agent.agentId, result: row!.result, reason: row!.reason });
+  expect(rowHash(row!)).toBe(row!.row_hash);
+  expect(payload.row_hash).toBe(row!.row_hash);
+  return { row: row!, payload, receipt };
+}
+
+/** The audit id of an answer, whatever its status. */
+export const auditIdOf = ({ body }: Answer): string => body._meta?.audit_id ?? body.audit_id;
+
+/** What the envelope of every error has (specification, Error shapes). */
+export function expectEnvelope(answer: Answer, status: number, error: string): void {
+  expect([answer.status, answer.body.error], answer.text).toEqual([status, error]);
+  expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(answer.body.detail).toMatch(/^\S.{10,}/s);
+  expect(answer.body.correlation_id).toBe(answer.headers.get('x-correlation-id'));
+}
+
+/** A ready payload for `POST /v1/agents/self/diagnostics`. */
+export function expectReportHint(answer: Answer, code: string): void {
+  const { report_hint, correlation_id } = answer.body;
+  expect(report_hint.url).toMatch(/^http:\/\/localhost:\d+\/v1\/agents\/self\/diagnostics$/);
+  expect(report_hint.suggested_payload).toMatchObject({ code, correlation_id });
+  expect(report_hint.suggested_payload.message).toBeTypeOf('string');
+  expect(['info', 'warning', 'error']).toContain(report_hint.suggested_payload.severity);
+}
+
+/** Does something, and sees to it that the platform saw nothing of it. */
+export async function withoutCalls<T>(world: World, work: () => Promise<T>): Promise<T> {
+  const before = world.upstream.seen.length;
+  const answer = await work();
+  expect(world.upstream.seen.length, 'calls that reached the platform').toBe(before);
+  return answer;
+}
