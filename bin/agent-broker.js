@@ -21,7 +21,9 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
     child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
   } else {
     console.error(`agent-broker needs Node.js ${NEEDED} or newer; this is ${process.version}.`);
-    console.error('Install a newer one from https://nodejs.org, or run it with: npx --package=node@24 --package=agent-broker agent-broker');
+    console.error(
+      'Install a newer one from https://nodejs.org, or run it with: npx --package=node@24 --package=agent-broker agent-broker',
+    );
     process.exitCode = 1;
   }
 }

@@ -67,10 +67,14 @@ export function connectLocally(options: ConnectionOptions): BrokerConnection {
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
-    const url = (options.url ?? process.env.AGENT_BROKER_URL ?? readRunFile(dataFolder(options)).url).replace(/\/+$/, '');
+    const url = (options.url ?? process.env.AGENT_BROKER_URL ?? readRunFile(dataFolder(options)).url).replace(
+      /\/+$/,
+      '',
+    );
     return { url, ask: (method, path, body) => request(url, given, method, path, body) };
   }
-  if (options.url) throw new CommandFailed('With --url an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.');
+  if (options.url)
+    throw new CommandFailed('With --url an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.');
   const local = connectLocally(options);
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);

@@ -89,7 +89,9 @@ describe('the rooms', () => {
   });
 
   test('deciding does no input or output', () => {
-    const outside = imports.filter(({ from, specifier }) => from.startsWith('broker/decision/') && specifier.startsWith('node:'));
+    const outside = imports.filter(
+      ({ from, specifier }) => from.startsWith('broker/decision/') && specifier.startsWith('node:'),
+    );
     expect(outside).toEqual([]);
   });
 
@@ -99,7 +101,11 @@ describe('the rooms', () => {
   });
 
   test.each(['mcp', 'lab'])('%s/ imports nothing from broker/', (folder) => {
-    expect(filesBelow(folder).flatMap(importsOf).filter(({ to }) => to.startsWith('broker/'))).toEqual([]);
+    expect(
+      filesBelow(folder)
+        .flatMap(importsOf)
+        .filter(({ to }) => to.startsWith('broker/')),
+    ).toEqual([]);
   });
 
   test('broker/ knows nothing of bin/, mcp/, test/ and bench/', () => {

@@ -21,7 +21,10 @@ describe('the packed package', () => {
     const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!;
     await run('npm', ['init', '-y'], { cwd: folder, env });
     try {
-      await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, tarball)], { cwd: folder, env });
+      await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, tarball)], {
+        cwd: folder,
+        env,
+      });
       installed = true;
     } catch (error) {
       // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { connectAsOwner, type ConnectionOptions, print, withConnection } from '../connection.ts';
+import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 
 type Options = ConnectionOptions & { json?: boolean; reason?: string };
 type Agent = { name: string; agent_id: string; owner_id: string; status: string };
@@ -33,7 +33,17 @@ export function addAgentCommands(program: Command): void {
 
 function table(agents: readonly Agent[]): string {
   if (agents.length === 0) return 'There are no agents yet.';
-  const rows = [['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'], ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status])];
+  const rows = [
+    ['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'],
+    ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status]),
+  ];
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()).join('\n');
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }

@@ -34,7 +34,8 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
   const steps: Record<string, unknown>[] = [];
   const tell = (text: string) => asJson || process.stdout.write(`${text}\n`);
   const expectThat = (holds: boolean, what: string): void => {
-    if (!holds) throw new CommandFailed(`The demo went wrong: ${what}. Please report it with the version of agent-broker.`);
+    if (!holds)
+      throw new CommandFailed(`The demo went wrong: ${what}. Please report it with the version of agent-broker.`);
   };
 
   const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: folder });

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Change } from '../../broker/governance/planning.ts';
 import type { Problem } from '../../broker/governance/problems.ts';
-import { connectAsOwner, type ConnectionOptions, print, withConnection } from '../connection.ts';
+import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 
 type Options = ConnectionOptions & { json?: boolean };

@@ -33,7 +33,11 @@ export function addOwnerCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (email: string, options: Options & { role: string }) => {
       const answer = await connectLocally(options).ask('POST', '/owner/owners', { email, role: options.role });
-      print(options, answer, () => `${answer.email} is ${answer.role}. Sign in with: agent-broker owner link --email ${answer.email}`);
+      print(
+        options,
+        answer,
+        () => `${answer.email} is ${answer.role}. Sign in with: agent-broker owner link --email ${answer.email}`,
+      );
     });
 }
 

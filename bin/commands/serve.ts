@@ -114,7 +114,10 @@ function greeting(at: {
   ];
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated)
-    lines.push('', `A new master key is in ${relative(process.cwd(), config.keyFile)}. Keep a copy of it, apart from the store's backups.`);
+    lines.push(
+      '',
+      `A new master key is in ${relative(process.cwd(), config.keyFile)}. Keep a copy of it, apart from the store's backups.`,
+    );
   if (sandboxUrl)
     lines.push(
       '',

@@ -20,10 +20,14 @@ export function addTokenCommand(program: Command): void {
       try {
         const profile = readProfile(process.env, options.profile);
         const token = await signAgentToken(profile, options.ttl);
-        process.stdout.write(options.json ? `${JSON.stringify({ token, url: profile.url, agent_id: profile.agentId })}\n` : `${token}\n`);
+        process.stdout.write(
+          options.json ? `${JSON.stringify({ token, url: profile.url, agent_id: profile.agentId })}\n` : `${token}\n`,
+        );
       } catch (error) {
         if (error instanceof ProfileError) throw new CommandFailed(error.message);
-        throw new CommandFailed('The private key of the profile is not an RSA key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----).');
+        throw new CommandFailed(
+          'The private key of the profile is not an RSA key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----).',
+        );
       }
     });
 }

@@ -7,7 +7,9 @@ export function addVerifyCommand(program: Command): void {
     .command('verify')
     .description('check evidence, offline')
     .command('receipt [file]')
-    .description('check a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) against a saved key set; reads stdin without a file')
+    .description(
+      'check a receipt (compact JWS, or the JSON of /v1/audit/{id}/receipt) against a saved key set; reads stdin without a file',
+    )
     .requiredOption('--keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json')
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: { keys: string; json?: boolean }) => {

@@ -13,6 +13,9 @@ const LIFETIME_MS = 24 * 3600 * 1000;
 /** Longer than any call takes: a claim without a row after that is of a process that died before it did anything. */
 const ABANDONED_MS = 180_000;
 
+/** More than storing an answer takes. */
+const SETTLING_MS = 30_000;
+
 /** An answer as it is kept: status and body. `effect` says whether anything may have happened because of the call. */
 export type KeptAnswer = { status: number; body: string; effect: boolean };
 
@@ -104,7 +107,9 @@ async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: stri
       body: broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8'),
     };
   const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
-  if (row?.state === 'final')
+  // The row is stored just before the answer is: until that is surely over, the first call is still under way.
+  const settling = row?.reason !== 'outcome_unknown' && (row?.finished_at ?? 0) > broker.clock() - SETTLING_MS;
+  if (row?.state === 'final' && !settling)
     return refused(
       'idempotency_outcome_unknown',
       'The first call with this key was made, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',

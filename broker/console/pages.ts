@@ -6,10 +6,30 @@ export type Page = { path: string; file: string; type: string; summary: string }
 
 export const PAGES: readonly Page[] = [
   { path: '/console', file: 'console.html', type: 'text/html; charset=utf-8', summary: 'The console.' },
-  { path: '/console/sign-in', file: 'sign-in.html', type: 'text/html; charset=utf-8', summary: 'Where a sign-in link leads.' },
-  { path: '/console/console.js', file: 'console.js', type: 'text/javascript; charset=utf-8', summary: 'Script of the console.' },
-  { path: '/console/sign-in.js', file: 'sign-in.js', type: 'text/javascript; charset=utf-8', summary: 'Script of the sign-in page.' },
-  { path: '/console/console.css', file: 'console.css', type: 'text/css; charset=utf-8', summary: 'Style of the console.' },
+  {
+    path: '/console/sign-in',
+    file: 'sign-in.html',
+    type: 'text/html; charset=utf-8',
+    summary: 'Where a sign-in link leads.',
+  },
+  {
+    path: '/console/console.js',
+    file: 'console.js',
+    type: 'text/javascript; charset=utf-8',
+    summary: 'Script of the console.',
+  },
+  {
+    path: '/console/sign-in.js',
+    file: 'sign-in.js',
+    type: 'text/javascript; charset=utf-8',
+    summary: 'Script of the sign-in page.',
+  },
+  {
+    path: '/console/console.css',
+    file: 'console.css',
+    type: 'text/css; charset=utf-8',
+    summary: 'Style of the console.',
+  },
 ];
 
 const HEADERS = {

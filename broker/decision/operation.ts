@@ -14,18 +14,29 @@ export type Operation = { source: string } & (
   | { kind: 'tool'; name: Pattern }
 );
 
-export type RecipientPointer = { pointer: string; format?: 'rfc822-base64url' };
+/**
+ * What the text at a pointer is: a list of e-mail addresses unless told, a whole mail message, an id that only the platform
+ * knows, or several of those between commas.
+ */
+export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids'] as const;
+export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
+
+/** `optional`: a call that names nobody there sends nothing to anybody. */
+export type RecipientPointer = { pointer: string; format?: RecipientFormat; optional?: true };
 export type RecipientRule = { operation: Operation; pointers: readonly RecipientPointer[] };
 /** A recipient rule that a call falls under, and the value into which its pointers point. */
 export type RecipientMatch = RecipientRule & { subject: JsonObject };
+
+/** A recipient pointer as a manifest writes it. */
+export type RecipientPointerSource =
+  | string
+  | { pointer: string; format?: RecipientFormat | undefined; optional?: boolean | undefined };
 
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
   scopes: Readonly<Record<string, readonly string[]>>;
-  recipients?:
-    | Readonly<Record<string, readonly (string | { pointer: string; format?: 'rfc822-base64url' | undefined })[]>>
-    | undefined;
+  recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
   graphql?: { path: string } | undefined;
   encoded_slash?: boolean | undefined;
 };
@@ -172,12 +183,12 @@ function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[
 /** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
 function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query === '') return [];
-  const first = new Set(rule.pointers.map(({ pointer }) => pointer.split('/')[1]?.toLowerCase()));
   return [...new URLSearchParams(query)].flatMap(([name, value]) => {
     const member = name.split(/[[.]/, 1)[0]!;
-    return first.has(member.toLowerCase())
-      ? [{ ...rule, pointers: [{ pointer: `/${member}` }], subject: { [member]: value } }]
-      : [];
+    const here = rule.pointers.filter(({ pointer }) => pointer.split('/')[1]?.toLowerCase() === member.toLowerCase());
+    if (here.length === 0) return [];
+    const pointers = here.map((pointer) => ({ ...pointer, pointer: `/${member}` }));
+    return [{ ...rule, pointers, subject: { [member]: value } }];
   });
 }
 
@@ -211,15 +222,13 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };
 }
 
-function recipientPointer(
-  pointer: string | { pointer: string; format?: 'rfc822-base64url' | undefined },
-  operation: string,
-): RecipientPointer {
-  const { pointer: text, format } = typeof pointer === 'string' ? { pointer, format: undefined } : pointer;
+function recipientPointer(source: RecipientPointerSource, operation: string): RecipientPointer {
+  const { pointer: text, format, optional }: Exclude<RecipientPointerSource, string> =
+    typeof source === 'string' ? { pointer: source } : source;
   if (!POINTER.test(text)) {
     throw new Error(
       `recipients "${operation}": "${text}" is not a JSON pointer; write "/to", or "/cc/*" for each of a list`,
     );
   }
-  return { pointer: text, ...(format && { format }) };
+  return { pointer: text, ...(format && { format }), ...(optional && { optional }) };
 }

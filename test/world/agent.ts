@@ -1,5 +1,6 @@
 /** An agent as its author writes it: a key pair of its own, and a fresh token for each request. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { Agent, fetch as undiciFetch } from 'undici';
 
 export type KeyPair = { publicPem: string; privateKey: KeyObject };
 
@@ -54,32 +55,49 @@ export class TestAgent {
   }
 
   /** POST /v1/actions. Text and bytes are sent as they are. */
-  act(action: Record<string, unknown> | string | Uint8Array, headers: Record<string, string> = {}): Promise<Answer> {
+  act(
+    action: Record<string, unknown> | string | Uint8Array,
+    headers: Record<string, string> = {},
+    from?: string,
+  ): Promise<Answer> {
     const body = typeof action === 'string' || action instanceof Uint8Array ? action : JSON.stringify(action);
-    return this.request('POST', '/v1/actions', { body, headers: { 'content-type': 'application/json', ...headers } });
+    return this.request('POST', '/v1/actions', {
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(from !== undefined && { from }),
+    });
   }
 
-  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
-    return this.request('GET', path, { headers });
+  get(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
+    return this.request('GET', path, { headers, ...(from !== undefined && { from }) });
   }
 
   async request(
     method: string,
     path: string,
-    options: { body?: string | Uint8Array; headers?: Record<string, string> } = {},
+    options: { body?: string | Uint8Array; headers?: Record<string, string>; from?: string } = {},
   ): Promise<Answer> {
     return await send(this.baseUrl + path, {
       method,
+      ...(options.from !== undefined && { from: options.from }),
       headers: { authorization: `Bearer ${this.token()}`, ...options.headers },
       ...(options.body !== undefined && { body: options.body as string }),
     });
   }
 }
 
-/** One HTTP request; the answer read whole. */
-export async function send(url: string, init: RequestInit): Promise<Answer> {
-  const response = await fetch(url, { redirect: 'manual', ...init });
+/** One HTTP request; the answer read whole. `from`: another loopback address of ours, as if it were another machine. */
+export async function send(url: string, init: RequestInit & { from?: string }): Promise<Answer> {
+  const { from, ...rest } = init;
+  const dispatcher = from === undefined ? undefined : new Agent({ localAddress: from, pipelining: 0 });
+  const target = from === undefined ? url : url.replace('//localhost:', '//127.0.0.1:');
+  const response = (await undiciFetch(target, {
+    redirect: 'manual',
+    ...(rest as object),
+    ...(dispatcher && { dispatcher }),
+  })) as unknown as Response;
   const text = await response.text();
+  await dispatcher?.close();
   let body: unknown = text;
   try {
     body = JSON.parse(text);

@@ -2,7 +2,7 @@
 import { type Answer, send, type TestAgent } from './agent.ts';
 import type { Random } from './random.ts';
 
-/** `share`: how often, beside the others. Without `collection` the path ends in the call's own item. */
+/** `share`: how often, beside the others; a whole number. Without `collection` the path ends in the call's own item. */
 export type CallKind = {
   share: number;
   method: string;
@@ -40,11 +40,9 @@ export function startLoad(options: {
     return made.text;
   };
 
-  const shares = kinds.reduce((sum, kind) => sum + kind.share, 0);
-  const chooseKind = (): CallKind => {
-    let at = random() * shares;
-    return kinds.find((kind) => (at -= kind.share) < 0) ?? kinds[0]!;
-  };
+  // Each kind as often as its share.
+  const deck = kinds.flatMap((kind) => Array<CallKind>(kind.share).fill(kind));
+  const chooseKind = (): CallKind => deck[Math.floor(random() * deck.length)]!;
 
   /** undefined when the connection broke, or there was none. */
   const callOnce = async (agent: TestAgent, { item, kind, key }: Sent): Promise<Answer | undefined> => {

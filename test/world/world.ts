@@ -121,11 +121,12 @@ async function makeOrganisation(
   world: World,
   options: { name?: string; guardrails?: readonly unknown[] } = {},
 ): Promise<Organisation> {
-  const { broker } = world.running;
-  const { db } = broker.store;
-  const now = broker.clock();
+  // Asked for anew each time: after a restart they are others.
+  const broker = () => world.running.broker;
+  const db = () => broker().store.db;
+  const now = broker().clock();
   const id = uuidv4();
-  await putOrganisation(db, {
+  await putOrganisation(db(), {
     id,
     name: options.name ?? `org-${id.slice(0, 8)}`,
     publish_identity_documents: 0,
@@ -133,7 +134,7 @@ async function makeOrganisation(
     approval_ttl_ms: 24 * 3600 * 1000,
     created_at: now,
   });
-  const owner = await putOwner(db, {
+  const owner = await putOwner(db(), {
     organisation_id: id,
     id: uuidv4(),
     email: `owner-${id.slice(0, 8)}@acme.example`,
@@ -152,21 +153,21 @@ async function makeOrganisation(
         scopes: DEMO_SCOPES,
         ...manifest,
       };
-      await putPlatform(db, { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
+      await putPlatform(db(), { organisationId: id, platformId, manifest: JSON.stringify(whole) }, now);
       if (secret !== null) await organisation.connection(platformId, { secret });
       return platformId;
     },
     connection: async (platformId, { secret = CANARY, isDefault = true, upstreamScopes } = {}) => {
       const connectionId = uuidv4();
       const place = { table: 'connections' as const, organisationId: id, rowId: connectionId };
-      await putConnection(db, {
+      await putConnection(db(), {
         organisation_id: id,
         id: connectionId,
         platform_id: platformId,
         label: isDefault ? `${platformId}-main` : `${platformId}-${connectionId.slice(0, 8)}`,
         is_default: isDefault ? 1 : 0,
         status: 'active',
-        credential: secret === null ? null : broker.vault.seal(place, secret),
+        credential: secret === null ? null : broker().vault.seal(place, secret),
         secret_reference: null,
         upstream_scopes: upstreamScopes ? JSON.stringify(upstreamScopes) : null,
         revision: 1,
@@ -176,11 +177,11 @@ async function makeOrganisation(
     },
     policy: async (rules, name = `policy-${uuidv4().slice(0, 8)}`) => {
       const policyId = uuidv4();
-      await putPolicy(db, { organisationId: id, id: policyId, name, rules: JSON.stringify(rules) }, now);
+      await putPolicy(db(), { organisationId: id, id: policyId, name, rules: JSON.stringify(rules) }, now);
       return policyId;
     },
     guardrails: async (rules) => {
-      await putGuardrails(db, id, JSON.stringify(rules), now);
+      await putGuardrails(db(), id, JSON.stringify(rules), now);
     },
     agent: async ({ name = 'triage', policy, keys = world.keys(), agent = {}, grants = { demo: {} } } = {}) => {
       const parsed = parsePublicKey(keys.publicPem);
@@ -205,9 +206,9 @@ async function makeOrganisation(
         expires_at: null,
         ...agent,
       };
-      await putAgent(db, row);
+      await putAgent(db(), row);
       for (const [platformId, { scopeList = Object.keys(DEMO_SCOPES), ...terms }] of Object.entries(grants))
-        await putGrant(db, {
+        await putGrant(db(), {
           organisation_id: id,
           id: uuidv4(),
           agent_id: row.id,
@@ -232,7 +233,7 @@ async function makeOrganisation(
       return made;
     },
     addOwner: (role) =>
-      putOwner(db, {
+      putOwner(db(), {
         organisation_id: id,
         id: uuidv4(),
         email: `${role}-${uuidv4().slice(0, 8)}@acme.example`,

@@ -57,11 +57,18 @@ const MOVES = { active: ['suspend', 'revoke'], suspended: ['resume', 'revoke'], 
 async function show() {
   const [{ agents }, { rows }] = await Promise.all([ask('GET', '/owner/agents'), ask('GET', '/owner/audit?limit=30')]);
   const agentRows = agents.map((agent) =>
-    row(agent.name, agent.agent_id, state(agent.status), ...(MOVES[agent.status] ?? []).map((verb) => moveButton(agent, verb))),
+    row(
+      agent.name,
+      agent.agent_id,
+      state(agent.status),
+      ...(MOVES[agent.status] ?? []).map((verb) => moveButton(agent, verb)),
+    ),
   );
   document
     .getElementById('agents')
-    .replaceChildren(...(agentRows.length ? agentRows : [element('p', 'There are no agents yet.', { class: 'notice quiet' })]));
+    .replaceChildren(
+      ...(agentRows.length ? agentRows : [element('p', 'There are no agents yet.', { class: 'notice quiet' })]),
+    );
   const names = new Map(agents.map((agent) => [agent.agent_id, agent.name]));
   const decisionRows = rows.map((decision) =>
     row(
@@ -72,7 +79,9 @@ async function show() {
   );
   document
     .getElementById('decisions')
-    .replaceChildren(...(decisionRows.length ? decisionRows : [element('p', 'Nothing was decided yet.', { class: 'notice quiet' })]));
+    .replaceChildren(
+      ...(decisionRows.length ? decisionRows : [element('p', 'Nothing was decided yet.', { class: 'notice quiet' })]),
+    );
 }
 
 document.getElementById('sign-out').addEventListener('click', async () => {

@@ -11,7 +11,9 @@ const MAX_CONTEXT_BYTES = 16 * 1024;
 const SHOWN = 100;
 
 const Report = z.strictObject({
-  message: text(1024 * 1024).min(1).describe('what happened, at most 4 KiB'),
+  message: text(1024 * 1024)
+    .min(1)
+    .describe('what happened, at most 4 KiB'),
   severity: z.enum(['info', 'warning', 'error']).optional(),
   code: text(128).optional().describe('the error code or reason that was unexpected'),
   platform: text(64).optional(),

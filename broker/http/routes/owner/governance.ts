@@ -5,13 +5,16 @@ import { applyGovernance } from '../../../governance/apply.ts';
 import { exportGovernance } from '../../../governance/export.ts';
 import { parseGovernance } from '../../../governance/parse.ts';
 import { planGovernance } from '../../../governance/plan.ts';
-import { type Problem, formatProblem } from '../../../governance/problems.ts';
+import { formatProblem, type Problem } from '../../../governance/problems.ts';
 import { Refusal } from '../../errors.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const GovernanceFile = z.strictObject({
-  text: z.string().max(1024 * 1024).describe('the file as it is written'),
+  text: z
+    .string()
+    .max(1024 * 1024)
+    .describe('the file as it is written'),
   file: z.string().max(1024).default('governance.yaml').describe('what to call it in problems'),
   values: z
     .record(z.string().max(1100), z.string().max(64 * 1024))

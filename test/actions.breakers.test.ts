@@ -1,0 +1,160 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Answer, makeKeyPair, signToken, type TestAgent } from './world/agent.ts';
+import { auditIdOf, evidenceOf, withoutCalls } from './world/evidence.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const MALFORMED = { ...READ, endpoint: '//x' };
+const HERE = '127.0.0.1';
+const ELSEWHERE = '127.0.0.2';
+
+describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  const stranger = makeKeyPair();
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.platform({ id: 'other' });
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+    world.upstream.answer = undefined;
+  });
+
+  const newAgent = () => organisation.agent({ grants: { demo: {}, other: {} } });
+  const fail = () => {
+    world.upstream.answer = (_request, response) => response.writeHead(503).end();
+  };
+
+  /** `times` calls with a wrong signature, each over another token. */
+  async function strike(agent: TestAgent, times: number, more: Record<string, unknown> = {}, from = HERE) {
+    for (let i = 0; i < times; i++) {
+      const iat = Math.floor(agent.clock() / 1000);
+      const claims = { agent_id: agent.agentId, owner_id: agent.ownerId, iat, exp: iat + 60, jti: `${i}`, ...more };
+      const answer = await agent.get(
+        '/v1/agents/me',
+        { authorization: `Bearer ${signToken(claims, stranger.privateKey)}` },
+        from,
+      );
+      expect([answer.status, answer.body.error]).toEqual([401, 'invalid_signature']);
+    }
+  }
+
+  /** Refused because a breaker is open, with the whole halt and when to come back. */
+  async function open(answer: Answer, agent: TestAgent, cause: string, seconds: [least: number, most: number]) {
+    expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([
+      403,
+      'agent_halted',
+      'circuit_breaker_open',
+    ]);
+    const { halt } = answer.body;
+    expect(halt).toEqual({
+      state: 'breaker_open',
+      since: expect.stringMatching(/^\d{4}-.*Z$/),
+      cause,
+      detail: expect.any(String),
+      recoverable_by: 'time',
+      retry_after_seconds: expect.any(Number),
+      instructions: expect.any(String),
+    });
+    expect(halt.retry_after_seconds).toBeGreaterThanOrEqual(seconds[0]);
+    expect(halt.retry_after_seconds).toBeLessThanOrEqual(seconds[1]);
+    expect(answer.headers.get('retry-after')).toBe(String(halt.retry_after_seconds));
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(row).toMatchObject({ result: 'denied', reason: 'circuit_breaker_open' });
+  }
+
+  test('DOS-01 five wrong signatures open the breaker for their source, and for no other', async () => {
+    const agent = await newAgent();
+    await strike(agent, 4);
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+    await strike(agent, 1, { jti: 'fifth' });
+    const answer = await withoutCalls(world, () => agent.act(READ, {}, HERE));
+    await open(answer, agent, 'breaker_auth_failure', [55, 60]);
+    expect((await agent.act(READ, {}, ELSEWHERE)).status).toBe(200);
+    expect((await agent.get('/v1/agents/me', {}, HERE)).body.halt).toMatchObject({ state: 'breaker_open' });
+    expect((await agent.get('/v1/agents/me', {}, ELSEWHERE)).body).not.toHaveProperty('halt');
+    const permissions = await agent.get('/v1/agent/permissions', {}, HERE);
+    expect([permissions.status, permissions.body.reason]).toEqual([403, 'circuit_breaker_open']);
+    expect((await agent.get('/v1/agent/permissions', {}, ELSEWHERE)).status).toBe(200);
+    // After its time one trial call passes, and closes it.
+    world.clock.skewMs = 61_000;
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+    expect((await agent.get('/v1/agents/me', {}, HERE)).body).not.toHaveProperty('halt');
+  });
+
+  test('DOS-01 only tokens that are good but for the signature count, each once', async () => {
+    const agent = await newAgent();
+    await strike(agent, 8, { jti: 'the same' });
+    await strike(agent, 8, { owner_id: crypto.randomUUID() });
+    await strike(agent, 8, { iat: 1, exp: 61 });
+    await strike(agent, 8, { exp: Math.floor(Date.now() / 1000) + 3600 });
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+  });
+
+  test('strikes of more than a minute ago do not count', async () => {
+    const agent = await newAgent();
+    await strike(agent, 4);
+    world.clock.skewMs = 61_000;
+    await strike(agent, 4);
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+  });
+
+  test('50 malformed calls in a minute open a breaker; the trial after it closes it, or opens it again', async () => {
+    const agent = await newAgent();
+    for (let i = 0; i < 49; i++) expect((await agent.act(i % 2 ? MALFORMED : '{"platform":1}')).status).toBe(400);
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.act(MALFORMED)).status).toBe(400);
+    await open(await withoutCalls(world, () => agent.act(READ)), agent, 'breaker_api_error', [55, 60]);
+    expect((await agent.get('/v1/agents/me')).body.halt.cause).toBe('breaker_api_error');
+    world.clock.skewMs = 61_000;
+    expect((await agent.act(MALFORMED)).status).toBe(400);
+    await open(await agent.act(READ), agent, 'breaker_api_error', [55, 60]);
+    world.clock.skewMs = 122_000;
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+  });
+
+  test('20 failures of one platform stop the calls to it; the other platforms go on', async () => {
+    const agent = await newAgent();
+    fail();
+    for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(503);
+    await open(await withoutCalls(world, () => agent.act(READ)), agent, 'breaker_upstream_failure', [55, 60]);
+    world.upstream.answer = undefined;
+    expect((await agent.act({ ...READ, platform: 'other' })).status).toBe(200);
+    // The agent as a whole is not halted: its permissions are those that are left.
+    expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+    const permissions = await agent.get('/v1/agent/permissions');
+    expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
+  });
+
+  test('of many calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
+    const agent = await newAgent();
+    fail();
+    for (let i = 0; i < 20; i++) await agent.act(READ);
+    world.clock.skewMs = 61_000;
+    world.upstream.seen.length = 0;
+    const answers = await Promise.all(Array.from({ length: 8 }, () => agent.act(READ)));
+    expect(world.upstream.seen).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    const refused = answers.filter(({ status }) => status === 403);
+    expect(refused).toHaveLength(7);
+    for (const { body } of refused) expect(body.reason).toBe('circuit_breaker_open');
+    await open(await agent.act(READ), agent, 'breaker_upstream_failure', [1, 60]);
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 122_000;
+    const after = await Promise.all(Array.from({ length: 4 }, () => agent.act(READ)));
+    expect(after.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(1);
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('4xx answers of a platform are no failures of it', async () => {
+    const agent = await newAgent();
+    world.upstream.answer = (_request, response) => response.writeHead(404).end();
+    for (let i = 0; i < 21; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(404);
+  });
+});

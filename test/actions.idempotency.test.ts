@@ -1,0 +1,152 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { listAuditRows } from '../broker/store/audit.ts';
+import { putPolicy } from '../broker/store/governed-versions.ts';
+import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
+const scopes = { 'demo:read': ['GET /items'], 'demo:write': ['PATCH /items', 'POST /items'] };
+const HOUR_MS = 3600 * 1000;
+let keys = 0;
+const newKey = () => ({ 'idempotency-key': `key-${keys++}` });
+
+describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { scopes } });
+  });
+  beforeEach(() => {
+    world.upstream.seen.length = 0;
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 0;
+  });
+
+  test('the same call again gets the first answer again, without a second effect or a second row', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([200, null]);
+    const { db } = world.running.broker.store;
+    const rows = await listAuditRows(db, organisation.id, { limit: 200 });
+    const again = await agent.act(WRITE, key);
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect(again.headers.get('ratelimit')).not.toBeNull();
+    expect(world.upstream.seen).toHaveLength(1);
+    expect(await listAuditRows(db, organisation.id, { limit: 200 })).toHaveLength(rows.length);
+    // The twin: without the key, or with another, it is another call.
+    await agent.act(WRITE);
+    await agent.act(WRITE, newKey());
+    expect(world.upstream.seen).toHaveLength(3);
+  });
+
+  test('another call under the same key is a 409 that names the first', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    const answer = await withoutCalls(world, () => agent.act({ ...WRITE, data: { a: 2 } }, key));
+    expectEnvelope(answer, 409, 'idempotency_key_reused');
+    expect(answer.body.audit_id).toBe(auditIdOf(first));
+  });
+
+  test('of ten at once one is made; the others are told to wait, or get its answer', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => agent.act(WRITE, key)));
+    expect(world.upstream.seen).toHaveLength(1);
+    const made = answers.filter(({ status }) => status === 200);
+    expect(new Set(made.map(({ text }) => text)).size).toBe(1);
+    for (const answer of answers.filter(({ status }) => status !== 200)) {
+      expectEnvelope(answer, 409, 'idempotency_in_progress');
+      expect(answer.headers.get('retry-after')).toBe('2');
+      expect(answer.body.audit_id).toBe(auditIdOf(made[0]!));
+    }
+  });
+
+  test('a held call is held once', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const call = { ...WRITE, method: 'POST' };
+    const first = await agent.act(call, key);
+    const again = await agent.act(call, key);
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.body.approval_id).toBe(first.body.approval_id);
+  });
+
+  test('a refusal is not kept: the same call may go once it is allowed', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed');
+    const agent = await organisation.agent({ policy });
+    const key = newKey();
+    const refused = await agent.act(WRITE, key);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_policy']);
+    const { broker } = world.running;
+    const rules = JSON.stringify([{ effect: 'allow' }]);
+    await putPolicy(broker.store.db, { organisationId: organisation.id, id: policy, name: 'x', rules }, broker.clock());
+    const answer = await agent.act(WRITE, key);
+    expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([200, null]);
+    expect(auditIdOf(answer)).not.toBe(auditIdOf(refused));
+  });
+
+  test('what surely did not reach the platform is not kept; what may have is', async () => {
+    await organisation.platform({ id: 'away', manifest: { base_url: 'https://127.0.0.1:1', scopes } });
+    const agent = await organisation.agent({ grants: { away: {}, demo: {} } });
+    const key = newKey();
+    expect((await agent.act({ ...WRITE, platform: 'away' }, key)).status).toBe(502);
+    expect((await agent.act({ ...WRITE, platform: 'away' }, key)).headers.get('idempotency-replayed')).toBeNull();
+    world.upstream.answer = (request) => request.socket.destroy();
+    const other = newKey();
+    const lost = await agent.act(WRITE, other);
+    expect([lost.status, lost.body.outcome]).toEqual([502, 'unknown']);
+    const again = await agent.act(WRITE, other);
+    expect([again.status, again.text]).toEqual([502, lost.text]);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('a key is the agent’s own, lives 24 hours, and outlives a restart', async () => {
+    const agent = await organisation.agent();
+    const other = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    expect(auditIdOf(await other.act(WRITE, key))).not.toBe(auditIdOf(first));
+    await world.restart();
+    world.clock.skewMs = 23 * HOUR_MS;
+    expect((await agent.act(WRITE, key)).text).toBe(first.text);
+    world.clock.skewMs = 25 * HOUR_MS;
+    expect((await agent.act(WRITE, key)).headers.get('idempotency-replayed')).toBeNull();
+    expect(world.upstream.seen).toHaveLength(3);
+  });
+
+  test('a halted agent is refused, on record, also what it was answered before', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    const halted = await withoutCalls(world, () => agent.act(WRITE, key));
+    expect([halted.status, halted.body.error, halted.body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
+    expect((await evidenceOf(world, agent, auditIdOf(halted))).row.result).toBe('denied');
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    expect((await agent.act(WRITE, key)).text).toBe(first.text);
+  });
+
+  test('answers and keys are not stored in the clear', async () => {
+    const agent = await organisation.agent();
+    world.upstream.answer = (_request, response) => response.end('"PRIVATE answer"');
+    await agent.act({ ...WRITE, data: { a: 'PRIVATE question' } }, { 'idempotency-key': 'PRIVATE-key' });
+    const rows = await world.running.broker.store.db.selectFrom('idempotency_keys').selectAll().execute();
+    for (const { answer, ...rest } of rows)
+      expect(JSON.stringify(rest) + Buffer.from(answer ?? []).toString('latin1')).not.toContain('PRIVATE');
+  });
+
+  test.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key is a 400: %j', async (value) => {
+    const agent = await organisation.agent();
+    const answer = await withoutCalls(world, () => agent.act(WRITE, { 'idempotency-key': value }));
+    expectEnvelope(answer, 400, 'invalid_request');
+    expect(answer.body.detail).toContain('Idempotency-Key');
+    expect((await evidenceOf(world, agent, auditIdOf(answer))).row.result).toBe('errored');
+    expect((await agent.act(WRITE, { 'idempotency-key': 'x'.repeat(255) })).status).toBe(200);
+  });
+});

@@ -1,0 +1,45 @@
+/** A wire that can be cut: a TCP proxy before a real server, so that the server is away and comes back. */
+import net, { type AddressInfo, type Socket } from 'node:net';
+import { afterAll } from 'vitest';
+
+export type Cut = {
+  /** The URL of the server, by way of the wire. */
+  url: string;
+  /** Ends every connection, and refuses new ones. */
+  cut(): Promise<void>;
+  mend(): Promise<void>;
+};
+
+/** Lays a wire to the host and port of a URL. */
+export async function startCut(url: string): Promise<Cut> {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  const server = net.createServer((near) => {
+    const far = net.connect(Number(target.port || 5432), target.hostname);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+      socket.pipe(other);
+    }
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const cut = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+    });
+  afterAll(() => (server.listening ? cut() : undefined));
+  const through = new URL(url);
+  through.hostname = '127.0.0.1';
+  through.port = String(port);
+  return { url: through.href, cut, mend: () => listen(port) };
+}

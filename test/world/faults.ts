@@ -1,0 +1,25 @@
+/** Faults that a database really has: a row that it does not take. */
+import { sql } from 'kysely';
+import type { World } from './world.ts';
+
+/** From now on the store refuses audit rows, or only final ones. Answers what ends that. */
+export async function refuseAuditRows(world: World, which: 'all' | 'final' = 'all'): Promise<() => Promise<void>> {
+  const { db, dialect } = world.running.broker.store;
+  const when = which === 'final' ? sql`when (new.state = 'final')` : sql``;
+  if (dialect === 'sqlite') {
+    await sql`create trigger full_disk before insert on audit_rows ${when} begin select raise(abort, 'no'); end`.execute(
+      db,
+    );
+    return async () => {
+      await sql`drop trigger full_disk`.execute(db);
+    };
+  }
+  await sql`create or replace function refuse_row() returns trigger language plpgsql as
+    $$ begin raise exception 'no' using errcode = '23514'; end $$`.execute(db);
+  await sql`create trigger full_disk before insert on audit_rows for each row ${when} execute function refuse_row()`.execute(
+    db,
+  );
+  return async () => {
+    await sql`drop trigger full_disk on audit_rows`.execute(db);
+  };
+}
