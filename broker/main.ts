@@ -98,8 +98,8 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   };
   const { store, listener, broker, governor, recovery, housekeeping, local } = open;
   await step('the run file', () => local?.remove());
-  const cutOff = broker && (() => broker.outbound.close());
-  await step('the listener', () => listener?.close({ graceMs, ...(cutOff && { cutOff }) }));
+  const cutOff = () => broker?.outbound.close() ?? Promise.resolve();
+  await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   await step('the way out', () => broker?.outbound.close());
   await step('the recorder', () => governor?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());

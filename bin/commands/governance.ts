@@ -1,10 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Change } from '../../broker/governance/planning.ts';
-import type { Problem } from '../../broker/governance/problems.ts';
 import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
+import { readGovernanceFile } from '../governance-file.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
 type Answer = {
@@ -46,23 +45,8 @@ export function addGovernanceCommands(program: Command): void {
 
 /** Reads the file and what it names, here, where the secrets are; the broker gets the values and seals them. */
 async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
-  const { parseGovernance } = await import('../../broker/governance/parse.ts');
-  const { formatProblem } = await import('../../broker/governance/problems.ts');
-  const { resolveReferences } = await import('../../broker/governance/secrets.ts');
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`The governance file ${file} cannot be read.`);
-  }
-  const refuse = (problems: readonly Problem[]): never => {
-    throw new CommandFailed(problems.map(formatProblem).join('\n'));
-  };
-  const parsed = parseGovernance(text, file);
-  if (!parsed.ok) return refuse(parsed.problems);
-  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
-  if (!resolved.ok) return refuse(resolved.problems);
-  const values = Object.fromEntries([...resolved.values].map(([key, secret]) => [key, secret.reveal()]));
+  const { text, values: resolved } = await readGovernanceFile(file);
+  const values = Object.fromEntries([...resolved].map(([key, secret]) => [key, secret.reveal()]));
   const broker = await connectAsOwner(options);
   return (await broker.ask('POST', `/owner/governance/${what}`, { text, file, values })) as Answer;
 }

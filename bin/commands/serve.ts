@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Governor } from '../../broker/calls/governor.ts';
-import type { Problem } from '../../broker/governance/problems.ts';
 import { CommandFailed } from '../failure.ts';
+import { readGovernanceFile, refuse } from '../governance-file.ts';
 
 type Options = { config?: string; sandbox: boolean };
 
@@ -70,27 +70,11 @@ export function addServeCommand(program: Command): void {
 
 /** Applies the file at the start; what is wrong with it stops the start. */
 async function applyFile(governor: Governor, organisationId: string, file: string): Promise<void> {
-  const { parseGovernance } = await import('../../broker/governance/parse.ts');
-  const { resolveReferences } = await import('../../broker/governance/secrets.ts');
   const { applyGovernance } = await import('../../broker/governance/apply.ts');
-  const { formatProblem } = await import('../../broker/governance/problems.ts');
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    throw new CommandFailed(`The governance file ${file} cannot be read.`);
-  }
-  const refuse = (problems: readonly Problem[]): never => {
-    const lines = problems.map((problem) => `  ${formatProblem(problem)}`);
-    throw new CommandFailed(`The governance file was not applied:\n${lines.join('\n')}`);
-  };
-  const parsed = parseGovernance(text, file);
-  if (!parsed.ok) return refuse(parsed.problems);
-  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
-  if (!resolved.ok) return refuse(resolved.problems);
+  const { governance, values } = await readGovernanceFile(file);
   const { broker } = governor;
-  const applied = await applyGovernance(broker, organisationId, parsed.governance, resolved.values, broker.clock());
-  if (!applied.ok) return refuse(applied.problems);
+  const applied = await applyGovernance(broker, organisationId, governance, values, broker.clock());
+  if (!applied.ok) return await refuse(applied.problems);
   for (const { agent, token } of applied.bootstrapTokens)
     process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);
 }

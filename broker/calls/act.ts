@@ -13,7 +13,7 @@ import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict } from './call.ts';
 import { conclude } from './conclude.ts';
 import { type LoadedFacts, loadFacts } from './facts.ts';
-import { forward, restPlatform } from './forward.ts';
+import { forward, MCP_UNSUPPORTED, restPlatform } from './forward.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
@@ -52,6 +52,12 @@ export async function act(
   const verdict = await decideCall(governor, call, loaded, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
+  if (loaded.platform?.manifest.kind === 'mcp') {
+    row.result = 'blocked';
+    row.reason = 'platform_not_connected';
+    row.detail = MCP_UNSUPPORTED;
+    return await recorder.finish(row, { kind: 'not_connected', auditId: row.id, why: MCP_UNSUPPORTED }, false);
+  }
   // One token per person, and we hold none of this person's: never fall back to the shared one.
   if (loaded.platform?.manifest.per_person?.enabled) {
     const reason = whyNoPersonalToken(action, loaded.platform.manifest.per_person.asserted ?? []);

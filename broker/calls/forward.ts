@@ -15,25 +15,19 @@ export type Forwarded =
   | { kind: 'refused_locally'; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean };
 
+/** Why no call goes to a platform of kind `mcp`. */
+export const MCP_UNSUPPORTED = 'MCP platforms cannot be called yet';
+
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {
   return {
     baseUrl: manifest.base_url,
+    wholeAddress: manifest.kind === 'graphql',
     headers: manifest.headers,
+    forbiddenHeaders: manifest.forbidden_headers,
     auth: placementOf(manifest.auth),
     body: manifest.body,
   };
-}
-
-/**
- * Where a call goes: under the base URL, but for GraphQL at it. There `base_url` is the whole address, and the endpoint
- * `/`, the only one, stands for it.
- */
-function placeOf(manifest: Manifest, call: Pick<Call, 'path' | 'query'>) {
-  const { path, query } = call;
-  if (manifest.kind !== 'graphql' || path !== '/') return { baseUrl: manifest.base_url, endpoint: { path, query } };
-  const { origin, pathname } = new URL(manifest.base_url);
-  return { baseUrl: origin, endpoint: { path: pathname, query } };
 }
 
 /** OAuth and app connections hold an access token, which goes where bearers go. */
@@ -93,7 +87,7 @@ export function credentialOpener(broker: Broker): Credentials {
   };
 }
 
-/** Sends the call once. Whatever comes back, the credential is not in it. */
+/** Sends the call once. Whatever comes back, the credential is not in it. An MCP server is not spoken to as if by REST. */
 export async function forward(
   broker: Broker,
   manifest: Manifest,
@@ -101,12 +95,12 @@ export async function forward(
   connection: ConnectionFacts,
   credential: Credential,
 ): Promise<Forwarded> {
-  const { baseUrl, endpoint } = placeOf(manifest, call);
+  if (manifest.kind === 'mcp') return { kind: 'refused_locally', error: 'endpoint_refused', detail: MCP_UNSUPPORTED };
   const built = buildRequest(
-    { ...restPlatform(manifest), baseUrl },
+    restPlatform(manifest),
     {
       method: call.action.method,
-      endpoint,
+      endpoint: { path: call.path, query: call.query },
       headers: call.headers,
       body: call.action.data as JsonObject | undefined,
     },

@@ -17,7 +17,7 @@ export type Outcome = Audited &
     | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
     | { kind: 'invalid'; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string }
     | { kind: 'inactive'; detail: string }
-    | { kind: 'not_connected' }
+    | { kind: 'not_connected'; why?: string }
     | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
     | { kind: 'needs_consent' }
     | { kind: 'credential_unreadable' }

@@ -1,7 +1,7 @@
 /**
- * E-mail addresses in the plain subset of RFC 5322 that every reader reads alike. Whatever is not plain (comments, groups,
- * routes, quoted local parts, domain literals, other scripts, encoded words that hide punctuation) is no address here: a
- * general parser would take it, and the platform's might take it differently.
+ * Ids, and e-mail addresses in the plain subset of RFC 5322 that every reader reads alike. Whatever is not plain (comments,
+ * groups, routes, quoted local parts, domain literals, other scripts, encoded words that hide punctuation) is no address
+ * here: a general parser would take it, and the platform's might take it differently.
  */
 
 /** The domain is lower case; local parts keep their case (RFC 5321 §2.4). */
@@ -18,6 +18,8 @@ const PLAIN_NAME = /^[^()<>[\]:;@\\,"\p{Cc}\p{Cf}]*$/u;
 const QUOTED_NAME = /^"(?:[^"\\@<>\p{Cc}\p{Cf}]|\\["\\])*"$/u;
 /** RFC 2047 §2. */
 const ENCODED_WORD = /=\?([A-Za-z0-9-]+)\?([BbQq])\?([!->@-~]*)\?=/g;
+/** Without `*` too: whoever writes one means a pattern, and there are none. */
+const ID = /^[^@*\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]{1,320}$/u;
 const RECIPIENT_HEADERS = new Set(['to', 'cc', 'bcc', 'resent-to', 'resent-cc', 'resent-bcc', 'apparently-to']);
 
 /** The members of a comma-separated address list (RFC 5322 §3.4); empty members do not count. */
@@ -35,6 +37,22 @@ export function readAddress(text: string): Address | undefined {
   const domain = text.slice(at + 1);
   if (at < 1 || local.length > 64 || domain.length > 253 || local.includes('=?')) return undefined;
   return LOCAL.test(local) && DOMAIN.test(domain) ? { local, domain: domain.toLowerCase() } : undefined;
+}
+
+/**
+ * An id that only a platform knows, such as a channel `C024BE91L` or an account `557058:f58131cb`: any text without `@`,
+ * which makes addresses, and without what is not seen; undefined for anything else. Never read, only compared.
+ */
+export function readId(text: string): string | undefined {
+  return text === trimBlanks(text) && ID.test(text) ? text : undefined;
+}
+
+/** The members of a list of ids between commas, each to be read by `readId`; empty members do not count. */
+export function readIds(text: string): string[] {
+  return text
+    .split(',')
+    .map(trimBlanks)
+    .filter((part) => part !== '');
 }
 
 /**

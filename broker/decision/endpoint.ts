@@ -32,6 +32,9 @@ const CREDENTIAL_NAMES = new Set(
   xamzsignature xamzcredential xamzsecuritytoken`.split(/\s+/),
 );
 
+/** Names by which some servers take another method than the one that was judged (hostile case HD-06). */
+const METHOD_NAMES = new Set(['_method', '$httpmethod', 'x-http-method', 'x-http-method-override', 'x-method-override']);
+
 /**
  * Reads the `endpoint` of an action.
  *
@@ -129,6 +132,9 @@ function queryError(query: string): string | undefined {
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
   for (const pair of query.split(/[&;]/)) {
     const name = decodeURIComponent(pair.split('=', 1)[0]!);
+    if (METHOD_NAMES.has(name.toLowerCase())) {
+      return `the query names a method (\`${name}\`); the method of a call is the one in its field \`method\``;
+    }
     // `auth[token]` names a credential as much as `token` does.
     if (name.split(/[[\]]/).some((part) => CREDENTIAL_NAMES.has(part.toLowerCase().replace(/[^a-z0-9]/g, '')))) {
       return `the query names a credential (\`${name}\`); leave it out, the broker adds the credential`;

@@ -223,8 +223,11 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
 }
 
 function recipientPointer(source: RecipientPointerSource, operation: string): RecipientPointer {
-  const { pointer: text, format, optional }: Exclude<RecipientPointerSource, string> =
-    typeof source === 'string' ? { pointer: source } : source;
+  const {
+    pointer: text,
+    format,
+    optional,
+  }: Exclude<RecipientPointerSource, string> = typeof source === 'string' ? { pointer: source } : source;
   if (!POINTER.test(text)) {
     throw new Error(
       `recipients "${operation}": "${text}" is not a JSON pointer; write "/to", or "/cc/*" for each of a list`,

@@ -1,37 +1,41 @@
 /**
- * The recipient constraint of a grant: the addresses that a call names, where the platform's manifest points at them,
- * must all be in the grant's allow-list. What cannot be read as an address is not allowed.
+ * The recipient constraint of a grant: the addresses and ids that a call names, where the platform's manifest points at
+ * them, must all be in the grant's allow-list. What cannot be read as one is not allowed.
  */
-import { type Address, type Mailbox, readAddress, readAddresses, readMessageRecipients } from './addresses.ts';
+import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import type { CallAsk, JsonValue } from './facts.ts';
 import { type PlatformRules, type RecipientPointer, recipientRulesFor } from './operation.ts';
 
 export type RecipientRefusal = { violating: string[]; detail: string };
 
+/** Somebody whom a call names: the text, and the address or id when it is plainly one. */
+type Recipient = { text: string; who: Address | string | undefined };
+
 const MAX_NAMED = 50;
 const MAX_NAMED_LENGTH = 320;
 
 /**
- * Whether a call stays within an allow-list of addresses (`ann@x.example`) and domains (`@x.example`, without its
- * subdomains); undefined when it does. An operation for which the manifest names no recipients sends to nobody. One for
- * which it does must name at least one: recipients that the platform takes from elsewhere (a stored draft, an existing
- * event) cannot be judged.
+ * Whether a call stays within an allow-list of addresses (`ann@x.example`), domains (`@x.example`, without its subdomains)
+ * and ids (any other text, which matches itself alone); undefined when it does. An operation for which the manifest names
+ * no recipients sends to nobody. One for which it does must name at least one, through a pointer that is not optional
+ * where there is such a pointer: recipients that the platform takes from elsewhere (a stored draft, an existing event)
+ * cannot be judged.
  */
 export function refuseRecipients(
   allowed: readonly string[],
   rules: PlatformRules,
   call: CallAsk,
 ): RecipientRefusal | undefined {
-  const matches = recipientRulesFor(rules, call);
-  if (matches.length === 0) return undefined;
   // Several rules may point into one body; the root fields of a GraphQL call have a subject each.
   const named = new Map<object, number>();
   const violating = new Set<string>();
-  for (const { pointers, subject } of matches) {
-    const mailboxes = pointers.flatMap((pointer) => recipientsAt(subject, pointer));
-    named.set(subject, (named.get(subject) ?? 0) + mailboxes.length);
-    for (const { text, address } of mailboxes) {
-      if (address === undefined || !allowed.some((entry) => covers(entry, address))) violating.add(shorten(text));
+  for (const { pointers, subject } of recipientRulesFor(rules, call)) {
+    for (const pointer of pointers) {
+      const recipients = recipientsAt(subject, pointer);
+      if (pointer.optional !== true) named.set(subject, (named.get(subject) ?? 0) + recipients.length);
+      for (const { text, who } of recipients) {
+        if (who === undefined || !allowed.some((entry) => covers(entry, who))) violating.add(shorten(text));
+      }
     }
   }
   if (violating.size > 0) {
@@ -47,66 +51,92 @@ export function intersectRecipients(a: readonly string[], b: readonly string[]):
   return [...new Set([...a.filter((entry) => within(entry, b)), ...b.filter((entry) => within(entry, a))])];
 }
 
-/** Whether an entry of an allow-list is one that can match: an address, or a domain after `@`. */
-export function isRecipientEntry(entry: string): boolean {
-  return readAddress(entry.startsWith('@') ? `x${entry}` : entry) !== undefined;
+/** What an entry of an allow-list is: an address, a domain after `@`, or an id; undefined when it can match nothing. */
+export function recipientEntryKind(entry: string): 'address' | 'domain' | 'id' | undefined {
+  if (!entry.includes('@')) return readId(entry) === undefined ? undefined : 'id';
+  if (entry.startsWith('@')) return readAddress(`x${entry}`) && 'domain';
+  return readAddress(entry) && 'address';
 }
 
-function covers(entry: string, { local, domain }: Address): boolean {
-  if (entry.startsWith('@')) return entry.slice(1).toLowerCase() === domain;
+/** An id is covered by the very same text, an address by itself and by its domain. */
+function covers(entry: string, who: Address | string): boolean {
+  if (typeof who === 'string') return entry === who && recipientEntryKind(entry) === 'id';
+  if (entry.startsWith('@')) return entry.slice(1).toLowerCase() === who.domain;
   const address = readAddress(entry);
-  return address !== undefined && address.domain === domain && address.local === local;
+  return address !== undefined && address.domain === who.domain && address.local === who.local;
 }
 
 function entryCovers(outer: string, inner: string): boolean {
-  if (!inner.startsWith('@')) {
-    const address = readAddress(inner);
-    return address !== undefined && covers(outer, address);
-  }
-  return outer.startsWith('@') && outer.toLowerCase() === inner.toLowerCase();
+  if (inner.startsWith('@')) return outer.startsWith('@') && outer.toLowerCase() === inner.toLowerCase();
+  const who = readAddress(inner) ?? readId(inner);
+  return who !== undefined && covers(outer, who);
 }
 
-/** The mailboxes at a JSON pointer (RFC 6901, with `*` for each member of a list or object). */
-function recipientsAt(subject: JsonValue, { pointer, format }: RecipientPointer): Mailbox[] {
-  const found: Mailbox[] = [];
-  const names = pointer.slice(1).split('/');
-  walk(
-    subject,
-    names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~')),
-    0,
-    (value) => {
-      if (typeof value !== 'string') found.push({ text: JSON.stringify(value), address: undefined });
-      else if (format === undefined) found.push(...readAddresses(value));
-      else
-        found.push(
-          ...(readMessageRecipients(value) ?? [{ text: 'a message that cannot be read', address: undefined }]),
-        );
+/** Whom a text names, by the format of its pointer. */
+function readRecipients(text: string, format: RecipientPointer['format']): Recipient[] {
+  switch (format) {
+    case 'id':
+      return text === '' ? [] : [{ text, who: readId(text) }];
+    case 'ids':
+      return readIds(text).map((part) => ({ text: part, who: readId(part) }));
+    case 'rfc822-base64url': {
+      const mailboxes = readMessageRecipients(text) ?? [{ text: 'a message that cannot be read', address: undefined }];
+      return mailboxes.map(({ text: part, address }) => ({ text: part, who: address }));
+    }
+    case undefined:
+      return readAddresses(text).map(({ text: part, address }) => ({ text: part, who: address }));
+  }
+}
+
+/**
+ * The recipients at a JSON pointer (RFC 6901, with `*` for each member of a list or object). Under an optional pointer
+ * nobody is named by what is absent, null, or an empty text or list. Anything else names somebody: when it cannot be said
+ * whom (a list element without the member, a text without an address), it counts as a recipient that is not allowed.
+ */
+function recipientsAt(subject: JsonValue, { pointer, format, optional }: RecipientPointer): Recipient[] {
+  const found: Recipient[] = [];
+  const unclear = (value: JsonValue) => found.push({ text: JSON.stringify(value), who: undefined });
+  const names = pointer
+    .slice(1)
+    .split('/')
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+  walk(subject, names, 0, false, {
+    value: (value, listed) => {
+      const read = typeof value === 'string' ? readRecipients(value, format) : [];
+      found.push(...read);
+      if (typeof value !== 'string' || (optional && read.length === 0 && (listed || value !== ''))) unclear(value);
     },
-  );
+    deadEnd: (value) => {
+      if (optional) unclear(value);
+    },
+  });
   return found;
 }
+
+/** `deadEnd`: an element of a list, or what stands in a list's place, under which the rest of the pointer is not found. */
+type Visitor = { value(value: JsonValue, listed: boolean): void; deadEnd(value: JsonValue): void };
 
 /**
  * Walks to the values under a pointer. Where the call has another shape than the pointer (one text for a list, a list for
  * one member), the platform may take that too, and so do we. Member names match in any case, as some servers' do.
  */
-function walk(
-  value: JsonValue | undefined,
-  names: readonly string[],
-  at: number,
-  leaf: (value: JsonValue) => void,
-): void {
-  if (value === undefined || value === null) return;
+function walk(value: JsonValue, names: readonly string[], at: number, listed: boolean, visitor: Visitor): void {
   const name = names[at];
-  if (Array.isArray(value)) {
+  if (value === null) {
+    if (listed) visitor.deadEnd(value);
+  } else if (Array.isArray(value)) {
     const past = name === '*' || (name !== undefined && /^[0-9]+$/.test(name)) ? at + 1 : at;
-    for (const member of value) walk(member, names, past, leaf);
+    if (listed && value.length === 0) visitor.deadEnd(value);
+    for (const member of value) walk(member, names, past, true, visitor);
   } else if (typeof value !== 'object' || name === undefined) {
-    leaf(value);
+    visitor.value(value, listed);
   } else {
-    for (const [member, inner] of Object.entries(value)) {
-      if (name === '*' || member.toLowerCase() === name.toLowerCase()) walk(inner, names, at + 1, leaf);
-    }
+    const members = Object.entries(value).filter(
+      ([member]) => name === '*' || member.toLowerCase() === name.toLowerCase(),
+    );
+    const within = listed || name === '*';
+    if (within && members.length === 0) visitor.deadEnd(value);
+    for (const [, inner] of members) walk(inner, names, at + 1, within, visitor);
   }
 }
 

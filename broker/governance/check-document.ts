@@ -2,7 +2,7 @@
 
 import { parsePublicKey } from '../crypto/public-key.ts';
 import { compileCondition } from '../decision/condition.ts';
-import { isRecipientEntry } from '../decision/recipients.ts';
+import { recipientEntryKind } from '../decision/recipients.ts';
 import { ruleProblems } from '../decision/rules.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -13,9 +13,6 @@ import type { GovernanceDocument } from './schema.ts';
 import { shapeFindings } from './shape-findings.ts';
 
 export type Checked = { problems: Finding[]; warnings: Finding[] };
-
-/** The specification's form of a repository, and `owner/*` for all of an owner. */
-const REPOSITORY = /^[A-Za-z0-9][A-Za-z0-9-]{0,99}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
 
 /** Whole manifests of the document's platforms, and what is wrong with the others. */
 export function readManifests(
@@ -114,15 +111,12 @@ function checkGrants(grants: Grants, path: Path, { problems }: Checked): void {
       });
     connections.add(terms.connection);
     terms.recipients?.forEach((entry, i) => {
-      if (!isRecipientEntry(entry))
+      if (recipientEntryKind(entry) === undefined)
         problems.push({
           path: [...here, 'recipients', i],
-          message: 'is no plain e-mail address; write "ann@acme.example", or "@acme.example" for everybody there.',
+          message:
+            'is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
         });
-    });
-    terms.repos?.forEach((entry, i) => {
-      if (!REPOSITORY.test(entry))
-        problems.push({ path: [...here, 'repos', i], message: 'is no repository; write "owner/name" or "owner/*".' });
     });
   }
 }

@@ -1,4 +1,5 @@
 /** What one section says about another: names that must exist, scopes that a platform must have. */
+import { recipientEntryKind } from '../decision/recipients.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Checked } from './check-document.ts';
 import { DEFAULT_POLICY } from './default-policy.ts';
@@ -84,11 +85,35 @@ function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, pat
       message: `the platform "${platform}" has no scope "${scope}".${hint} It has: ${listNames(scopes)}.`,
     });
   });
-  if (terms.recipients !== undefined && Object.keys(manifest.recipients ?? {}).length === 0)
+  if (terms.recipients !== undefined) checkRecipients(terms.recipients, platform, manifest, path, found);
+}
+
+function checkRecipients(
+  entries: readonly string[],
+  platform: string,
+  { recipients = {} }: Manifest,
+  path: Path,
+  found: Checked,
+): void {
+  const pointers = Object.values(recipients).flat();
+  if (pointers.length === 0) {
     found.warnings.push({
       path: [...path, 'recipients'],
       message: `limits nothing: the manifest of "${platform}" does not say (under \`recipients\`) where its calls name who receives.`,
     });
+    return;
+  }
+  const byId = pointers.map((pointer) => typeof pointer === 'object' && /^ids?$/.test(pointer.format ?? ''));
+  entries.forEach((entry, i) => {
+    const isId = recipientEntryKind(entry) === 'id';
+    if (byId.includes(isId)) return;
+    found.problems.push({
+      path: [...path, 'recipients', i],
+      message: isId
+        ? `is no e-mail address, and "${platform}" knows nobody by an id; write "ann@acme.example", or "@acme.example" for everybody there.`
+        : `is an e-mail address, but "${platform}" knows everybody by an id; write that.`,
+    });
+  });
 }
 
 function checkConnection(terms: GrantTerms, platform: string, path: Path, around: Surroundings, found: Checked): void {

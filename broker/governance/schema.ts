@@ -13,6 +13,9 @@ const name = (what: string) =>
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
     .describe(what);
 
+/** An entry of the repository constraint (specification, Repository constraint); names as code hosts take them. */
+const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
+
 /** Names that only people read may have spaces. */
 const spacedName = (what: string) =>
   z
@@ -127,13 +130,13 @@ const GrantTerms = z
       .max(1000)
       .optional()
       .describe(
-        'Who may receive what is sent: addresses, or domains as "@acme.example". Absent: anybody; empty: nobody.',
+        'Who may receive what is sent: addresses, domains as "@acme.example", or ids of the platform as "C024BE91L". Absent: anybody; empty: nobody.',
       ),
     repos: z
-      .array(z.string().min(1).max(201))
-      .max(1000)
+      .array(z.string().regex(REPOSITORY, 'is no repository; write "owner/name" or "owner/*"'))
+      .max(64, 'has more than 64 entries; write "owner/*" for all of an owner')
       .optional()
-      .describe('Repositories it is limited to: "owner/name" or "owner/*". Absent: all; empty: none.'),
+      .describe('Repositories it is limited to: "owner/name" or "owner/*", at most 64. Absent: all; empty: none.'),
     allow_repo_creation: z
       .boolean()
       .optional()

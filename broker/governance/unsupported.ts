@@ -11,8 +11,13 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       message:
         'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     });
-  for (const [id, { auth, attestation }] of manifests) {
+  for (const [id, { kind, auth, attestation }] of manifests) {
     const path = ['platforms', id];
+    if (kind === 'mcp')
+      found.warnings.push({
+        path: [...path, 'kind'],
+        message: 'mcp is not supported yet: calls to this platform are answered platform_not_connected.',
+      });
     if (auth.type === 'oauth2' || auth.type === 'app')
       found.warnings.push({
         path: [...path, 'auth'],

@@ -18,8 +18,12 @@ export type AuthPlacement =
 
 export type RestPlatform = {
   baseUrl: string;
+  /** The base URL is the whole address, and the endpoint `/`, the only one, stands for it (GraphQL). */
+  wholeAddress?: boolean | undefined;
   /** Headers that the platform always gets; they win over the agent's. */
   headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers that the platform never gets from an agent. */
+  forbiddenHeaders?: readonly string[] | undefined;
   auth: AuthPlacement;
   /** How a body is written; JSON unless told. */
   body?: 'json' | 'form' | undefined;
@@ -42,23 +46,25 @@ export type BuiltRequest =
 const USER_AGENT = 'agent-broker';
 const MALFORMED = 'the stored credential is empty or holds characters that no header can carry; connect it again';
 
-/** The headers, in lower case, that the broker sets for a platform: its fixed ones and the one that authenticates. */
-export function platformHeaderNames(platform: Pick<RestPlatform, 'headers' | 'auth'>): Set<string> {
-  const names = new Set(Object.keys(platform.headers ?? {}).map((name) => name.toLowerCase()));
-  names.add(platform.auth.type === 'header' ? platform.auth.name.toLowerCase() : 'authorization');
-  return names;
+/** The headers, in lower case, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
+export function platformHeaderNames(
+  platform: Pick<RestPlatform, 'headers' | 'forbiddenHeaders' | 'auth'>,
+): Set<string> {
+  const { auth, headers = {}, forbiddenHeaders = [] } = platform;
+  const names = [...Object.keys(headers), ...forbiddenHeaders];
+  return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map((name) => name.toLowerCase()));
 }
 
 /**
  * Builds the request. Headers are a fresh map in lower case: the agent's, then the platform's, then ours, so that the
- * credential is there exactly once. The URL is base path + endpoint, byte for byte, and for `query` placement the
- * credential after it. With `body: 'form'` see `encodeForm`.
+ * credential is there exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that
+ * is the whole address, and for `query` placement the credential after it. With `body: 'form'` see `encodeForm`.
  */
 export function buildRequest(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
   const refuse = (error: 'endpoint_refused' | 'body_refused' | 'credential_malformed', detail: string) =>
     ({ ok: false, error, detail }) as const;
   const { auth } = platform;
-  let url = joinUpstreamUrl(platform.baseUrl, call.endpoint);
+  let url = upstreamUrl(platform, call.endpoint);
   if (url === undefined) return refuse('endpoint_refused', 'the endpoint does not fit the base URL of the platform');
   if (call.method === 'GET' && call.body !== undefined) return refuse('body_refused', 'a GET carries no data');
 
@@ -91,6 +97,12 @@ export function buildRequest(platform: RestPlatform, call: RestCall, credential:
     request.body = JSON.stringify(call.body);
   }
   return { ok: true, request };
+}
+
+function upstreamUrl({ baseUrl, wholeAddress }: RestPlatform, endpoint: RestCall['endpoint']): URL | undefined {
+  const joined = joinUpstreamUrl(baseUrl, endpoint);
+  if (joined === undefined || wholeAddress !== true) return joined;
+  return endpoint.path === '/' && endpoint.query === '' ? new URL(baseUrl) : undefined;
 }
 
 function headerCredential(auth: Exclude<AuthPlacement, { type: 'query' }>, secret: string): string {

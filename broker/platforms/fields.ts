@@ -1,7 +1,7 @@
 /** The small fields of a manifest: addresses, header names, references to secrets. Each error says what to write instead. */
 import { z } from 'zod';
 
-/** The names `validateHeaderName` of node takes (RFC 9110 §5.6.2, token). */
+/** What `validateHeaderName` of node takes (RFC 9110 §5.6.2, token). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 /** RFC 9110 §7.6.1, and what belongs to the connection or to the broker alone. */
 const RESERVED_HEADERS = new Set(
@@ -32,6 +32,9 @@ export const PlatformUrl = z.string().superRefine((text, context) => {
   const problem = urlProblem(text);
   if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
 });
+
+/** The name of any header. */
+export const HeaderName = z.string().regex(HEADER_NAME, 'is not the name of a header');
 
 /** The name of a header that goes to a platform with every call. */
 export const PlatformHeaderName = z.string().superRefine((name, context) => {

@@ -1,8 +1,14 @@
 /** What a platform is, as data: one schema for the built-in ones and for those an operator describes in governance.yaml. */
 import { z } from 'zod';
-import { compilePlatformRules, misplaced, type PlatformRules, parseOperation } from '../decision/operation.ts';
+import {
+  compilePlatformRules,
+  misplaced,
+  type PlatformRules,
+  parseOperation,
+  RECIPIENT_FORMATS,
+} from '../decision/operation.ts';
 import { Auth, OAuthFacts } from './auth.ts';
-import { HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
 
 const ScopeId = z
   .string()
@@ -18,10 +24,16 @@ const Pointer = z
     z.strictObject({
       pointer: JsonPointer.describe('A JSON pointer (RFC 6901); "*" stands for each element.'),
       format: z
-        .enum(['rfc822-base64url'])
+        .enum(RECIPIENT_FORMATS)
         .optional()
         .describe(
-          'The value is a whole mail message (RFC 5322) in base64url, whose To, Cc and Bcc are the recipients.',
+          'What the value is, if not e-mail addresses: an id of the platform, ids between commas, or a whole mail message (RFC 5322) in base64url, whose To, Cc and Bcc are the recipients.',
+        ),
+      optional: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether a call that names nobody there sends nothing to anybody, so that it passes. Otherwise somebody must be named.',
         ),
     }),
   ])
@@ -44,6 +56,13 @@ export const ManifestFields = z.strictObject(
     headers: recordOf(PlatformHeaderName, HeaderValue)
       .optional()
       .describe('Headers that go with every call, such as the version of the API. Never a credential.'),
+    forbidden_headers: z
+      .array(HeaderName)
+      .max(100)
+      .optional()
+      .describe(
+        'Headers of an agent that are never sent on, because they reach beyond what its scopes say, such as one that names another account.',
+      ),
     auth: Auth,
     oauth: OAuthFacts.optional(),
     body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),

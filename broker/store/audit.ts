@@ -67,7 +67,7 @@ const groupStatement = (db: Kysely<Schema>, size: number) =>
       .insertInto('audit_rows')
       .values(
         Array.from({ length: size }, (_, row) =>
-          Object.fromEntries(AUDIT_COLUMNS.map((column) => [column, slot(`${column}${row}`)])),
+          Object.fromEntries(AUDIT_COLUMNS.map((column) => [column, slot(column, row)])),
         ) as unknown as AuditTable[],
       )
       .onConflict((conflict) =>
@@ -88,28 +88,13 @@ export type AuditGroupWriter = (rows: readonly AuditRow[]) => Promise<Set<string
  * that the row was final already.
  */
 export function auditGroupWriter(store: Store): AuditGroupWriter {
-  const statements = new Map<number, { statement: Prepared<{ id: string }>; names: string[][] }>();
+  const statements = new Map<number, Prepared<{ id: string }>>();
   const statementFor = (size: number) => {
-    const found = statements.get(size);
-    if (found) return found;
-    const made = {
-      statement: groupStatement(store.db, size),
-      names: Array.from({ length: size }, (_, row) => AUDIT_COLUMNS.map((column) => `${column}${row}`)),
-    };
-    statements.set(size, made);
-    return made;
+    const statement = statements.get(size) ?? groupStatement(store.db, size);
+    statements.set(size, statement);
+    return statement;
   };
-  return async (rows) => {
-    const { statement, names } = statementFor(rows.length);
-    const values: Record<string, unknown> = {};
-    for (const [index, row] of rows.entries()) {
-      const rowNames = names[index]!;
-      for (let column = 0; column < AUDIT_COLUMNS.length; column++)
-        values[rowNames[column]!] = row[AUDIT_COLUMNS[column]!];
-    }
-    const written = await store.write(statement, values);
-    return new Set(written.map((row) => row.id));
-  };
+  return async (rows) => new Set((await store.write(statementFor, rows)).map((row) => row.id));
 }
 
 /** The same write inside a transaction that also writes something else (an approval, an idempotency key). */

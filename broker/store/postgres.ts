@@ -2,7 +2,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Schema } from './schema.ts';
-import { bind, type Prepared, type Store } from './store.ts';
+import { bind, type Prepared, type Store, type Values } from './store.ts';
 
 const INT8 = 20;
 
@@ -28,10 +28,20 @@ export function openPostgres(url: string, options: { connections: number; onErro
     keepAlive: true,
   });
   pool.on('error', options.onError);
+  // The pool listens only while a connection is idle. One that breaks between two statements of a transaction would
+  // otherwise be an uncaught exception, and the end of the process; so the next statement on it fails instead.
+  pool.on('connect', (client) => client.on('error', () => {}));
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  const query = async <Row>(statement: Prepared<Row>, values: Record<string, unknown>): Promise<Row[]> => {
-    const result = await pool.query({ name: statement.name, text: statement.sql, values: bind(statement, values) });
+  const query = async <Row>(statement: Prepared<Row>, rows: readonly Values[]): Promise<Row[]> => {
+    const result = await pool.query({ name: statement.name, text: statement.sql, values: bind(statement, rows) });
     return result.rows as Row[];
   };
-  return { dialect: 'postgres', bytes: 'bytea', db, read: query, write: query, close: () => db.destroy() };
+  return {
+    dialect: 'postgres',
+    bytes: 'bytea',
+    db,
+    read: (statement, values) => query(statement, [values]),
+    write: (statementFor, rows) => query(statementFor(rows.length), rows),
+    close: () => db.destroy(),
+  };
 }

@@ -1,29 +1,13 @@
-/** The embedded store: `node:sqlite` under Kysely, and a second, read-only connection for the hot path. */
+/** The embedded store: `node:sqlite` under Kysely, and a second connection for the hot path. */
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { lockFolder, makePrivate } from './lock.ts';
 import type { Schema } from './schema.ts';
-import { bind, type Prepared, type Store } from './store.ts';
-
-/** More distinct statements than the broker has; beyond it the oldest is prepared again when next used. */
-const KEPT_STATEMENTS = 500;
-
-/** Statements of one connection, prepared once. */
-const statementCache = (database: DatabaseSync) => {
-  const kept = new Map<string, StatementSync>();
-  return (sql: string): StatementSync => {
-    const found = kept.get(sql);
-    if (found) return found;
-    const statement = database.prepare(sql);
-    if (kept.size >= KEPT_STATEMENTS) kept.delete(kept.keys().next().value as string);
-    kept.set(sql, statement);
-    return statement;
-  };
-};
-
-const asInputs = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
+import { type HotConnection, makeHotConnection } from './sqlite-hot.ts';
+import { asInputs, statementCache } from './sqlite-statements.ts';
+import type { Store } from './store.ts';
 
 /** Kysely's idea of a SQLite database over `DatabaseSync`. */
 const adapt = (database: DatabaseSync): SqliteDatabase => {
@@ -55,15 +39,17 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
-const PRAGMAS = { busy_timeout: 5000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 } as const;
+const FULL = 2;
+const NORMAL = 1;
 
-/** Opens the connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
-function openWriter(path: string): DatabaseSync {
+/** Opens a connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
+function openWriter(path: string, synchronous: typeof FULL | typeof NORMAL): DatabaseSync {
   makePrivate(path);
+  const pragmas = { busy_timeout: 5000, journal_mode: 'wal', synchronous, foreign_keys: 1 };
   const writer = new DatabaseSync(path);
   try {
     chmodSync(path, 0o600);
-    for (const [name, wanted] of Object.entries(PRAGMAS)) {
+    for (const [name, wanted] of Object.entries(pragmas)) {
       writer.exec(`PRAGMA ${name}=${wanted}`);
       const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
       if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
@@ -84,32 +70,32 @@ export function openSqlite(folder: string): Store {
   const lock = lockFolder(folder);
   const path = join(folder, 'broker.db');
   let writer: DatabaseSync | undefined;
-  let reader: DatabaseSync;
+  let hot: HotConnection;
   try {
-    writer = openWriter(path);
-    // Reads go past Kysely's one connection: WAL gives them the last committed state without waiting for a transaction
-    // that is open on the writer, and without ever being part of it.
-    reader = new DatabaseSync(path, { readOnly: true });
+    writer = openWriter(path, FULL);
+    hot = makeHotConnection(openWriter(path, NORMAL), path);
   } catch (error) {
     writer?.close();
     lock.release();
     throw new Error(`The store ${path} cannot be opened: ${(error as Error).message}.`, { cause: error });
   }
   const written = writer;
-  const prepareRead = statementCache(reader);
   const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect({ database: adapt(written) }) });
   return {
     dialect: 'sqlite',
     bytes: 'blob',
     db,
-    read: <Row>(statement: Prepared<Row>, values: Record<string, unknown>) =>
-      prepareRead(statement.sql).all(...asInputs(bind(statement, values))) as Row[],
-    write: async <Row>(statement: Prepared<Row>, values: Record<string, unknown>) => {
-      const result = await db.executeQuery<Row>({ ...statement.compiled, parameters: bind(statement, values) });
-      return result.rows;
+    // Past Kysely's one connection: without waiting for a transaction that is open there, and without being part of it.
+    read: hot.read,
+    write: async (statementFor, rows) => {
+      // Kysely gives its one connection to one at a time: while we hold it no transaction is open there, for which this
+      // one would have to wait without ever letting it go on.
+      const stored = await db.connection().execute(async () => hot.append(statementFor(1), rows));
+      await hot.sync();
+      return stored;
     },
     close: async () => {
-      reader.close();
+      hot.close();
       await db.destroy();
       if (written.isOpen) written.close();
       lock.release();

@@ -10,7 +10,6 @@ export type Prepared<_Row> = {
   /** The name under which PostgreSQL keeps it prepared. */
   name: string;
   sql: string;
-  compiled: CompiledQuery;
   slots: readonly (Slot | unknown)[];
 };
 
@@ -19,39 +18,48 @@ export type Store = {
   bytes: 'blob' | 'bytea';
   db: Kysely<Schema>;
   /** Runs a prepared select outside any transaction. SQLite answers at once, PostgreSQL with a promise. */
-  read<Row>(statement: Prepared<Row>, values: Record<string, unknown>): Row[] | Promise<Row[]>;
-  /** Runs a prepared insert, update or upsert as a transaction of its own; durable when the promise resolves. */
-  write<Row>(statement: Prepared<Row>, values: Record<string, unknown>): Promise<Row[]>;
+  read<Row>(statement: Prepared<Row>, values: Values): Row[] | Promise<Row[]>;
+  /**
+   * Writes rows in a transaction of their own, all or none; durable when the promise resolves. `statementFor(n)` is an
+   * insert or upsert of n rows: PostgreSQL takes the one for all rows, SQLite runs the one for one row again and again,
+   * which it does faster.
+   */
+  write<Row>(statementFor: (rows: number) => Prepared<Row>, rows: readonly Values[]): Promise<Row[]>;
   close(): Promise<void>;
 };
 
-/** Stands in a query for a value that comes at run time. */
+/** The values of one row, by name. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** Stands in a query for a value that comes at run time: of which row, and its name there. */
 class Slot {
   readonly name: string;
-  constructor(name: string) {
+  readonly row: number;
+  constructor(name: string, row: number) {
     this.name = name;
+    this.row = row;
   }
 }
 
 /**
- * Compiles a statement once. In `build`, `slot('name')` stands where a value comes; give the values by those names to
- * `store.read` or `store.write`. Kysely itself names no prepared statement, and an unnamed one is parsed and planned anew
+ * Compiles a statement once. In `build`, `slot('name')` stands where a value comes, `slot('name', 2)` where the third row's
+ * comes; give the values by those names to `store.read` or `store.write`. Kysely itself names no prepared statement, and an unnamed one is parsed and planned anew
  * on every call, which made the facts query three times slower on PostgreSQL.
  */
 export function prepare<Row>(
   name: string,
   // biome-ignore lint/suspicious/noExplicitAny: a slot takes the type of the column that it is compared with.
-  build: (slot: (name: string) => any) => { compile(): CompiledQuery },
+  build: (slot: (name: string, row?: number) => any) => { compile(): CompiledQuery },
 ): Prepared<Row> {
-  const compiled = build((slotName) => new Slot(slotName)).compile();
-  return { name, sql: compiled.sql, compiled, slots: compiled.parameters };
+  const compiled = build((slotName, row = 0) => new Slot(slotName, row)).compile();
+  return { name, sql: compiled.sql, slots: compiled.parameters };
 }
 
 /** The values of one run, in the order of the statement's parameters. A missing value is a bug, never a null. */
-export function bind(statement: Prepared<unknown>, values: Record<string, unknown>): unknown[] {
+export function bind(statement: Prepared<unknown>, rows: readonly Values[]): unknown[] {
   return statement.slots.map((slot) => {
     if (!(slot instanceof Slot)) return slot;
-    const value = values[slot.name];
+    const value = rows[slot.row]?.[slot.name];
     if (value === undefined) throw new Error(`Statement ${statement.name} was run without ${slot.name}.`);
     return value;
   });

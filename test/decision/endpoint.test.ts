@@ -24,6 +24,7 @@ describe('refused endpoints', () => {
     ['PA-05', ['//evil.test/x', '///evil.test/x'], /empty segment/],
     ['PA-05', ['/\\evil.test/x', '/a\\b'], /backslash/],
     ['PA-05', ['\\\\evil.test\\x'], /begins with/],
+    ['HD-06', ['/x?_method=DELETE', '/x?a=1&%24httpMethod=DELETE', '/x?X-HTTP-Method-Override=PUT'], /names a method/],
     [
       'PA-06',
       ['https://evil.test/x', 'http:foo', 'HTTPS:evil.test/x', 'javascript:x', 'file:///etc/passwd', 'x', ''],

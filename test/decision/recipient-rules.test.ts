@@ -38,6 +38,16 @@ describe('recipient rules', () => {
     ]);
   });
 
+  test('and there it is what the pointer says that it is', () => {
+    const share = { pointer: '/channels/*', format: 'ids', optional: true } as const;
+    const chat = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /share': ['/to', share] } });
+    const found = recipientRulesFor(chat, call('POST', '/share', { query: 'Channels[0]=C1' }));
+    expect(found.map(({ pointers, subject }) => ({ pointers, subject }))).toEqual([
+      { pointers: [{ pointer: '/to' }, share], subject: {} },
+      { pointers: [{ ...share, pointer: '/Channels' }], subject: { Channels: 'C1' } },
+    ]);
+  });
+
   test.each(['to', '/a~2', 'cc/*'])('a pointer that is none is refused: %s', (pointer) => {
     const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /m': [pointer] } };
     expect(() => compilePlatformRules(source)).toThrow(`"${pointer}" is not a JSON pointer; write "/to"`);

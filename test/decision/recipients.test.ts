@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readAddress, readAddresses, readMessageRecipients } from '../../broker/decision/addresses.ts';
 import type { JsonObject } from '../../broker/decision/facts.ts';
 import { compilePlatformRules } from '../../broker/decision/operation.ts';
-import { intersectRecipients, isRecipientEntry, refuseRecipients } from '../../broker/decision/recipients.ts';
+import { intersectRecipients, recipientEntryKind, refuseRecipients } from '../../broker/decision/recipients.ts';
 import { call, crmRules } from './world.ts';
 
 const ALLOWED = ['@acme.example', 'Ann@partner.example'];
@@ -194,9 +194,12 @@ describe("a message in Gmail's raw form", () => {
 
 describe('addresses', () => {
   test('entries of an allow-list', () => {
-    for (const entry of ['ann@x.example', '@x.example', '@x']) expect(isRecipientEntry(entry)).toBe(true);
-    for (const entry of ['x.example', '@', '*', '@*.example', 'a b@x', '', '"a"@x.example'])
-      expect(isRecipientEntry(entry)).toBe(false);
+    expect(recipientEntryKind('ann@x.example')).toBe('address');
+    for (const entry of ['@x.example', '@x']) expect(recipientEntryKind(entry)).toBe('domain');
+    for (const entry of ['C024BE91L', '557058:f58131cb-b67d', 'jira users', '#general', 'x.example'])
+      expect(recipientEntryKind(entry)).toBe('id');
+    for (const entry of ['@', '*', 'C*', '@*.example', 'a b@x', '', '"a"@x.example', ' C1', 'C1 ', 'C\u200b1', 'C\n1'])
+      expect(recipientEntryKind(entry)).toBeUndefined();
   });
 
   test('what is read as an address is nothing but one', () => {
@@ -237,6 +240,8 @@ describe('what two allow-lists have in common', () => {
       ['@x.example', 'bob@y.example'],
     ],
     [[], ['@x.example'], []],
+    [['C1', '@x.example'], ['C1', 'c1', 'x.example'], ['C1']],
+    [['*'], ['*', 'C1'], []],
   ])('%j and %j: %j', (a, b, expected) => {
     expect(intersectRecipients(a, b)).toEqual(expected);
   });

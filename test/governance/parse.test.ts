@@ -203,12 +203,27 @@ describe('a governance file', () => {
     [
       'a recipient that is none',
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: [bob] } } }`,
-      '11:69: agents.t.grants.crm.recipients[0]: is no plain e-mail address; write "ann@acme.example", or "@acme.example" for everybody there.',
+      '11:69: agents.t.grants.crm.recipients[0]: is no e-mail address, and "crm" knows nobody by an id; write "ann@acme.example", or "@acme.example" for everybody there.',
+    ],
+    [
+      'a recipient that nothing can be',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["*"] } } }`,
+      '11:69: agents.t.grants.crm.recipients[0]: is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
+    ],
+    [
+      'an address where the platform has ids',
+      'platforms:\n  j: { use: jira, base_url: "https://acme.atlassian.net" }\nagents:\n  t: { grants: { j: { scopes: ["jira:issues.notify"], recipients: ["5b10ac8d82e05b22cc7d4ef5", "ann@acme.example"] } } }',
+      '4:96: agents.t.grants.j.recipients[1]: is an e-mail address, but "j" knows everybody by an id; write that.',
     ],
     [
       'a repository that is none',
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: ["*"] } } }`,
       '11:64: agents.t.grants.crm.repos[0]: is no repository; write "owner/name" or "owner/*".',
+    ],
+    [
+      'more repositories than a grant may list',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: [${'a/*,'.repeat(65)}] } } }`,
+      '11:56: agents.t.grants.crm.repos: has more than 64 entries; write "owner/*" for all of an owner.',
     ],
     [
       'two grants with one connection',
@@ -287,6 +302,34 @@ describe('a governance file', () => {
     const text =
       'platforms:\n  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\nagents:\n  x: { grants: { t: { scopes: ["t:later"] } } }';
     expect(problemsOf(text)).toEqual([]);
+  });
+
+  it('takes up to 64 repositories, each a name or all of an owner', () => {
+    const grant = (repos: string[]) =>
+      problemsOf(`agents: { t: { grants: { codehost: { scopes: [s], repos: ${JSON.stringify(repos)} } } } }`);
+    expect(grant([...Array(60).fill('acme/*'), 'ACME/app', 'a_b/c.d', 'x/.github', 'octo-org/a_b-c'])).toEqual([]);
+    const wrong = [
+      'acme',
+      '*/*',
+      'acme/**',
+      'acme/a*',
+      'acme/../x',
+      'acme/..',
+      './x',
+      'a/b/c',
+      '/x',
+      'a/',
+      'a b/c',
+      '',
+    ];
+    expect(grant(wrong)).toHaveLength(wrong.length);
+  });
+
+  it('takes the ids of a platform as recipients, beside addresses where it has both', () => {
+    const text = `platforms: { chat: { use: slack } }
+agents: { t: { grants: { chat: { scopes: ["slack:messages.write"], recipients: [C024BE91L, "#general", "@a.example"] } } } }`;
+    expect(problemsOf(text)).toEqual([]);
+    expect(warningsOf(text)).toEqual([]);
   });
 
   it('reads a document that the program made, without lines', () => {

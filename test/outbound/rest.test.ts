@@ -41,6 +41,31 @@ describe('where the credential goes', () => {
       });
     }
   });
+  it.each([
+    ['https://api.up.test/graphql', 'https://api.up.test/graphql'],
+    ['https://api.up.test/graphql/', 'https://api.up.test/graphql/'],
+    ['https://api.up.test/a/b', 'https://api.up.test/a/b'],
+    ['https://api.up.test', 'https://api.up.test/'],
+    ['https://api.up.test/', 'https://api.up.test/'],
+  ])('where the base URL is the whole address, / is %s itself', (baseUrl, url) => {
+    const endpoint = { path: '/', query: '' };
+    expect(build({ baseUrl, wholeAddress: true }, { method: 'POST', endpoint, body: {} })).toMatchObject({ url });
+    const auth = { type: 'query', name: 'key' } as const;
+    expect(build({ baseUrl, wholeAddress: true, auth }, { endpoint }, 'a')).toMatchObject({ url: `${url}?key=a` });
+  });
+  it('and any other endpoint is none', () => {
+    for (const endpoint of [
+      { path: '/x', query: '' },
+      { path: '/', query: 'a=1' },
+      { path: '', query: '' },
+    ])
+      expect(build({ wholeAddress: true }, { endpoint })).toMatchObject({ error: 'endpoint_refused' });
+    const endpoint = { path: '/', query: '' };
+    expect(build({ baseUrl: 'https://api.up.test/x?y', wholeAddress: true }, { endpoint })).toMatchObject({
+      error: 'endpoint_refused',
+    });
+    expect(build({}, { endpoint })).toMatchObject({ url: 'https://api.up.test/v1/' });
+  });
   it('PA-05 an endpoint that would change the host is not built', () => {
     expect(build({}, { endpoint: { path: '/../admin', query: '' } })).toMatchObject({ error: 'endpoint_refused' });
   });
@@ -70,12 +95,17 @@ describe('HD-02 headers', () => {
     });
     expect(headers).toEqual({ accept: 'a', 'user-agent': 'me', 'x-mine': '1' });
   });
-  it('platformHeaderNames names what the broker sets', () => {
+  it('platformHeaderNames names what the broker sets, and what the platform forbids', () => {
     expect([...platformHeaderNames({ auth: { type: 'bearer' }, headers: { Accept: 'x' } })]).toEqual([
       'accept',
       'authorization',
     ]);
     expect([...platformHeaderNames({ auth: { type: 'header', name: 'X-Api-Key' } })]).toEqual(['x-api-key']);
+    expect([...platformHeaderNames({ auth: { type: 'bearer' }, forbiddenHeaders: ['Act-As', 'x-b'] })]).toEqual([
+      'act-as',
+      'x-b',
+      'authorization',
+    ]);
     expect([...platformHeaderNames({ auth: { type: 'query', name: 'key' } })]).toEqual(['authorization']);
   });
   it('on the wire there is one host, one credential and nothing that was dropped', async () => {

@@ -92,6 +92,12 @@ describe.each([...BUILTIN_NAMES])('%s', (name) => {
     }
   });
 
+  test('no forbidden header is one that it needs', () => {
+    const { forbidden_headers = [], headers = {}, auth } = manifestOf(name);
+    const needed = [...Object.keys(headers), auth.type === 'header' ? auth.name : 'authorization'];
+    for (const header of needed) expect(forbidden_headers).not.toContain(header.toLowerCase());
+  });
+
   test('never takes an encoded slash', () => {
     expect(rulesOf(name).allowEncodedSlash).toBe(false);
   });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject, Method } from '../../broker/decision/facts.ts';
 import { recipientRulesFor } from '../../broker/decision/operation.ts';
-import { classifierOf, rulesOf } from './classified.ts';
+import { refuseRecipients } from '../../broker/decision/recipients.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 describe('Gmail', () => {
   const ask = classifierOf('gmail');
@@ -53,6 +55,25 @@ describe('Gmail', () => {
       { pointers: [{ pointer: '/raw', format: 'rfc822-base64url' }], subject: { raw: 'QQ' } },
     ]);
   });
+
+  test('a filter sends to nobody unless it forwards', () => {
+    const filter = (action: JsonObject) =>
+      refuseRecipients(['@acme.example'], rulesOf('gmail'), {
+        method: 'POST',
+        path: '/gmail/v1/users/me/settings/filters',
+        query: '',
+        headers: {},
+        body: { criteria: { from: 'x' }, action },
+      })?.violating;
+    expect(filter({ addLabelIds: ['L1'] })).toBeUndefined();
+    expect(filter({ forward: 'ann@acme.example' })).toBeUndefined();
+    expect(filter({ forward: 'x@evil.example' })).toEqual(['x@evil.example']);
+  });
+});
+
+test.each(['gmail', 'google-calendar'] as const)('%s: no agent charges another project or brings a key', (name) => {
+  const { forbidden_headers } = manifestOf(name);
+  expect(forbidden_headers).toEqual(expect.arrayContaining(['x-goog-user-project', 'x-goog-api-key']));
 });
 
 describe('Google Calendar', () => {
@@ -99,5 +120,20 @@ describe('Google Calendar', () => {
     expect(pointers('/calendars/primary/events')).toEqual(['/attendees/*/email']);
     expect(pointers('/calendars/primary/acl')).toEqual(['/scope/value']);
     expect(pointers('/freeBusy')).toEqual([]);
+  });
+
+  test.each<[Method, string, JsonObject, string[] | undefined]>([
+    ['POST', '/calendars/primary/events', { summary: 'x' }, undefined],
+    ['POST', '/calendars/primary/events', { attendees: [{ email: 'ann@acme.example' }] }, undefined],
+    ['POST', '/calendars/primary/events', { attendees: [{ email: 'x@evil.example' }] }, ['x@evil.example']],
+    ['POST', '/calendars/primary/events', { attendees: [{ id: 'p1' }] }, ['{"id":"p1"}']],
+    // These reach whoever is invited already.
+    ['PATCH', '/calendars/primary/events/e1', { description: 'x' }, []],
+    ['PUT', '/calendars/primary/events/e1', { description: 'x' }, []],
+    ['POST', '/calendars/primary/events/quickAdd', {}, []],
+    ['POST', '/calendars/primary/acl', { role: 'reader', scope: { type: 'default' } }, []],
+  ])('%s %s %j under a recipient constraint: %j', (method, path, body, violating) => {
+    const call = { method, path, query: '', headers: {}, body };
+    expect(refuseRecipients(['@acme.example'], rulesOf('google-calendar'), call)?.violating).toEqual(violating);
   });
 });

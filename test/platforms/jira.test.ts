@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../broker/decision/facts.ts';
+import { refuseRecipients } from '../../broker/decision/recipients.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
-import { classifierOf } from './classified.ts';
+import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('jira');
 
@@ -43,6 +45,23 @@ test.each([
   'GET /secure/attachment/1',
 ])('in no scope: %s', (operation) => {
   expect(ask(operation)).toBe('unclassified');
+});
+
+test.each<[JsonObject, string[] | undefined]>([
+  [{ users: [{ accountId: '557058:f58131cb' }], groups: [{ name: 'jira users' }] }, undefined],
+  [{ groupIds: ['g1'] }, undefined],
+  [{ users: [{ accountId: '557058:F58131CB' }] }, ['557058:F58131CB']],
+  [{ groups: [{ groupId: 'g2' }], groupIds: ['g1'] }, ['g2']],
+  [{ groups: [{ name: 'everyone' }] }, ['everyone']],
+  // Whom these reach stands in the issue.
+  [{ groupIds: ['g1'], watchers: true }, ['true']],
+  [{ watchers: true }, ['true']],
+  [{}, []],
+])('a notification to %j under a recipient constraint: %j', (to, violating) => {
+  const allowed = ['557058:f58131cb', 'jira users', 'g1'];
+  const path = '/rest/api/3/issue/PROJ-42/notify';
+  const call = { method: 'POST', path, query: '', headers: {}, body: { to } } as const;
+  expect(refuseRecipients(allowed, rulesOf('jira'), call)?.violating).toEqual(violating);
 });
 
 describe('the address of the customer’s own site', () => {

@@ -32,6 +32,18 @@ describe('a manifest is taken', () => {
       'with per-person tokens',
       { auth: { ...oauth, issuer: 'https://id.example' }, per_person: { enabled: true, asserted: ['slack'] } },
     ],
+    [
+      'with what its recipients are',
+      {
+        recipients: {
+          'POST /m': [
+            { pointer: '/to', format: 'id' },
+            { pointer: '/cc/*', format: 'ids', optional: true },
+          ],
+        },
+      },
+    ],
+    ['with forbidden headers', { forbidden_headers: ['Act-As'] }],
     ['with fixed headers', { headers: { 'X-Version': '2', accept: 'application/json; v=1' } }],
     ['on this machine without TLS', { base_url: 'http://127.0.0.1:4010/api' }],
     ['with a slash at the end', { base_url: 'https://crm.example/api/' }],
@@ -75,6 +87,7 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ headers: { authorization: 'Bearer x' } }, 'headers.authorization: carries a credential'],
     [{ headers: { 'X-Key': 'x' }, auth: { type: 'header', name: 'x-key' } }, 'headers.X-Key: carries a credential'],
     [{ headers: { 'X-A': '1', 'x-a': '2' } }, 'headers.x-a: is given twice'],
+    [{ forbidden_headers: ['a b'] }, 'forbidden_headers.0: is not the name of a header'],
     [{ auth: { type: 'digest' } }, 'auth.type: write { type: bearer }, or one of basic'],
     [{ auth: { type: 'bearer', token: 'abc' } }, 'auth: '],
     [
@@ -91,6 +104,8 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ scopes: { 'crm:a': ['GET /a', 'query b'] } }, 'scopes.crm:a.1: "query b": a rest platform takes this only with'],
     [{ needs: { 'crm:other': ['x'] } }, 'needs.crm:other: is not one of the scopes above'],
     [{ recipients: { 'POST /m': ['to'] } }, 'recipients.POST /m.0: write a JSON pointer such as "/to"'],
+    [{ recipients: { 'POST /m': [{ pointer: '/to', format: 'uuid' }] } }, 'recipients.POST /m.0: '],
+    [{ recipients: { 'POST /m': [{ pointer: '/to', optional: 'yes' }] } }, 'recipients.POST /m.0: '],
     [{ recipients: { 'POST m': ['/to'] } }, 'recipients.POST m: "POST m" is not an operation'],
     [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],
     [{ graphql: { path: 'graphql' } }, 'graphql.path: write a plain path such as "/graphql"'],
@@ -137,6 +152,12 @@ describe('use: a built-in platform with changes', () => {
     const before = structuredClone(BUILTIN_PLATFORMS.notion);
     withOverrides(BUILTIN_PLATFORMS.notion, { scopes: { 'notion:x': [] }, headers: { a: 'b' } });
     expect(BUILTIN_PLATFORMS.notion).toEqual(before);
+  });
+
+  test('forbidden headers are replaced whole, so that who means it can take them', () => {
+    expect(parsePlatformEntry({ use: 'stripe' }).data?.forbidden_headers).toEqual(['stripe-account', 'stripe-context']);
+    const opened = parsePlatformEntry({ use: 'stripe', forbidden_headers: ['stripe-context'] });
+    expect(opened.data?.forbidden_headers).toEqual(['stripe-context']);
   });
 
   test('OAuth needs only the client: the endpoints are known', () => {

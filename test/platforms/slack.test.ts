@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../broker/decision/facts.ts';
 import { recipientRulesFor } from '../../broker/decision/operation.ts';
+import { refuseRecipients } from '../../broker/decision/recipients.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('slack');
@@ -44,6 +46,38 @@ test.each([
   'POST /api/chat.postMessage',
 ])('in no scope: %s', (operation) => {
   expect(ask(operation)).toBe('unclassified');
+});
+
+describe('whom a call reaches, by id', () => {
+  const refused = (path: string, body: JsonObject) =>
+    refuseRecipients(['C1', 'C2', 'U1', 'ann@acme.example'], rulesOf('slack'), {
+      method: 'POST',
+      path,
+      query: '',
+      headers: {},
+      body,
+    })?.violating;
+
+  test.each<[string, JsonObject, string[] | undefined]>([
+    ['/chat.postMessage', { channel: 'C1', text: 'hi' }, undefined],
+    ['/chat.postMessage', { channel: 'c1' }, ['c1']],
+    ['/chat.postMessage', { channel: '#general' }, ['#general']],
+    ['/chat.postMessage', { channel: '@ann' }, ['@ann']],
+    ['/chat.postMessage', { text: 'hi' }, []],
+    ['/conversations.invite', { channel: 'C9', users: 'U1,U2' }, ['U2']],
+    ['/conversations.open', { users: 'U1' }, undefined],
+    ['/conversations.inviteShared', { channel: 'C1', emails: ['ann@acme.example'] }, undefined],
+    ['/conversations.inviteShared', { channel: 'C1', emails: ['x@evil.example'] }, ['x@evil.example']],
+    ['/conversations.inviteShared', { channel: 'C1', user_ids: ['U9'] }, ['U9']],
+    ['/canvases.access.set', { channel_ids: ['C1', 'C9'] }, ['C9']],
+    ['/chat.startStream', { channel: 'C1' }, undefined],
+    ['/chat.startStream', { channel: 'C1', recipient_user_id: 'U9' }, ['U9']],
+    ['/files.completeUploadExternal', { files: [{ id: 'F1' }] }, undefined],
+    ['/files.completeUploadExternal', { files: [{ id: 'F1' }], channel_id: 'C1' }, undefined],
+    ['/files.completeUploadExternal', { files: [{ id: 'F1' }], channels: 'C1,C9' }, ['C9']],
+  ])('%s %j: %j', (path, body, violating) => {
+    expect(refused(path, body)).toEqual(violating);
+  });
 });
 
 describe('the conversation that a message goes to is its recipient', () => {

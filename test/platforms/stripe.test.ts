@@ -1,10 +1,32 @@
 import { expect, test } from 'vitest';
-import { classifierOf, manifestOf } from './classified.ts';
+import type { JsonObject } from '../../broker/decision/facts.ts';
+import { refuseRecipients } from '../../broker/decision/recipients.ts';
+import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('stripe');
 
 test('bodies are forms', () => {
   expect(manifestOf('stripe').body).toBe('form');
+});
+
+test('no agent works on another account', () => {
+  expect(manifestOf('stripe').forbidden_headers).toEqual(['stripe-account', 'stripe-context']);
+});
+
+test.each<[string, JsonObject, string[] | undefined]>([
+  ['/v1/charges', { amount: 1 }, undefined],
+  ['/v1/payment_intents', { amount: 1, receipt_email: 'ann@acme.example' }, undefined],
+  ['/v1/payment_intents', { amount: 1, receipt_email: 'x@evil.example' }, ['x@evil.example']],
+  ['/v1/payment_intents/pi_1', { receipt_email: '' }, undefined],
+  ['/v1/payment_intents/pi_1/confirm', { receipt_email: { a: 1 } }, ['{"a":1}']],
+  ['/v1/refunds', { charge: 'ch_1' }, undefined],
+  ['/v1/refunds', { charge: 'ch_1', instructions_email: 'x@evil.example' }, ['x@evil.example']],
+  ['/v1/customers', { name: 'Ann' }, undefined],
+  ['/v1/customers/cus_1', { email: 'x@evil.example' }, ['x@evil.example']],
+  ['/v1/invoices/in_1/send', {}, []],
+])('POST %s %j under a recipient constraint: %j', (path, body, violating) => {
+  const call = { method: 'POST', path, query: '', headers: {}, body } as const;
+  expect(refuseRecipients(['@acme.example'], rulesOf('stripe'), call)?.violating).toEqual(violating);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 /** A wire that can be cut: a TCP proxy before a real server, so that the server is away and comes back. */
 import net, { type AddressInfo, type Socket } from 'node:net';
-import { afterAll } from 'vitest';
+import { afterFile } from './after-file.ts';
 
 export type Cut = {
   /** The URL of the server, by way of the wire. */
@@ -37,7 +37,7 @@ export async function startCut(url: string): Promise<Cut> {
       server.close(() => resolve());
       for (const socket of sockets) socket.destroy();
     });
-  afterAll(() => (server.listening ? cut() : undefined));
+  afterFile(() => (server.listening ? cut() : undefined));
   const through = new URL(url);
   through.hostname = '127.0.0.1';
   through.port = String(port);

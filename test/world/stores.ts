@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll } from 'vitest';
+import { afterFile } from './after-file.ts';
 
 export type StoreKind = 'sqlite' | 'postgres';
 
@@ -30,7 +30,7 @@ async function administer(statement: string): Promise<void> {
 export async function newDatabase(): Promise<string> {
   const name = `agent_broker_${randomBytes(6).toString('hex')}`;
   await administer(`create database ${name}`);
-  afterAll(() => administer(`drop database if exists ${name} with (force)`));
+  afterFile(() => administer(`drop database if exists ${name} with (force)`));
   const url = new URL(server!);
   url.pathname = `/${name}`;
   return url.href;
@@ -39,6 +39,6 @@ export async function newDatabase(): Promise<string> {
 /** A new, empty folder, removed after this test file. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterFile(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

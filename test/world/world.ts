@@ -1,5 +1,5 @@
 /** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
-import { afterAll } from 'vitest';
+
 import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
@@ -11,6 +11,7 @@ import { putConnection } from '../../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import { putOrganisation, putOwner } from '../../broker/store/organisations.ts';
 import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/schema.ts';
+import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
 import { newDatabase, newFolder, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
@@ -110,7 +111,7 @@ export async function startWorld(
     },
     organisation: (options) => makeOrganisation(world, options),
   };
-  afterAll(async () => {
+  afterFile(async () => {
     await world.running.stop();
     await upstream.close();
   });

@@ -161,7 +161,9 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
     case 'not_connected':
       return json(412, {
         error: 'platform_not_connected',
-        message: `No connection of ${platform} can be used. An owner has to connect it.`,
+        message: outcome.why
+          ? `${platform} cannot be used: ${sentence(outcome.why)}`
+          : `No connection of ${platform} can be used. An owner has to connect it.`,
         ...common,
       });
     case 'consent_required':

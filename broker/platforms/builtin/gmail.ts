@@ -3,6 +3,7 @@
  * `/upload` and client-side encryption are in no scope.
  */
 import type { ManifestInput } from '../manifest.ts';
+import { googleForbiddenHeaders } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/gmail.${name}`;
 const everything = 'https://mail.google.com/';
@@ -12,6 +13,7 @@ export const gmail = {
   name: 'Gmail',
   docs: 'https://developers.google.com/gmail/api/reference/rest',
   base_url: 'https://gmail.googleapis.com',
+  forbidden_headers: googleForbiddenHeaders,
   auth: { type: 'bearer' },
   oauth: {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
@@ -121,7 +123,7 @@ export const gmail = {
     'POST /gmail/v1/users/*/drafts/send': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'POST /gmail/v1/users/*/drafts': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'PUT /gmail/v1/users/*/drafts/*': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
-    'POST /gmail/v1/users/*/settings/filters': ['/action/forward'],
+    'POST /gmail/v1/users/*/settings/filters': [{ pointer: '/action/forward', optional: true }],
     'PUT /gmail/v1/users/*/settings/autoForwarding': ['/emailAddress'],
     'POST /gmail/v1/users/*/settings/forwardingAddresses': ['/forwardingEmail'],
     'POST /gmail/v1/users/*/settings/delegates': ['/delegateEmail'],

@@ -1,5 +1,6 @@
 /** The Google Calendar API, version 3: paths and OAuth scopes from Google's discovery document (calendar:v3, August 2026). */
 import type { ManifestInput } from '../manifest.ts';
+import { googleForbiddenHeaders } from './google.ts';
 
 const scope = (name: string) => `https://www.googleapis.com/auth/calendar${name}`;
 const everything = scope('');
@@ -11,6 +12,7 @@ export const googleCalendar = {
   name: 'Google Calendar',
   docs: 'https://developers.google.com/workspace/calendar/api/v3/reference',
   base_url: 'https://www.googleapis.com/calendar/v3',
+  forbidden_headers: googleForbiddenHeaders,
   auth: { type: 'bearer' },
   oauth: {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
@@ -81,10 +83,11 @@ export const googleCalendar = {
     'google-calendar:settings.read': [scope('.settings.readonly'), scope('.readonly'), everything],
   },
   recipients: {
-    'POST /calendars/*/events': ['/attendees/*/email'],
-    'POST /calendars/*/events/import': ['/attendees/*/email'],
+    'POST /calendars/*/events': [{ pointer: '/attendees/*/email', optional: true }],
+    'POST /calendars/*/events/import': [{ pointer: '/attendees/*/email', optional: true }],
     // Names nobody where it could be checked: under a recipient constraint it is refused.
     'POST /calendars/*/events/quickAdd': ['/attendees/*/email'],
+    // A change is mailed to whoever is invited already: the call must say who that is from now on.
     'PUT /calendars/*/events/*': ['/attendees/*/email'],
     'PATCH /calendars/*/events/*': ['/attendees/*/email'],
     'POST /calendars/*/acl': ['/scope/value'],

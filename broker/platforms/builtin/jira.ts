@@ -5,6 +5,7 @@
  * OAuth. Attachments are uploaded as multipart, which the broker does not send.
  */
 import type { ManifestInput } from '../manifest.ts';
+import { jiraRecipients } from './jira-recipients.ts';
 
 const read = ['read:jira-work'];
 const write = ['write:jira-work'];
@@ -242,5 +243,5 @@ export const jira = {
     'jira:webhooks.write': ['manage:jira-webhook'],
   },
   // A person is known by account id; `reporter`, `watchers` and the like are not named in the body.
-  recipients: { 'POST /rest/api/3/issue/*/notify': ['/to/users/*/accountId', '/to/groups/*/name', '/to/groupIds/*'] },
+  recipients: jiraRecipients,
 } satisfies ManifestInput;

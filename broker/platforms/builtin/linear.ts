@@ -13,6 +13,8 @@ export const linear = {
   name: 'Linear',
   docs: 'https://linear.app/developers',
   base_url: 'https://api.linear.app/graphql',
+  // Has files answered with addresses that open without a credential, past every later decision.
+  forbidden_headers: ['public-file-urls-expire-in'],
   // A personal API key stands alone in the header; with OAuth, say auth: { type: oauth2, … }, which sends a Bearer.
   auth: { type: 'header', name: 'Authorization' },
   oauth: {

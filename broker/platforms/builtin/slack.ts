@@ -7,6 +7,8 @@ import type { ManifestInput } from '../manifest.ts';
 
 const history = ['channels:history', 'groups:history', 'im:history', 'mpim:history'];
 const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
+const id = (pointer: string) => ({ pointer, format: 'id' as const });
+const ids = (pointer: string) => ({ pointer, format: 'ids' as const });
 const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
 
 export const slack = {
@@ -154,18 +156,22 @@ export const slack = {
     'slack:lists.write': ['lists:write'],
     'slack:lists.delete': ['lists:write'],
   },
-  // A recipient is a conversation or person, by the id that Slack knows it by.
+  // A recipient is a conversation or person, by the id that Slack knows it by; people elsewhere are invited by mail.
   recipients: {
-    'POST /chat.postMessage': ['/channel'],
-    'POST /chat.postEphemeral': ['/channel', '/user'],
-    'POST /chat.meMessage': ['/channel'],
-    'POST /chat.scheduleMessage': ['/channel'],
-    'POST /chat.update': ['/channel'],
-    'POST /chat.startStream': ['/channel', '/recipient_user_id'],
-    'POST /conversations.open': ['/channel', '/users'],
-    'POST /conversations.invite': ['/users'],
-    'POST /conversations.inviteShared': ['/emails', '/emails/*', '/user_ids', '/user_ids/*'],
-    'POST /files.completeUploadExternal': ['/channel_id', '/channels'],
-    'POST /canvases.access.set': ['/channel_ids', '/channel_ids/*', '/user_ids', '/user_ids/*'],
+    'POST /chat.postMessage': [id('/channel')],
+    'POST /chat.postEphemeral': [id('/channel'), id('/user')],
+    'POST /chat.meMessage': [id('/channel')],
+    'POST /chat.scheduleMessage': [id('/channel')],
+    'POST /chat.update': [id('/channel')],
+    'POST /chat.startStream': [id('/channel'), { ...id('/recipient_user_id'), optional: true }],
+    'POST /conversations.open': [id('/channel'), ids('/users')],
+    'POST /conversations.invite': [ids('/users')],
+    'POST /conversations.inviteShared': ['/emails/*', ids('/user_ids/*')],
+    // A file that is shared with no conversation stays private.
+    'POST /files.completeUploadExternal': [
+      { ...id('/channel_id'), optional: true },
+      { ...ids('/channels'), optional: true },
+    ],
+    'POST /canvases.access.set': [ids('/channel_ids/*'), ids('/user_ids/*')],
   },
 } satisfies ManifestInput;

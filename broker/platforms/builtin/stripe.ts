@@ -6,11 +6,15 @@
 import type { ManifestInput } from '../manifest.ts';
 import { stripeCatalog } from './stripe-catalog.ts';
 
+const optional = (pointer: string) => ({ pointer, optional: true });
+
 export const stripe = {
   kind: 'rest',
   name: 'Stripe',
   docs: 'https://docs.stripe.com/api',
   base_url: 'https://api.stripe.com',
+  // With these a call works on another account: a connected one of a platform, or one of the organisation.
+  forbidden_headers: ['stripe-account', 'stripe-context'],
   auth: { type: 'bearer' },
   body: 'form',
   scopes: {
@@ -163,14 +167,15 @@ export const stripe = {
     'stripe:accounts.delete': ['DELETE /v1/accounts/*', 'POST /v1/accounts/*/reject'],
   },
   recipients: {
-    'POST /v1/charges': ['/receipt_email'],
-    'POST /v1/charges/*': ['/receipt_email'],
-    'POST /v1/payment_intents': ['/receipt_email'],
-    'POST /v1/payment_intents/*': ['/receipt_email'],
-    'POST /v1/payment_intents/*/confirm': ['/receipt_email'],
-    'POST /v1/customers': ['/email'],
-    'POST /v1/customers/*': ['/email'],
-    'POST /v1/checkout/sessions': ['/customer_email'],
+    'POST /v1/charges': [optional('/receipt_email')],
+    'POST /v1/charges/*': [optional('/receipt_email')],
+    'POST /v1/payment_intents': [optional('/receipt_email')],
+    'POST /v1/payment_intents/*': [optional('/receipt_email')],
+    'POST /v1/payment_intents/*/confirm': [optional('/receipt_email')],
+    'POST /v1/refunds': [optional('/instructions_email')],
+    'POST /v1/customers': [optional('/email')],
+    'POST /v1/customers/*': [optional('/email')],
+    'POST /v1/checkout/sessions': [optional('/customer_email')],
     // Goes to the customer's address, which the call does not name: under a recipient constraint it is refused.
     'POST /v1/invoices/*/send': ['/to'],
   },

@@ -1,0 +1,32 @@
+/** A governance file as the command line reads it: parsed, and with the values that it names, here, where they are. */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Governance } from '../broker/governance/governance.ts';
+import type { Problem } from '../broker/governance/problems.ts';
+import type { Resolved } from '../broker/governance/secrets.ts';
+import { CommandFailed } from './failure.ts';
+
+export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
+
+/** Throws CommandFailed with every problem in the file, a line each. */
+export async function readGovernanceFile(file: string): Promise<GovernanceFile> {
+  const { parseGovernance } = await import('../broker/governance/parse.ts');
+  const { resolveReferences } = await import('../broker/governance/secrets.ts');
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    throw new CommandFailed(`The governance file ${file} cannot be read.`);
+  }
+  const parsed = parseGovernance(text, file);
+  if (!parsed.ok) return await refuse(parsed.problems);
+  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
+  if (!resolved.ok) return await refuse(resolved.problems);
+  return { text, governance: parsed.governance, values: resolved.values };
+}
+
+/** Ends the command with problems, each with its file and line. */
+export async function refuse(problems: readonly Problem[]): Promise<never> {
+  const { formatProblem } = await import('../broker/governance/problems.ts');
+  throw new CommandFailed(problems.map(formatProblem).join('\n'));
+}

@@ -1,0 +1,13 @@
+/** What Google's APIs have in common. */
+
+/**
+ * Headers that charge another project or user, or bring a credential of the agent's own: the system parameters of Google's
+ * APIs (docs.cloud.google.com/apis/docs/system-parameters), and those of its client libraries for IAM.
+ */
+export const googleForbiddenHeaders = [
+  'x-goog-user-project',
+  'x-goog-quota-user',
+  'x-goog-api-key',
+  'x-goog-iam-authorization-token',
+  'x-goog-iam-authority-selector',
+];

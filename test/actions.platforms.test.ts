@@ -1,0 +1,115 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { manifestOf } from './platforms/classified.ts';
+import { auditIdOf, evidenceOf, withoutCalls } from './world/evidence.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+/** What a manifest says about how a platform is called, seen from the platform. */
+describe('POST /v1/actions by the manifest of a platform', () => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+  });
+  beforeEach(() => {
+    world.upstream.seen.length = 0;
+  });
+
+  /** An agent that may do anything on a platform of its own. */
+  async function agentOn(id: string, manifest: Record<string, unknown>, terms = {}, effect = 'allow') {
+    await organisation.platform({ id, manifest });
+    const policy = await organisation.policy([{ effect }]);
+    const scopeList = Object.keys((manifest.scopes as object | undefined) ?? { 'demo:write': [] });
+    return await organisation.agent({ policy, grants: { [id]: { scopeList, ...terms } } });
+  }
+
+  test.each([
+    ['/graphql', '/graphql'],
+    ['/graphql/', '/graphql/'],
+    ['/api/v2/graphql', '/api/v2/graphql'],
+    ['', '/'],
+    ['/', '/'],
+  ])('a GraphQL call goes to the address of the platform, which ends in %j', async (path, target) => {
+    const id = `graph-${path.replaceAll(/\W/g, '_')}`;
+    const scopes = { 'graph:read': ['query *'] };
+    const agent = await agentOn(id, { kind: 'graphql', base_url: `${world.upstream.url}${path}`, scopes });
+    const call = { platform: id, endpoint: '/', method: 'POST', scope: 'graph:read', data: { query: '{ me { id } }' } };
+    const answer = await agent.act(call);
+    expect(answer.status, answer.text).toBe(200);
+    expect(world.upstream.seen).toMatchObject([{ method: 'POST', target, body: '{"query":"{ me { id } }"}' }]);
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(row.path).toBe('/');
+    // Nothing else is there: not the path of the address once more, nor anything below it.
+    for (const endpoint of ['/graphql', '/x', '/?a=1']) {
+      const other = await withoutCalls(world, () => agent.act({ ...call, endpoint }));
+      expect([400, 403], other.text).toContain(other.status);
+    }
+  });
+
+  test.each(['allow', 'require_approval'])(
+    'an MCP platform is told to be unusable, not called (policy: %s)',
+    async (effect) => {
+      const scopes = { 'tools:search': ['tool search_*'] };
+      const platform = `tools-${effect}`;
+      const agent = await agentOn(platform, { kind: 'mcp', scopes }, {}, effect);
+      const call = {
+        platform,
+        endpoint: '/tools/search_docs',
+        method: 'POST',
+        scope: 'tools:search',
+        data: {},
+      };
+      const answer = await withoutCalls(world, () => agent.act(call));
+      expect([answer.status, answer.body.error], answer.text).toEqual([412, 'platform_not_connected']);
+      expect(answer.body.message).toBe(`${platform} cannot be used: MCP platforms cannot be called yet.`);
+      const { row } = await evidenceOf(world, agent, answer.body.audit_id);
+      expect(row).toMatchObject({ result: 'blocked', reason: 'platform_not_connected', approval_id: null });
+      // What is denied is still denied first.
+      const other = await withoutCalls(world, () => agent.act({ ...call, endpoint: '/tools/drop_all' }));
+      expect([other.status, other.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
+    },
+  );
+
+  test('HD-02 headers that reach another account never arrive, and are named', async () => {
+    const { forbidden_headers } = manifestOf('stripe');
+    const agent = await agentOn('pay', { forbidden_headers });
+    const call = { platform: 'pay', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const headers = { 'Stripe-Account': 'acct_1', 'STRIPE-CONTEXT': 'acct_1/acct_2', 'Stripe-Version': '2026-01-01' };
+    const answer = await agent.act({ ...call, headers });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body._meta.dropped_headers).toEqual(['stripe-account', 'stripe-context']);
+    const [seen] = world.upstream.seen;
+    expect(Object.keys(seen!.headers).filter((name) => name.startsWith('stripe-'))).toEqual(['stripe-version']);
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(JSON.parse(row.flags!)).toEqual({ dropped_headers: ['stripe-account', 'stripe-context'] });
+  });
+
+  test('recipients by id, and those that a call need not name', async () => {
+    const recipients = {
+      'POST /items': [
+        { pointer: '/channel', format: 'id' },
+        { pointer: '/cc/*', optional: true },
+      ],
+      'PATCH /items/*': [{ pointer: '/email', optional: true }],
+    };
+    const constraints = JSON.stringify({ recipients: ['C024BE91L', '@acme.example'] });
+    const agent = await agentOn('chat', { recipients }, { constraints });
+    const post = { platform: 'chat', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const patch = { ...post, endpoint: '/items/1', method: 'PATCH' };
+    const refused = async (call: object, violating: string[]) => {
+      const answer = await withoutCalls(world, () => agent.act({ ...call }));
+      expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'recipient_not_allowed']);
+      expect(answer.body.violating).toEqual(violating);
+    };
+    await refused({ ...post, data: { channel: 'c024be91l' } }, ['c024be91l']);
+    await refused({ ...post, data: { channel: 'C024BE91L', cc: ['x@evil.example'] } }, ['x@evil.example']);
+    await refused({ ...post, data: { cc: ['ann@acme.example'] } }, []);
+    await refused({ ...patch, data: { email: 7 } }, ['7']);
+    for (const call of [
+      { ...post, data: { channel: 'C024BE91L' } },
+      { ...post, data: { channel: 'C024BE91L', cc: ['ann@acme.example'] } },
+      { ...patch, data: { title: 'x' } },
+    ])
+      expect((await agent.act(call)).status).toBe(200);
+  });
+});

@@ -1,0 +1,241 @@
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { rowHash } from '../../broker/calls/receipt.ts';
+import { AuditUnavailable, makeRecorder, type Recorder, readsFolder } from '../../broker/calls/record.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { type LeftBehind, readsLeftBehind } from '../../broker/store/reads-in-flight.ts';
+import type { Store } from '../../broker/store/store.ts';
+import { auditRow } from '../world/rows.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+/** What becomes of one write: before it reaches the store, or after, when only its answer is lost. */
+type Fate = 'written' | 'refused' | 'answer lost';
+
+describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+
+  /** A recorder on the real store, whose next writes have these fates; the ones after them are written. */
+  function recorderWith(...fates: Fate[]): { recorder: Recorder; writes: number[]; left(): LeftBehind[] } {
+    const { broker } = world.running;
+    const writes: number[] = [];
+    const write: Store['write'] = async (statementFor, rows) => {
+      writes.push(rows.length);
+      const fate = fates.shift() ?? 'written';
+      if (fate === 'refused') throw Object.assign(new Error('the disk is full'), { errcode: 13 });
+      const written = await broker.store.write(statementFor, rows);
+      if (fate === 'answer lost') throw new Error('Connection terminated unexpectedly');
+      return written as never;
+    };
+    const instanceId = uuidv4();
+    // A folder of its own: the world's broker takes care of what it finds in the common one.
+    const config = { ...broker.config, dataFolder: newFolder() };
+    const recorder = makeRecorder({ ...broker, config, instanceId, store: { ...broker.store, write } });
+    onTestFinished(() => recorder.close());
+    return { recorder, writes, left: () => [...readsLeftBehind(readsFolder(config.dataFolder))] };
+  }
+
+  const stored = (row: AuditRow) => findAuditRow(world.running.broker.store.db, row.organisation_id, row.id);
+
+  const finish = (recorder: Recorder, row: AuditRow, sent: boolean) => {
+    row.result = 'allowed';
+    return recorder.finish(row, 'the answer', sent);
+  };
+
+  const refused = async (work: Promise<unknown>): Promise<AuditUnavailable> => {
+    const error = await work.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(AuditUnavailable);
+    return error as AuditUnavailable;
+  };
+
+  test('rows that come together are written together, and each is signed over what is stored', async () => {
+    const { recorder, writes } = recorderWith();
+    const rows = Array.from({ length: 20 }, () => auditRow());
+    await Promise.all(rows.map((row) => finish(recorder, row, false)));
+    expect(writes).toEqual([20]);
+    for (const row of rows) {
+      const found = (await stored(row))!;
+      expect(found).toMatchObject({ state: 'final', receipt: row.receipt });
+      expect(rowHash(found)).toBe(found.row_hash);
+    }
+  });
+
+  test('one bad row does not take the others with it', async () => {
+    const { recorder } = recorderWith();
+    const rows = Array.from({ length: 5 }, () => auditRow());
+    const bad = auditRow({ kind: 'nonsense' as 'action' });
+    const [error, ...values] = await Promise.all([
+      refused(finish(recorder, bad, true)),
+      ...rows.map((row) => finish(recorder, row, false)),
+    ]);
+    expect(error.sent).toBe(true);
+    expect(await stored(bad)).toBeUndefined();
+    expect(values).toEqual(rows.map(() => 'the answer'));
+    for (const row of rows) expect(await stored(row)).toMatchObject({ state: 'final' });
+  });
+
+  test('a store that is away is not asked once for each row that waits', async () => {
+    const { recorder, writes } = recorderWith(...Array<Fate>(50).fill('refused'));
+    const rows = Array.from({ length: 40 }, () => auditRow());
+    const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
+    expect(errors.every((error) => !error.sent)).toBe(true);
+    expect(writes.length).toBeLessThan(6);
+    expect(await stored(rows[0]!)).toBeUndefined();
+  });
+
+  test('a call whose intent cannot be stored is not made, and later its row says so', async () => {
+    const { recorder } = recorderWith(...Array<Fate>(5).fill('refused'));
+    const row = auditRow();
+    let made = false;
+    const error = await refused(
+      recorder.intend(row, async () => {
+        made = true;
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect([made, error.sent]).toEqual([false, false]);
+    expect(await recorder.retryLate()).toBe(1);
+    expect(await recorder.retryLate()).toBe(1);
+    expect(await recorder.retryLate()).toBe(0);
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
+  });
+
+  test('an outcome is tried again until it is stored', async () => {
+    const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
+    const row = auditRow();
+    expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
+  });
+
+  test('an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
+    const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
+    const row = auditRow({ instance_id: world.running.broker.instanceId });
+    const began = performance.now();
+    const error = await refused(recorder.intend(row, () => finish(recorder, row, true)));
+    expect(error.sent).toBe(true);
+    expect(performance.now() - began).toBeGreaterThan(4_900);
+    expect(await stored(row)).toMatchObject({ state: 'intent' });
+    let left = 1;
+    while (left > 0) left = await recorder.retryLate();
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed', receipt: row.receipt });
+  });
+
+  test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {
+    const { recorder, writes } = recorderWith('answer lost', 'written', 'answer lost');
+    const row = auditRow();
+    let made = 0;
+    const value = await recorder.intend(row, async () => {
+      made++;
+      return await finish(recorder, row, true);
+    });
+    expect([value, made, writes.length]).toEqual(['the answer', 1, 4]);
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final', result: 'allowed', receipt: row.receipt });
+    expect(rowHash(found)).toBe(found.row_hash);
+  });
+
+  test('R7 a row that another process closed stays as it is signed, and the late outcome is withheld', async () => {
+    const { recorder } = recorderWith();
+    const other = recorderWith().recorder;
+    const row = auditRow();
+    const error = await refused(
+      recorder.intend(row, async () => {
+        const found = (await stored(row))!;
+        found.result = 'errored';
+        found.reason = 'outcome_unknown';
+        await other.finish(found, undefined, false);
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect(error.sent).toBe(true);
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+  });
+
+  test('an intent on a row that is final is no permission to call', async () => {
+    const { recorder } = recorderWith();
+    const row = auditRow();
+    await finish(recorder, { ...row }, false);
+    let made = false;
+    const error = await refused(
+      recorder.intend(row, async () => {
+        made = true;
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect([made, error.sent]).toEqual([false, false]);
+  });
+
+  test('whatever breaks off in the middle of a call, its row is closed as unknown', async () => {
+    const { recorder } = recorderWith();
+    for (const method of ['PATCH', 'GET']) {
+      const row = auditRow({ method });
+      const error = await refused(recorder.intend(row, () => Promise.reject(new TypeError('a bug'))));
+      expect(error.sent).toBe(true);
+      expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+    }
+  });
+
+  test('a read has no intent row but a note, which is taken back when its row is stored', async () => {
+    const { recorder, writes, left } = recorderWith();
+    const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
+    const value = await recorder.intend(row, async () => {
+      expect(writes).toEqual([]);
+      expect(left(), 'while the process lives').toEqual([]);
+      return await finish(recorder, row, true);
+    });
+    expect(value).toBe('the answer');
+    recorder.close();
+    expect(left()).toEqual([]);
+  });
+
+  test('the note of a read whose process is gone can be read', async () => {
+    const { recorder, left } = recorderWith();
+    const row = auditRow({ method: 'GET', path: '/items/2', decision: '{"matched":["é\\n"]}' });
+    await recorder.intend(row, async () => {
+      // As when the process ends here: nobody holds the notes any more.
+      recorder.close();
+      const found = left();
+      expect(found.map(({ rows }) => rows)).toEqual([[row]]);
+      found[0]!.remove();
+      expect(left()).toEqual([]);
+      return await finish(recorder, row, true);
+    });
+  });
+
+  test('a read that is too large for a note has an intent row', async () => {
+    const { recorder, writes } = recorderWith();
+    const row = auditRow({ method: 'GET', decision: JSON.stringify({ matched: 'x'.repeat(9_000) }) });
+    await recorder.intend(row, async () => {
+      expect(writes).toEqual([1]);
+      expect(await stored(row)).toMatchObject({ state: 'intent' });
+      return await finish(recorder, row, true);
+    });
+    expect(await stored(row)).toMatchObject({ state: 'final' });
+  });
+
+  test('a stop waits for the calls in flight, but not for ever', async () => {
+    const { recorder } = recorderWith();
+    const row = auditRow();
+    let answer: (() => void) | undefined;
+    const call = recorder.intend(row, async () => {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return await finish(recorder, row, true);
+    });
+    const began = performance.now();
+    await recorder.settled(100);
+    expect(performance.now() - began).toBeGreaterThan(95);
+    const settled = recorder.settled(10_000);
+    answer!();
+    await settled;
+    expect(await stored(row)).toMatchObject({ state: 'final' });
+    await call;
+  });
+});

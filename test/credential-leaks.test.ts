@@ -1,0 +1,197 @@
+/** CX: a credential is planted, the platform does its worst, and then everything that anyone can read is searched. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, send, type TestAgent } from './world/agent.ts';
+import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
+import { formsOf, leaksOf } from './world/canary.ts';
+import { everythingStored } from './world/stored.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+/** With everything in it that some encoding writes in another way, and still a value that a header can carry. */
+const SECRET = 'CANARY+7f3a/0123="x\\y?z&0123456789~abcdefghij';
+const READ = { endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const WRITE = { ...READ, method: 'PATCH', scope: 'demo:write' };
+/**
+ * Forms that the broker itself must never make, but does not look for in an answer's text: whoever sends them has the
+ * secret, and hides it on purpose.
+ */
+const NOT_LOOKED_FOR = /reversed|half|all/;
+
+type Echo = (response: ServerResponse, request: IncomingMessage) => void;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const asJson = JSON.stringify({ nested: [{ token: SECRET }] });
+
+const ECHOES: Record<string, Echo> = {
+  headers: (response, request) => response.writeHead(200, JSON_TYPE).end(JSON.stringify(request.rawHeaders)),
+  target: (response, request) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ url: request.url })),
+  gzip: (response) => response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip' }).end(gzipSync(asJson)),
+  br: (response) => response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'br' }).end(brotliCompressSync(asJson)),
+  deflate: (response) =>
+    response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'deflate' }).end(deflateSync(asJson)),
+  twice: (response) =>
+    response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip, gzip' }).end(gzipSync(gzipSync(asJson))),
+  name: (response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ [SECRET]: 1 })),
+  escapes: (response) => response.writeHead(200, JSON_TYPE).end(`{"a":"${formsOf(SECRET).get('all \\u escapes')}"}`),
+  utf16: (response) =>
+    response.writeHead(200, { 'content-type': 'text/plain; charset=utf-16le' }).end(Buffer.from(SECRET, 'utf16le')),
+  'utf16-unsaid': (response) =>
+    response.writeHead(200, { 'content-type': 'text/plain' }).end(Buffer.from(SECRET, 'utf16le')),
+  html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p title="${SECRET}">`),
+  binary: (response) =>
+    response
+      .writeHead(200, { 'content-type': 'image/png' })
+      .end(Buffer.concat([Buffer.from([0x89, 0]), Buffer.from(SECRET)])),
+  'status-400': (response) => response.writeHead(400, JSON_TYPE).end(asJson),
+  'status-401': (response) => response.writeHead(401, JSON_TYPE).end(asJson),
+  'status-403': (response) => response.writeHead(403).end(`invalid token ${SECRET}`),
+  'status-500': (response) => response.writeHead(500).end(SECRET),
+  redirect: (response) =>
+    response.writeHead(302, { location: `https://x.example/${encodeURIComponent(SECRET)}?t=1` }).end(),
+  'redirect-query': (response) =>
+    response.writeHead(302, { location: `https://x.example/?t=${encodeURIComponent(SECRET)}` }).end(),
+  'own-headers': (response) =>
+    response.writeHead(200, { ...JSON_TYPE, 'x-token': SECRET, 'content-type': `text/${btoa(SECRET)}` }).end('{}'),
+  garbage: (response) => response.socket!.end(`HTTP/1.1 2${SECRET}\r\n${SECRET}: ${SECRET}\r\n\r\n`),
+  cut: (response) => {
+    response.writeHead(200, { 'content-length': '1000' }).write(SECRET);
+    setImmediate(() => response.socket!.destroy());
+  },
+  ...Object.fromEntries(
+    [...formsOf(SECRET)]
+      .filter(([name]) => !NOT_LOOKED_FOR.test(name))
+      .map(([name, form], i): [string, Echo] => [
+        `form-${i}-${name.replaceAll(/\W/g, '')}`,
+        (response) => response.writeHead(200, { 'content-type': 'text/plain' }).end(`key=${form};`),
+      ]),
+  ),
+};
+
+const PLACEMENTS = {
+  bearer: { auth: { type: 'bearer' }, secret: SECRET },
+  basic: { auth: { type: 'basic' }, secret: `user:${SECRET}` },
+  header: { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Key ' }, secret: SECRET },
+  query: { auth: { type: 'query', name: 'key' }, secret: SECRET },
+} as const;
+
+describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let child: BrokerProcess;
+  const sent: Buffer[] = [];
+  const answers: [string, string][] = [];
+
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    for (const [id, { auth, secret }] of Object.entries(PLACEMENTS))
+      await organisation.platform({ id, manifest: { auth }, secret });
+    await organisation.platform({ id: 'moved', secret: SECRET });
+    await sql`update connections set credential = (select credential from connections where platform_id = 'bearer') where platform_id = 'moved'`.execute(
+      world.running.broker.store.db,
+    );
+    agent = await organisation.agent({ grants: { bearer: {}, basic: {}, header: {}, query: {}, moved: {} } });
+    world.upstream.answer = (request, response) => {
+      const echo = /^\/v1\/items\/([\w-]+)/.exec(request.url!)?.[1];
+      const end = response.end.bind(response);
+      response.end = ((chunk?: string | Buffer) => {
+        if (chunk) sent.push(Buffer.from(chunk));
+        return end(chunk as string);
+      }) as ServerResponse['end'];
+      if (echo && ECHOES[echo]) ECHOES[echo](response, request);
+      else response.end(decodeURIComponent(/\bprobe=([^&]*)/.exec(request.url!)?.[1] ?? ''));
+    };
+    // From here on the broker is a process of its own, whose output can be read.
+    await world.running.stop();
+    child = spawnBroker({ ...world.environment, LOG_LEVEL: 'trace', PORT: new URL(world.running.baseUrl).port });
+    expect(await child.serve(), child.output().stderr).toBe(world.running.baseUrl);
+  });
+  afterAll(() => child.signal('SIGKILL'));
+
+  const keep = (what: string, answer: Answer): Answer => {
+    answers.push([what, `${JSON.stringify([...answer.headers])}\n${answer.text}`]);
+    return answer;
+  };
+
+  test.each(Object.keys(PLACEMENTS))('CX-01 to CX-08 whatever the platform does with it: %s', async (platform) => {
+    for (const echo of Object.keys(ECHOES)) {
+      const answer = keep(`${platform} ${echo}`, await agent.act({ ...READ, platform, endpoint: `/items/${echo}` }));
+      const expected = {
+        'status-401': 409,
+        binary: 502,
+        'utf16-unsaid': 502,
+        garbage: 502,
+        cut: 502,
+        deflate: answer.status,
+        twice: answer.status,
+      };
+      expect([echo, answer.status], answer.text).toEqual([echo, expected[echo as keyof typeof expected] ?? 200]);
+      expect(leaksOf(SECRET, answer.text), `${platform} ${echo} ${answer.text}`).toEqual([]);
+      if (echo.startsWith('form-')) expect(answer.body.data, echo).toMatch(/^key=\[redacted\]=*;$/);
+    }
+  });
+
+  test('CX-09 a guess of a part is not told from anything else', async () => {
+    for (const guess of [SECRET.slice(0, 20), SECRET.slice(0, -1), SECRET.slice(1), `${SECRET.slice(0, -1)}#`]) {
+      const answer = keep(
+        'probe',
+        await agent.act({ ...READ, platform: 'bearer', endpoint: `/items?probe=${encodeURIComponent(guess)}` }),
+      );
+      expect(answer.body.data).toBe(guess);
+      expect(answer.body._meta).not.toHaveProperty('redacted');
+      answers.pop();
+    }
+  });
+
+  test('held, written, refused, malformed and unreadable calls, and every page that shows them', async () => {
+    const call = { ...READ, platform: 'bearer' };
+    const calls: [number, Record<string, unknown>, Record<string, string>?][] = [
+      [202, { ...call, method: 'POST', scope: 'demo:write', data: { a: 1 } }],
+      [200, { ...WRITE, platform: 'header', endpoint: '/items/headers', data: { a: 1 } }, { 'idempotency-key': 'k' }],
+      [200, { ...WRITE, platform: 'header', endpoint: '/items/headers', data: { a: 1 } }, { 'idempotency-key': 'k' }],
+      [403, { ...call, scope: 'demo:none' }],
+      [400, { ...call, endpoint: '//x' }],
+      [400, { ...call, nonsense: true }],
+      [503, { ...call, platform: 'moved' }],
+    ];
+    for (const [status, request, headers] of calls) {
+      const answer = keep('call', await agent.act(request, headers));
+      expect(answer.status, answer.text).toBe(status);
+      const id = answer.body._meta?.audit_id ?? answer.body.audit_id;
+      keep('receipt', await agent.get(`/v1/audit/${id}/receipt`));
+    }
+    for (const path of ['/v1/agents/me', '/v1/agent/permissions'])
+      expect(keep(path, await agent.get(path)).status).toBe(200);
+    for (const path of ['/owner/agents', '/owner/audit?limit=200', '/owner/governance'])
+      expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
+    for (const path of ['/health', '/version', '/v1/oauth/jwks.json', '/.well-known/svc-receipt-keys.json'])
+      keep(path, await send(world.running.baseUrl + path, {}));
+  });
+
+  test('the sweep: answers, store, files and logs, while it runs and after it ended', async () => {
+    // It was a test at all: every form that is looked for was really sent by the platform.
+    const found = new Set(sent.flatMap((bytes) => leaksOf(SECRET, bytes)));
+    for (const name of formsOf(SECRET).keys()) if (!NOT_LOOKED_FOR.test(name)) expect(found).toContain(name);
+
+    for (const [what, text] of answers) expect([what, leaksOf(SECRET, text)]).toEqual([what, []]);
+    const sweep = async (when: string) => {
+      const stored = await everythingStored(world.environment);
+      expect(stored.size).toBeGreaterThan(2);
+      for (const [place, bytes] of stored) expect([when, place, leaksOf(SECRET, bytes)]).toEqual([when, place, []]);
+      return [...stored.keys()].join('\n');
+    };
+    const files = await sweep('running');
+    expect(files).toContain(store === 'sqlite' ? 'broker.db-wal' : 'table connections');
+    child.signal('SIGTERM');
+    expect(await child.ended, child.output().stderr).toEqual({ code: 0, signal: null });
+    await sweep('ended');
+    const { stdout, stderr } = child.output();
+    expect(stderr).toContain('"level":"error"');
+    expect(leaksOf(SECRET, stdout + stderr)).toEqual([]);
+    // Nor a token of the agent, nor the command line's own.
+    expect(stdout + stderr).not.toMatch(/eyJ|cli_/);
+  });
+});

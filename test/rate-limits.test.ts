@@ -1,0 +1,84 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, send, type TestAgent } from './world/agent.ts';
+import { expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+/** The limiter counts in the process, so one store tells all. */
+describe('rate limits', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let other: TestAgent;
+  beforeAll(async () => {
+    // A tenth of every limit: 60 actions, 3 times me.
+    world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    other = await organisation.agent();
+  });
+
+  const limited = (answer: Answer, name: string): void => {
+    expectEnvelope(answer, 429, 'rate_limited');
+    const seconds = Number(answer.headers.get('retry-after'));
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThanOrEqual(60);
+    expect(answer.headers.get('ratelimit')).toBe(`"${name}";r=0;t=${seconds}`);
+  };
+
+  test.each<[string, string, number, (by: TestAgent) => Promise<Answer>]>([
+    ['GET /v1/agents/me', 'agents-me', 3, (by) => by.get('/v1/agents/me')],
+    ['GET /v1/agent/permissions', 'permissions', 60, (by) => by.get('/v1/agent/permissions')],
+    ['POST /v1/actions', 'actions', 60, (by) => by.act(READ)],
+    ['GET /v1/audit/{id}/receipt', 'receipts', 60, (by) => by.get(`/v1/audit/${crypto.randomUUID()}/receipt`)],
+  ])('%s: the limit is each agent’s own', async (_route, name, limit, ask) => {
+    const answers = await Promise.all(Array.from({ length: limit }, () => ask(agent)));
+    for (const answer of answers) expect(answer.status).not.toBe(429);
+    const left = answers.map((answer) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit')!)![1]));
+    expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: limit }, (_, i) => i));
+    const answer = await withoutCalls(world, () => ask(agent));
+    limited(answer, name);
+    expectReportHint(answer, 'rate_limited');
+    expect((await ask(other)).status).not.toBe(429);
+  });
+
+  test('whoever is not recognised uses up nobody’s limit', async () => {
+    const third = await organisation.agent();
+    for (let i = 0; i < 5; i++)
+      expect(
+        (await third.get('/v1/agents/me', { authorization: `Bearer ${agent.token({ agent_id: third.agentId })}` }))
+          .status,
+      ).toBe(401);
+    expect((await third.get('/v1/agents/me')).status).toBe(200);
+  });
+
+  test('signing in is limited by address, and X-Forwarded-For changes nothing (AZ-11)', async () => {
+    const signIn = (from?: string, headers = {}) =>
+      send(`${world.running.baseUrl}/owner/sign-in`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: '{"token":"x"}',
+        ...(from && { from }),
+      });
+    expect((await signIn('127.0.0.1')).status).toBe(410);
+    limited(await signIn('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }), 'sign-in');
+    expect((await signIn('127.0.0.3')).status).toBe(410);
+  });
+});
+
+describe('the documented limits', () => {
+  test('are those of the specification and the decisions', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const policies = await Promise.all(
+      [agent.get('/v1/agents/me'), agent.act(READ), agent.get('/v1/agent/permissions')].map(async (answer) =>
+        (await answer).headers.get('ratelimit-policy'),
+      ),
+    );
+    expect(policies).toEqual(['"agents-me";q=30;w=60', '"actions";q=600;w=60', '"permissions";q=600;w=60']);
+  });
+});

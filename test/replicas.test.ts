@@ -1,0 +1,105 @@
+/** Two brokers on one PostgreSQL: what one changes the other decides by, at its very next call (MR-04, JW-27). */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parsePublicKey } from '../broker/crypto/public-key.ts';
+import { bindKey, listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
+import { putGuardrails, putPolicy } from '../broker/store/governed-versions.ts';
+import { makeKeyPair, TestAgent } from './world/agent.ts';
+import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
+import { expectEnvelope, withoutCalls } from './world/evidence.ts';
+import { newFolder, postgresNote, STORES } from './world/stores.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let policy: string;
+  let here: TestAgent;
+  let there: TestAgent;
+  let second: BrokerProcess;
+  let secondUrl: string;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    return () => second.signal('SIGKILL');
+  });
+  beforeEach(async () => {
+    policy = await organisation.policy([{ effect: 'allow' }]);
+    here = await organisation.agent({ policy });
+    there = new TestAgent({ ...here, baseUrl: secondUrl });
+    expect((await here.act(READ)).status).toBe(200);
+    expect((await there.act(READ)).status).toBe(200);
+  });
+
+  const store = () => world.running.broker.store.db;
+  const refused = async (reason: string) => {
+    const answer = await withoutCalls(world, () => there.act(READ));
+    expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
+  };
+
+  test('MR-04 a suspension, a revocation', async () => {
+    const place = { organisationId: organisation.id, id: here.id };
+    for (let i = 0; i < 5; i++) {
+      await moveAgent(
+        store(),
+        place,
+        { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null },
+        Date.now(),
+      );
+      await refused('agent_suspended');
+      await moveAgent(store(), place, { from: ['suspended'], to: 'active', cause: null, detail: null }, Date.now());
+      expect((await there.act(READ)).status).toBe(200);
+    }
+    await organisation.ask('POST', `/owner/agents/${here.id}/revoke`, {});
+    await refused('agent_revoked');
+  });
+
+  test('MR-04 a policy, a guardrail, a grant', async () => {
+    const version = await there.get('/v1/agent/permissions');
+    await putPolicy(store(), { organisationId: organisation.id, id: policy, name: 'p', rules: '[]' }, Date.now());
+    await refused('denied_by_policy');
+    const rules = '[{"effect":"allow"}]';
+    await putPolicy(store(), { organisationId: organisation.id, id: policy, name: 'p', rules }, Date.now());
+    expect((await there.act(READ)).status).toBe(200);
+    await putGuardrails(store(), organisation.id, '[{"name":"g","effect":"deny"}]', Date.now());
+    await refused('denied_by_guardrail');
+    await putGuardrails(store(), organisation.id, '[]', Date.now());
+    const [grant] = await listGrants(store(), organisation.id, here.id);
+    await putGrant(store(), { ...grant!, scopes: '["demo:write"]' });
+    await refused('scope_not_granted');
+    const changed = await there.get('/v1/agent/permissions', { 'if-none-match': version.headers.get('etag')! });
+    expect([changed.status, changed.body.data.platforms[0].scopes]).toEqual([200, ['demo:write']]);
+  });
+
+  test('JW-27 a new key', async () => {
+    const parsed = parsePublicKey(makeKeyPair().publicPem);
+    if (!parsed.ok) throw new Error(parsed.error);
+    await bindKey(store(), { organisationId: organisation.id, id: here.id }, parsed, Date.now());
+    expectEnvelope(await withoutCalls(world, () => there.act(READ)), 401, 'invalid_signature');
+  });
+
+  test('a breaker that opened on one is open on the other, and an Idempotency-Key is one', async () => {
+    const call = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: { a: 1 } };
+    const first = await here.act(call, { 'idempotency-key': 'one' });
+    const again = await withoutCalls(world, () => there.act(call, { 'idempotency-key': 'one' }));
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    for (let i = 0; i < 50; i++) await (i % 2 ? here : there).act({ ...READ, endpoint: '//x' });
+    await refused('circuit_breaker_open');
+  });
+
+  test('a receipt of one is read and verified through the other', async () => {
+    const id = (await here.act(READ)).body._meta.audit_id;
+    const receipt = await there.get(`/v1/audit/${id}/receipt`, { accept: 'application/jose' });
+    expect(receipt.text).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);
+  });
+});

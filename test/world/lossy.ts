@@ -1,0 +1,65 @@
+/** A wire to PostgreSQL that loses an answer: the server has done what it was asked, and the client will never know. */
+import net, { type AddressInfo, type Socket } from 'node:net';
+import { afterFile } from './after-file.ts';
+
+export type Lossy = {
+  /** The URL of the server, by way of the wire. */
+  url: string;
+  /** Ends the connection instead of delivering the answer to the next request that holds this text. */
+  loseAnswerTo(text: string): void;
+  /** How many answers were lost so far. */
+  lost(): number;
+};
+
+/** Lays a wire to the host and port of a database's URL. */
+export async function startLossy(url: string): Promise<Lossy> {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  let wanted: string | undefined;
+  let lost = 0;
+  const server = net.createServer((near) => {
+    const far = net.connect(Number(target.port || 5432), target.hostname);
+    let losing = false;
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    near.on('data', (chunk) => {
+      if (wanted !== undefined && chunk.includes(wanted)) {
+        wanted = undefined;
+        losing = true;
+      }
+      far.write(chunk);
+    });
+    far.on('data', (chunk) => {
+      if (!losing) near.write(chunk);
+      // `Z`, ready for the next query: the transaction is over.
+      else if (chunk.includes(Buffer.from([0x5a, 0, 0, 0, 5]))) {
+        lost++;
+        near.destroy();
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  afterFile(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const through = new URL(url);
+  through.hostname = '127.0.0.1';
+  through.port = String((server.address() as AddressInfo).port);
+  return {
+    url: through.href,
+    loseAnswerTo: (text) => {
+      wanted = text;
+    },
+    lost: () => lost,
+  };
+}
