@@ -9,7 +9,7 @@ const positive = z.coerce.number().positive();
 
 /** Our identifiers are made of the host alone (did:web, rpId), so a path would make addresses that nobody serves. */
 function isOrigin(text: string): boolean {
-  return URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
+  return /^https?:/i.test(text) && URL.canParse(text) && `${new URL(text).origin}/` === new URL(text).href;
 }
 
 /** What Express takes for a proxy: an address, a range in CIDR form, or one of its three names for private ranges. */
@@ -25,8 +25,8 @@ const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   BASE_URL: z
-    .url({ protocol: /^https?$/ })
-    .refine(isOrigin, 'must be scheme://host or scheme://host:port and nothing more')
+    .string()
+    .refine(isOrigin, 'must be https://host or http://host, with :port or without, and nothing more')
     .optional()
     .describe('public address of the broker; its host is the DID host and the passkey rpId'),
   DATABASE_URL: z

@@ -5,6 +5,8 @@ import type { Log } from './log.ts';
 
 export type Listener = {
   port: number;
+  /** How this machine reaches the listener. */
+  localUrl: string;
   /** Answers requests from now on, those that came too early first. */
   serve(app: RequestListener): void;
   /**
@@ -53,8 +55,10 @@ export async function openListener({ host, port }: { host: string; port: number 
     clearInterval(sweep);
   };
 
+  const bound = server.address() as AddressInfo;
   return {
-    port: (server.address() as AddressInfo).port,
+    port: bound.port,
+    localUrl: `http://${reachable(host)}:${bound.port}`,
     serve: (app) => {
       server.off('request', hold);
       server.on('request', app);
@@ -65,6 +69,13 @@ export async function openListener({ host, port }: { host: string; port: number 
       return closing;
     },
   };
+}
+
+/** An address to connect to for one to listen on: who listens on all of them listens on loopback too. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 function inWords(error: NodeJS.ErrnoException, host: string, port: number): Error {

@@ -72,9 +72,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.recovery = await startRecovery(broker, governor.recorder, options.beatMs);
     await options.beforeServing?.(governor);
     open.housekeeping = startHousekeeping(broker);
-    open.local = writeRunFile(config, baseUrl, governor);
+    open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, [...ROUTES, ...consoleRoutes()]));
-    log.info({ baseUrl, store: open.store.dialect }, 'the broker is running');
+    log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {
       stopping ??= close(open, GRACE_MS, log).then(() => log.info('the broker has stopped'));
@@ -108,12 +108,15 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   await step('the store', () => store.close());
 }
 
-/** Leaves the address and the local credential for the command line on this machine. */
-function writeRunFile(config: Config, baseUrl: string, governor: Governor): { remove(): void } {
+/**
+ * Leaves the listener's own address and the local credential for the command line on this machine: behind a proxy or a
+ * balancer the public address may lead to another replica, which does not know this credential.
+ */
+function writeRunFile(config: Config, url: string, governor: Governor): { remove(): void } {
   const path = runFile(config.dataFolder);
   mkdirSync(join(config.dataFolder, 'run'), { recursive: true, mode: 0o700 });
   rmSync(path, { force: true });
-  const content = { url: baseUrl, pid: process.pid, local_token: governor.local.token.reveal() };
+  const content = { url, pid: process.pid, local_token: governor.local.token.reveal() };
   const text = `${JSON.stringify(content)}\n`;
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return {

@@ -45,14 +45,15 @@ export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox 
 }
 
 /**
- * Makes the sandbox's platform, policy and agent in an organisation, or, when they are there, points the platform at where
- * it is now. The agent's private key goes into its profile and nowhere else.
+ * Makes the sandbox's platform, policy and agent in an empty organisation, or, when they are there, points platform and
+ * profile at where things are now. The agent's private key goes into its profile and nowhere else. Answers whether the
+ * organisation has the sandbox: a governance file may have taken it away.
  */
 export async function settleSandbox(
   governor: Governor,
   organisationId: string,
   sandbox: Sandbox & { token: string },
-): Promise<void> {
+): Promise<boolean> {
   const { broker } = governor;
   const { db } = broker.store;
   const manifest = { ...SANDBOX_MANIFEST, base_url: sandbox.url };
@@ -66,10 +67,11 @@ export async function settleSandbox(
         { organisationId, platformId: SANDBOX_PLATFORM, manifest: JSON.stringify(moved) },
         broker.clock(),
       );
-    return;
+    moveProfile(sandboxProfile(broker.config.dataFolder), broker.baseUrl);
+    return true;
   }
   // Only ever into an empty organisation: a governance document says all that is there, and what it leaves out goes.
-  if (platforms.length > 0 || (await listAgents(db, organisationId)).length > 0) return;
+  if (platforms.length > 0 || (await listAgents(db, organisationId)).length > 0) return false;
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const parsed = governanceOf(
     {
@@ -100,4 +102,12 @@ export async function settleSandbox(
     private_key: privateKey.export({ format: 'pem', type: 'pkcs8' }),
   };
   writeFileSync(path, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600 });
+  return true;
+}
+
+/** The broker may have another address than at the last start. */
+function moveProfile(path: string, url: string): void {
+  if (!existsSync(path)) return;
+  const profile = JSON.parse(readFileSync(path, 'utf8'));
+  if (profile.url !== url) writeFileSync(path, `${JSON.stringify({ ...profile, url }, null, 2)}\n`, { mode: 0o600 });
 }

@@ -1,6 +1,4 @@
-import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { findAuditRow } from '../broker/store/audit.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -120,58 +118,6 @@ describe.each(STORES)(`POST /v1/actions answers 400 on %s${postgresNote}`, (stor
     });
   });
 
-  test.each([
-    ['PA-01', '/../admin'],
-    ['PA-01', '/a/../../admin'],
-    ['PA-01', '/.'],
-    ['PA-01', '/./x'],
-    ['PA-01', '/..;/x'],
-    ['PA-02', '/%2e%2e/admin'],
-    ['PA-02', '/.%2e/x'],
-    ['PA-02', '/%2E%2e/x'],
-    ['PA-02', '/..%2fadmin'],
-    ['PA-02', '/..%5cadmin'],
-    ['PA-03', '/%252e%252e/admin'],
-    ['PA-03', '/%25252e%25252e/admin'],
-    ['PA-04', '/a%2fb'],
-    ['PA-05', '//evil.test/x'],
-    ['PA-05', '///evil.test/x'],
-    ['PA-05', '/\\evil.test/x'],
-    ['PA-05', '\\\\evil.test\\x'],
-    ['PA-06', 'https://evil.test/x'],
-    ['PA-06', 'http:foo'],
-    ['PA-06', 'HTTPS:evil.test/x'],
-    ['PA-06', 'javascript:x'],
-    ['PA-06', 'file:///etc/passwd'],
-    ['PA-06', 'items'],
-    ['PA-08', '/x\r\nHost: evil'],
-    ['PA-08', '/x\ty'],
-    ['PA-08', '/x y'],
-    ['PA-08', ' /x'],
-    ['PA-08', '/x '],
-    ['PA-08', '/x%00y'],
-    ['PA-08', '/x%0d%0aSet-Cookie:1'],
-    ['PA-08', '/x\u2028y'],
-    ['PA-09', '/x#frag'],
-    ['PA-09', '/x?y#z'],
-    ['PA-10', '/x?access_token=AAA'],
-    ['PA-10', '/x?api_key=AAA'],
-    ['PA-12', '/repos//a//b'],
-    ['PA-13', '/x;jsessionid=1/../y'],
-    ['PA-15', '/%zz'],
-    ['PA-15', '/%'],
-    ['PA-15', '/%u002e'],
-    ['PA-16', `/${'a/'.repeat(2_000)}`],
-  ])('%s the endpoint %j', async (_case, endpoint) => {
-    await refused([{ ...READ, endpoint }], 'invalid_endpoint', 'endpoint');
-  });
-
-  test('PA-16 an endpoint of 8,193 bytes; one of 8,192 passes', async () => {
-    await refused([{ ...READ, endpoint: `/${'a'.repeat(8_192)}` }], 'invalid_request', 'endpoint');
-    const longest = await agent.act({ ...READ, endpoint: `/${'a'.repeat(8_191)}` });
-    expect(longest.status).toBe(200);
-  });
-
   test.each<[string, Record<string, string>]>([
     ['a line break in a value', { 'x-a': 'a\r\nEvil: 1' }],
     ['\u010a in a value', { 'x-a': '\u010a' }],
@@ -219,36 +165,5 @@ describe.each(STORES)(`POST /v1/actions answers 400 on %s${postgresNote}`, (stor
     const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(payload).toMatchObject({ platform: 'demo', scope: 'demo:any', method: 'POST', path: null, decision: null });
     expect(JSON.stringify(row)).not.toContain('SECRET');
-  });
-
-  test('PA-22 whatever is asked: refused with no call, or sent byte for byte as it is on record', async () => {
-    const characters = [...'./\\%25;?#@: \t\r\néAb'];
-    const text = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map((found) => found.join(''));
-    const endpoints = fc.oneof(
-      text,
-      text.map((rest) => `/items/${rest}`),
-      text.map((rest) => `/${rest}`),
-    );
-    const { db } = world.running.broker.store;
-    let passed = 0;
-    let asked = 0;
-    await fc.assert(
-      fc.asyncProperty(endpoints, async (endpoint) => {
-        if (asked++ % 40 === 0) await world.forgive();
-        world.upstream.seen.length = 0;
-        const answer = await agent.act({ ...READ, endpoint });
-        if (answer.status === 400) {
-          expect(world.upstream.seen).toEqual([]);
-          return;
-        }
-        passed++;
-        expect(answer.status, `${JSON.stringify(endpoint)} ${answer.text}`).toBe(200);
-        expect(world.upstream.seen.map(({ target }) => target)).toEqual([`/v1${endpoint}`]);
-        const row = await findAuditRow(db, organisation.id, auditIdOf(answer));
-        expect(row!.path).toBe(endpoint.split('?')[0]);
-      }),
-      { numRuns: 150 },
-    );
-    expect(passed).toBeGreaterThan(5);
   });
 });

@@ -4,11 +4,10 @@ import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listAuditRows } from '../broker/store/audit.ts';
-import { type Answer, send, type TestAgent } from './world/agent.ts';
-import { startCut } from './world/cut.ts';
+import type { Answer, TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
-import { newDatabase, postgresNote, STORES } from './world/stores.ts';
+import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
@@ -211,32 +210,21 @@ describe.each(STORES)(`POST /v1/actions answers 503 on %s${postgresNote}`, (stor
     expectEnvelope(await agent.act(WRITE, { 'idempotency-key': 'lost' }), 409, 'idempotency_outcome_unknown');
     expect(world.upstream.seen).toHaveLength(1);
   });
-});
 
-describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
-  test('ST-01 every route says so, nothing is sent, and all is well when it is back', async () => {
-    const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
-    const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
-    const organisation = await world.organisation();
-    await organisation.platform();
-    const agent = await organisation.agent();
-    expect((await agent.act(READ)).status).toBe(200);
+  test('KEY-01 a credential moved from another row does not open, and nothing is sent', async () => {
+    await organisation.platform({ id: 'moved' });
+    const granted = await organisation.agent({ grants: { moved: {} } });
+    const call = { ...READ, platform: 'moved' };
+    expect((await granted.act(call)).status).toBe(200);
     const { db } = world.running.broker.store;
-    if (cut) await cut.cut();
-    else await sql`alter table agents rename to gone`.execute(db);
-    for (const answer of [
-      await withoutCalls(world, () => agent.act(READ)),
-      await agent.get('/v1/agents/me'),
-      await agent.get('/v1/agent/permissions'),
-      ...(cut ? [await send(`${world.running.baseUrl}/health`, {})] : []),
-    ]) {
-      expectEnvelope(answer, 503, 'store_unavailable');
-      expect(answer.headers.get('retry-after')).toBe('5');
-      expect(answer.text).not.toMatch(/sqlite|postgres|no such table|ECONN/i);
-    }
-    if (cut) await cut.mend();
-    else await sql`alter table gone rename to agents`.execute(db);
-    expect((await agent.act(READ)).status).toBe(200);
-    expect((await send(`${world.running.baseUrl}/health`, {})).body).toEqual({ status: 'ok' });
+    const from = sql`(select credential from connections where platform_id = 'demo' and is_default = 1 and organisation_id = ${organisation.id})`;
+    await sql`update connections set credential = ${from} where platform_id = 'moved' and organisation_id = ${organisation.id}`.execute(
+      db,
+    );
+    const answer = await withoutCalls(world, () => granted.act(call));
+    expectEnvelope(answer, 503, 'credential_unreadable');
+    expect(answer.text).not.toMatch(/CANARY|seal/i);
+    const { row } = await evidenceOf(world, granted, auditIdOf(answer));
+    expect(row).toMatchObject({ result: 'errored', reason: 'credential_unreadable' });
   });
 });

@@ -63,7 +63,6 @@ describe.each(STORES)(`what anyone may read on %s${postgresNote}`, (store) => {
 
   test('an unknown address is a 404 in the envelope, and another method a 405 that names the right ones', async () => {
     expectEnvelope(await get('/v1/nothing'), 404, 'not_found');
-    expectEnvelope(await get('/'), 404, 'not_found');
     const answer = await get('/health', { method: 'POST' });
     expectEnvelope(answer, 405, 'method_not_allowed');
     expect(answer.headers.get('allow')).toBe('GET, HEAD');

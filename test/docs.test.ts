@@ -1,9 +1,9 @@
-/** The docs are true: their commands run, their links lead somewhere, and they name what the code knows, no more, no less. */
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+/** The docs are true: their links lead somewhere, and they name what the code knows, no more, no less. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { main } from '../bin/cli.ts';
+import { HASHED_COLUMNS } from '../broker/calls/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { DENY_REASONS, HALT_CAUSES } from '../broker/decision/facts.ts';
 import { governanceJsonSchema } from '../broker/governance/json-schema.ts';
@@ -11,138 +11,14 @@ import { parseGovernance } from '../broker/governance/parse.ts';
 import { formatProblem } from '../broker/governance/problems.ts';
 import { ERRORS } from '../broker/http/errors.ts';
 import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
-import { newFolder } from './world/stores.ts';
+import { fencesOf, withoutFences } from './world/markdown.ts';
 
-const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-const BIN = join(ROOT, 'bin', 'agent-broker.js');
 const DOCS = readdirSync(join(ROOT, 'docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...DOCS];
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
-
-type Fence = { info: string; text: string; line: number };
-
-function fencesOf(markdown: string): Fence[] {
-  return [...markdown.matchAll(/^```([^\n]*)\n(.*?)^```$/gms)].map(({ 1: info = '', 2: text = '', index }) => ({
-    info,
-    text,
-    line: markdown.slice(0, index).split('\n').length,
-  }));
-}
-
-const withoutFences = (markdown: string): string => markdown.replace(/^```[^\n]*\n.*?^```$/gms, '');
-
-/** What the commands of the page need beside the broker. Where it is not there, this part is skipped and says so. */
-const missing = ['bash', 'curl', 'openssl'].filter((tool) => {
-  try {
-    execFileSync(tool, ['--version'], { stdio: 'ignore' });
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT';
-  }
-});
-if (missing.length > 0 && process.env.CI) throw new Error(`CI must run the docs: ${missing.join(', ')} missing.`);
-const toolNote = missing.length > 0 ? ` (skipped: ${missing.join(', ')} not installed)` : '';
-
-describe.skipIf(missing.length > 0)(`getting-started.md${toolNote}`, () => {
-  const PAGE = 'docs/getting-started.md';
-  const SHOWN_AT = 'http://localhost:8787';
-  const folder = newFolder();
-  const brokers: ChildProcess[] = [];
-  afterAll(() => Promise.all(brokers.map((broker) => ended(broker))));
-
-  async function ended(broker: ChildProcess): Promise<void> {
-    if (broker.exitCode !== null) return;
-    const exit = new Promise((done) => broker.once('exit', done));
-    broker.kill('SIGTERM');
-    await exit;
-  }
-
-  /** A broker as the page starts it, on a free port. Answers its address. */
-  function start(data: string, ...words: string[]): Promise<string> {
-    const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
-    const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
-      cwd: folder,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    brokers.push(broker);
-    return new Promise((found, reject) => {
-      let output = '';
-      for (const stream of [broker.stdout, broker.stderr])
-        stream.on('data', (chunk: Buffer) => {
-          output += chunk;
-          const address = /running at (http:\S+)/.exec(output)?.[1];
-          if (address) found(address);
-        });
-      broker.once('exit', (code) => reject(new Error(`the broker ended with ${code}: ${output}`)));
-    });
-  }
-
-  /** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
-  async function perform(block: string, at: { baseUrl: string; data: string; state: string }): Promise<string> {
-    const script = [
-      'set -euo pipefail',
-      `npx() { shift; "${process.execPath}" "${BIN}" "$@"; }`,
-      `if [ -f "${at.state}" ]; then . "${at.state}"; fi`,
-      block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll('/tmp/', `${folder}/`),
-      `declare -px > "${at.state}"`,
-    ].join('\n');
-    const env = { PATH: process.env.PATH, HOME: folder, AGENT_BROKER_DATA: at.data };
-    const { stdout } = await run('bash', ['-c', script], { cwd: folder, env });
-    return stdout.replaceAll(at.baseUrl, SHOWN_AT);
-  }
-
-  /** What differs from one run to the next, made the same. */
-  const still = (text: string): string =>
-    text
-      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>')
-      .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<moment>')
-      .replaceAll(/\bagt_[a-z0-9]{20,21}\b/g, '<agent>')
-      .replaceAll(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<thumbprint>')
-      .replaceAll(/\bscopes: \d+$/gm, 'scopes: <number>');
-
-  const fences = fencesOf(read(PAGE));
-  const governance = fences.find(({ info }) => info === 'yaml')!.text;
-  const worlds = {
-    'sh run': { baseUrl: '', data: join(folder, 'sandbox'), state: join(folder, 'sandbox.env') },
-    'sh run acme': { baseUrl: '', data: join(folder, 'acme'), state: join(folder, 'acme.env') },
-  };
-  const steps = fences.flatMap((fence, i) => {
-    const world = worlds[fence.info as keyof typeof worlds];
-    const next = fences[i + 1];
-    return world ? [{ ...fence, world, answer: next && ['json', 'text'].includes(next.info) ? next : undefined }] : [];
-  });
-
-  beforeAll(async () => {
-    writeFileSync(join(folder, 'governance.yaml'), governance);
-    worlds['sh run'].baseUrl = await start(worlds['sh run'].data);
-    worlds['sh run acme'].baseUrl = await start('./acme', '--no-sandbox');
-  });
-
-  test('has blocks to run, in both worlds', () => {
-    expect(steps.filter(({ info }) => info === 'sh run').length).toBeGreaterThan(4);
-    expect(steps.filter(({ info }) => info === 'sh run acme').length).toBeGreaterThan(3);
-    expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(6);
-  });
-
-  // In order: a later block uses what an earlier one made.
-  test.each(steps)('the block at line $line answers what is shown', async (step) => {
-    const printed = await perform(step.text, step.world);
-    const { answer } = step;
-    if (answer?.info === 'json') expect(JSON.parse(still(printed))).toEqual(JSON.parse(still(answer.text)));
-    if (answer?.info === 'text') expect(still(printed)).toContain(still(answer.text));
-    // The page tells the reader to copy the ids; that is a person's work, so it is done here.
-    const [, agentId, ownerId] = /(agt_\w+)\s+([0-9a-f-]{36})\s+active$/m.exec(printed) ?? [];
-    if (agentId)
-      writeFileSync(
-        step.world.state,
-        `${readFileSync(step.world.state, 'utf8')}export AGENT_BROKER_AGENT_ID=${agentId} AGENT_BROKER_OWNER_ID=${ownerId} AGENT_BROKER_PRIVATE_KEY=keys/triage.key\n`,
-      );
-  });
-});
 
 describe('links', () => {
   /** The anchors of a page, as GitHub makes them of headings. */
@@ -240,6 +116,12 @@ describe('what the pages name', () => {
     expect([...fields].filter((name) => !new RegExp(`(^|[^\\w])${name}([^\\w]|$)`, 'm').test(text))).toEqual([]);
   });
 
+  test('docs/receipts.md hashes the columns that the broker hashes', () => {
+    const list = /const COLUMNS = \[\n(.*?)^\];/ms.exec(read('docs/receipts.md'))![1]!;
+    const columns = [...list.matchAll(/'(\w+)'/g)].map(([, name]) => name);
+    expect(columns).toEqual(HASHED_COLUMNS.toSorted());
+  });
+
   test('docs/platforms.md lists every built-in platform', () => {
     const page = read('docs/platforms.md');
     expect(BUILTIN_NAMES.filter((name) => !page.includes(`| \`${name}\` |`))).toEqual([]);
@@ -261,9 +143,16 @@ describe('what the pages name', () => {
     const named = [...text.matchAll(/\bagent-broker ([a-z]+)(?: ([a-z]+))?/g)].map(([, first = '', second]) =>
       groups.has(first) && second ? [first, second] : [first],
     );
-    const help = async (words: readonly string[]): Promise<string> =>
-      (await run(process.execPath, [BIN, ...words, '--help'], { env: { PATH: process.env.PATH } }).catch((e) => e))
-        .stdout;
+    const help = async (words: readonly string[]): Promise<string> => {
+      const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+      try {
+        await main(['node', 'agent-broker', ...words, '--help']);
+        return written.mock.calls.map(([text]) => String(text)).join('');
+      } finally {
+        written.mockRestore();
+        process.exitCode = undefined;
+      }
+    };
     const commands = [...new Set(named.map((words) => words.join(' ')))];
     expect(commands.length).toBeGreaterThan(8);
     const unknown: string[] = [];

@@ -1,8 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
-import { runFile } from '../broker/main.ts';
-import { type Answer, send } from './world/agent.ts';
+import { send } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
@@ -32,7 +30,6 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       body: JSON.stringify(body),
     });
   const localToken = () => world.running.governor.local.token.reveal();
-  const local = (path: string, body: unknown) => post(path, body, { authorization: `Bearer ${localToken()}` });
 
   test('lists the organisation’s agents, oldest first, without the deleted, and no key', async () => {
     const fresh = await world.organisation();
@@ -182,122 +179,4 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       expectEnvelope(await organisation.ask('GET', `/owner/audit?${query}`), 400, 'invalid_request');
     },
   );
-
-  describe('getting in with the local issuer', () => {
-    const tokenOf = (link: Answer): string => new URL(link.body.url).hash.slice(1);
-    const cookieOf = (answer: Answer): string => answer.headers.get('set-cookie')!.split(';')[0]!;
-
-    test('the credential of the command line lies in a file of its own, and opens only what is local', async () => {
-      const path = runFile(world.running.broker.config.dataFolder);
-      expect(statSync(path).mode & 0o777).toBe(0o600);
-      expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
-        url: world.running.baseUrl,
-        local_token: localToken(),
-      });
-      for (const path of ['/owner/token', '/owner/link', '/owner/keys/rotate', '/owner/owners']) {
-        for (const token of [
-          mintOwnerSession(world.running.broker, organisation.owner).token,
-          `cli_${'A'.repeat(43)}`,
-          'x',
-        ])
-          expectEnvelope(await post(path, {}, { authorization: `Bearer ${token}` }), 401, 'invalid_token');
-        expectEnvelope(await post(path, {}), 401, 'missing_token');
-      }
-    });
-
-    test('a session for scripts', async () => {
-      const made = await local('/owner/token', { email: organisation.owner.email });
-      expect(made.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
-      expect(Date.parse(made.body.expires_at) - Date.now()).toBeGreaterThan(11.9 * 60 * MINUTE_MS);
-      const answer = await send(`${world.running.baseUrl}/owner/agents`, {
-        headers: { authorization: `Bearer ${made.body.token}` },
-      });
-      expect(answer.status).toBe(200);
-      expectEnvelope(await local('/owner/token', { email: 'nobody@acme.example' }), 404, 'not_found');
-      expectEnvelope(await local('/owner/token', { email: 'no address' }), 400, 'invalid_request');
-      // With several organisations somebody has to be named.
-      expectEnvelope(await local('/owner/token', {}), 400, 'invalid_request');
-    });
-
-    test('a link signs in once, and its token is nowhere but behind the #', async () => {
-      const link = await local('/owner/link', { email: organisation.owner.email });
-      const token = tokenOf(link);
-      expect(token).toMatch(/^sgn_[\w-]{43}$/);
-      const stored = await world.running.broker.store.db.selectFrom('one_time_tokens').selectAll().execute();
-      expect(JSON.stringify(stored)).not.toContain(token);
-      const answers = await Promise.all(Array.from({ length: 5 }, () => post('/owner/sign-in', { token })));
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 410, 410, 410, 410]);
-      for (const answer of answers) if (answer.status === 410) expectEnvelope(answer, 410, 'link_used');
-      const won = answers.find(({ status }) => status === 200)!;
-      expect(won.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
-      expect(won.headers.get('set-cookie')).toMatch(
-        /^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
-      );
-    });
-
-    test('a link is over after 15 minutes, and no other token is one', async () => {
-      const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
-      world.clock.skewMs = 15 * MINUTE_MS + 1;
-      expectEnvelope(await post('/owner/sign-in', { token }), 410, 'link_used');
-      world.clock.skewMs = 0;
-      expect((await post('/owner/sign-in', { token })).status).toBe(200);
-      for (const wrong of ['', 'x', `abt_${'A'.repeat(43)}`, `sgn_${'A'.repeat(43)}`, localToken()])
-        expectEnvelope(await post('/owner/sign-in', { token: wrong }), 410, 'link_used');
-    });
-
-    test('the cookie of a browser reads; to change something it takes the header that no form can send', async () => {
-      const agent = await organisation.agent({ grants: {} });
-      const signedIn = await post('/owner/sign-in', {
-        token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
-      });
-      const cookie = cookieOf(signedIn);
-      const read = await send(`${world.running.baseUrl}/owner/agents`, { headers: { cookie } });
-      expect(read.status).toBe(200);
-      expectEnvelope(await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie }), 403, 'forbidden');
-      expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
-      expect((await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie, 'x-svc-csrf': '1' })).status).toBe(200);
-      // It is an owner's and nothing else.
-      expectEnvelope(
-        await send(`${world.running.baseUrl}/v1/agents/me`, { headers: { cookie } }),
-        401,
-        'missing_token',
-      );
-      expectEnvelope(
-        await post('/owner/keys/rotate', { use: 'evidence' }, { cookie, 'x-svc-csrf': '1' }),
-        401,
-        'missing_token',
-      );
-      const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
-      expect(out.headers.get('set-cookie')).toMatch(/^svc_owner=; Path=\/; Max-Age=0/);
-    });
-  });
-
-  test('keys rotate: each job alone, and by nobody but whoever runs the broker', async () => {
-    for (const use of ['evidence', 'issuing', 'root', 'session']) {
-      const answer = await local('/owner/keys/rotate', { use });
-      expect(answer.body).toMatchObject({ use, kid: expect.any(String) });
-      expect(Date.parse(answer.body.signs_from)).toBeGreaterThan(Date.now());
-    }
-    for (const body of [{}, { use: 'all' }, { use: 'evidence', now: true }])
-      expectEnvelope(await local('/owner/keys/rotate', body), 400, 'invalid_request');
-    // The session key that signs next does not end the sessions of the last one.
-    const session = mintOwnerSession(world.running.broker, organisation.owner).token;
-    world.clock.skewMs = 3 * MINUTE_MS;
-    const answer = await send(`${world.running.baseUrl}/owner/agents`, {
-      headers: { authorization: `Bearer ${session}` },
-    });
-    expect(answer.status).toBe(200);
-    expect((await organisation.ask('GET', '/owner/agents')).status).toBe(200);
-  });
-
-  test('KEY-03 the master key rotates under the calls, where one process holds it', async () => {
-    const agent = await organisation.agent();
-    const calls = Array.from({ length: 20 }, () => agent.act(READ));
-    const answer = await local('/owner/keys/rotate', { use: 'master' });
-    if (store === 'postgres') expectEnvelope(answer, 409, 'conflict');
-    else expect(answer.body).toMatchObject({ use: 'master', rewrapped: expect.any(Number) });
-    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
-    await world.restart();
-    expect((await agent.act(READ)).status).toBe(200);
-  });
 });

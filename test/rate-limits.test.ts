@@ -68,6 +68,27 @@ describe('rate limits', () => {
   });
 });
 
+describe('behind a reverse proxy that is trusted', () => {
+  test('AZ-11 the client is the last address that the proxy itself saw; IPv6 counts by its /64', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1', TRUSTED_PROXIES: '127.0.0.1' });
+    const signIn = async (forwarded: string, from = '127.0.0.1') => {
+      const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };
+      const init = { method: 'POST', headers, body: '{"token":"x"}', from };
+      return (await send(`${world.running.baseUrl}/owner/sign-in`, init)).status;
+    };
+    expect(await signIn('192.0.2.1')).toBe(410);
+    expect(await signIn('192.0.2.1')).toBe(429);
+    expect(await signIn('198.51.100.9, 192.0.2.1')).toBe(429);
+    expect(await signIn('192.0.2.2')).toBe(410);
+    expect(await signIn('2001:db8::1')).toBe(410);
+    expect(await signIn('2001:db8:0:0:ffff::2')).toBe(429);
+    expect(await signIn('2001:db8:0:1::1')).toBe(410);
+    // Somebody else who says so is not believed.
+    expect(await signIn('192.0.2.3', '127.0.0.4')).toBe(410);
+    expect(await signIn('192.0.2.4', '127.0.0.4')).toBe(429);
+  });
+});
+
 describe('the documented limits', () => {
   test('are those of the specification and the decisions', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });

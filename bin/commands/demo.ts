@@ -44,7 +44,9 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
   try {
     running = await serve(config, {
       allowPrivate: [new URL(sandbox.url).host],
-      beforeServing: async (governor) => sandboxes.settleSandbox(governor, await firstStart(governor.broker), sandbox),
+      beforeServing: async (governor) => {
+        await sandboxes.settleSandbox(governor, await firstStart(governor.broker), sandbox);
+      },
     });
     const { baseUrl } = running;
     const profile = readProfile({}, sandboxes.sandboxProfile(folder));

@@ -31,7 +31,7 @@ export function addServeCommand(program: Command): void {
 
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
-      const sandbox =
+      let sandbox =
         wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))
           ? await sandboxes.startSandboxPlatform(config.dataFolder)
           : undefined;
@@ -43,7 +43,10 @@ export function addServeCommand(program: Command): void {
           beforeServing: async (governor) => {
             const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
             const organisationId = await firstStart(governor.broker);
-            if (sandbox) await sandboxes.settleSandbox(governor, organisationId, sandbox);
+            if (sandbox && !(await sandboxes.settleSandbox(governor, organisationId, sandbox))) {
+              await sandbox.close();
+              sandbox = undefined;
+            }
             if (options.config) await applyFile(governor, organisationId, options.config);
             link = await firstAdminLink(governor.broker, organisationId);
           },
@@ -75,6 +78,8 @@ async function applyFile(governor: Governor, organisationId: string, file: strin
   const { broker } = governor;
   const applied = await applyGovernance(broker, organisationId, governance, values, broker.clock());
   if (!applied.ok) return await refuse(applied.problems);
+  const { formatProblem } = await import('../../broker/governance/problems.ts');
+  for (const warning of applied.plan.warnings) process.stderr.write(`warning: ${formatProblem(warning)}\n`);
   for (const { agent, token } of applied.bootstrapTokens)
     process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);
 }

@@ -12,8 +12,9 @@ import type { Action } from '../wire/action.ts';
 import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict } from './call.ts';
 import { conclude } from './conclude.ts';
+import { connect } from './connect.ts';
 import { type LoadedFacts, loadFacts } from './facts.ts';
-import { forward, MCP_UNSUPPORTED, restPlatform } from './forward.ts';
+import { forward, restPlatform } from './forward.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
@@ -49,44 +50,26 @@ export async function act(
   }
   const call: Call = { who, action, ...read.call, row };
   row.path = call.path;
-  const verdict = await decideCall(governor, call, loaded, now);
+  const ask = askOf(action, call);
+  const verdict = decide(loaded.facts, ask, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
-  if (loaded.platform?.manifest.kind === 'mcp') {
-    row.result = 'blocked';
-    row.reason = 'platform_not_connected';
-    row.detail = MCP_UNSUPPORTED;
-    return await recorder.finish(row, { kind: 'not_connected', auditId: row.id, why: MCP_UNSUPPORTED }, false);
-  }
-  // One token per person, and we hold none of this person's: never fall back to the shared one.
-  if (loaded.platform?.manifest.per_person?.enabled) {
-    const reason = whyNoPersonalToken(action, loaded.platform.manifest.per_person.asserted ?? []);
-    row.result = 'blocked';
-    row.reason = 'consent_required';
-    return await recorder.finish(row, { kind: 'consent_required', auditId: row.id, reason }, false);
-  }
-  const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
-  const basic = loaded.platform?.manifest.auth.type === 'basic';
-  const credential = connection && governor.credentials.open(who.agent.organisation_id, connection, basic);
-  row.connection_id = connection?.id ?? null;
-  if (credential === 'unreadable') {
-    row.result = 'errored';
-    row.reason = 'credential_unreadable';
-    return await recorder.finish(row, { kind: 'credential_unreadable', auditId: row.id }, false);
-  }
-  if (!connection || !credential || !loaded.platform) {
-    row.result = 'blocked';
-    row.reason = 'platform_not_connected';
-    return await recorder.finish(row, { kind: 'not_connected', auditId: row.id }, false);
-  }
-  const { manifest } = loaded.platform;
-  const needed = manifest.needs?.[action.scope];
-  if (needed && connection.upstreamScopes && !needed.some((scope) => connection.upstreamScopes!.includes(scope))) {
-    row.result = 'blocked';
-    row.reason = 'needs_consent';
-    return await recorder.finish(row, { kind: 'needs_consent', auditId: row.id }, false);
+  const connected = connect(governor, call, loaded, verdict.grant?.id);
+  if (!connected.ok) {
+    row.result = connected.result;
+    row.reason = connected.reason;
+    return await recorder.finish(row, connected.outcome, false);
   }
   if (verdict.kind === 'hold') return await hold(governor, call, verdict.detail);
+  const { breakers } = loaded.facts;
+  if (breakers.length > 0 && !(await takeTrials(broker, who, breakers, action.platform, now))) {
+    // Half-open, and another call was first to take the trial: for this one the breaker is open.
+    const taken = breakers.map((breaker) => ({ ...breaker, trialFree: false }));
+    const late = decide({ ...loaded.facts, breakers: taken }, ask, now);
+    noteVerdict(row, late, loaded);
+    if (late.kind === 'deny') return await refuse(governor, call, late);
+  }
+  const { manifest, connection, credential } = connected;
   return await recorder.intend(row, async () => {
     const forwarded = await forward(broker, manifest, call, connection, credential);
     return await conclude(governor, call, loaded, connection, forwarded);
@@ -134,22 +117,6 @@ function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers'>): 
       body: action.data as JsonObject | undefined,
     },
   };
-}
-
-/** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */
-function whyNoPersonalToken({ caller }: Action, asserted: readonly string[]) {
-  if (caller === undefined) return 'no_caller';
-  return 'source' in caller && !asserted.includes(caller.source) ? 'asserted_not_allowed' : 'not_consented';
-}
-
-/** Decides, and takes the trial of a half-open breaker for a call that would go. */
-async function decideCall(governor: Governor, call: Call, { facts }: LoadedFacts, now: Instant): Promise<Verdict> {
-  const { broker } = governor;
-  const ask = askOf(call.action, call);
-  const verdict = decide(facts, ask, now);
-  if (verdict.kind !== 'allow' || facts.breakers.length === 0) return verdict;
-  if (await takeTrials(broker, call.who, facts.breakers, call.action.platform, now)) return verdict;
-  return decide({ ...facts, breakers: facts.breakers.map((breaker) => ({ ...breaker, trialFree: false })) }, ask, now);
 }
 
 async function refuse(

@@ -74,7 +74,7 @@ export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents
     decision: row.decision === null ? null : JSON.parse(row.decision),
     approval: row.approval_id === null ? null : { approval_id: row.approval_id },
     session_id: row.session_id,
-    pii: row.pii === null ? [] : JSON.parse(row.pii),
+    pii: row.pii === null ? { request: [], response: [] } : JSON.parse(row.pii),
     upstream_status: row.upstream_status,
     ...(row.agent_reason !== null && { agent_reason_hash: sha256Hex(`${row.id}\n${row.agent_reason}`) }),
     row_hash: row.row_hash,

@@ -135,7 +135,8 @@ export function makeRecorder(broker: Broker): Recorder {
       complete(row);
       stored = await patiently(row, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
     } catch (error) {
-      if (sent && row.receipt !== null && !isRowFault(error)) keepLate(row);
+      // With an intent in the store, or a call that may have been made, the row has to come to its end later.
+      if ((sent || inFlight.has(row.id)) && row.receipt !== null && !isRowFault(error)) keepLate(row);
       throw new AuditUnavailable(sent, error);
     }
     takeBackNote(row);

@@ -11,7 +11,12 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       message:
         'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     });
-  for (const [id, { kind, auth, attestation }] of manifests) {
+  if (document.publish_identity_documents)
+    found.warnings.push({
+      path: ['publish_identity_documents'],
+      message: 'has no effect yet: identity documents are not served.',
+    });
+  for (const [id, { kind, auth, attestation, per_person: perPerson }] of manifests) {
     const path = ['platforms', id];
     if (kind === 'mcp')
       found.warnings.push({
@@ -22,6 +27,12 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       found.warnings.push({
         path: [...path, 'auth'],
         message: `auth of type ${auth.type} is not supported in full yet: the broker does not sign in by itself, so the secret of a connection must be an access token.`,
+      });
+    if (perPerson?.enabled)
+      found.warnings.push({
+        path: [...path, 'per_person'],
+        message:
+          'is not supported in full yet: nobody can connect, so calls to this platform are answered consent_required.',
       });
     if (attestation !== undefined && attestation !== 'off')
       found.warnings.push({

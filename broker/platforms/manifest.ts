@@ -164,6 +164,8 @@ function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
   };
   for (const field of ['body', 'graphql', 'git_base_url', 'encoded_slash'] as const) only(field, 'rest');
   only('attestation', 'mcp');
+  if (manifest.body === 'form' && manifest.graphql !== undefined)
+    found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
   if (auth.type === 'oauth2' && auth.issuer === undefined) {
     for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {
       if (auth[endpoint] ?? oauth?.[endpoint]) continue;

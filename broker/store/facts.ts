@@ -3,10 +3,11 @@
  * Revocation shows at the very next decision on every replica because nothing of this is cached; policies, guardrails and
  * manifests come as versions, which are.
  */
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
-import type { Bit, Schema } from './schema.ts';
-import { prepare, type Store } from './store.ts';
+import { gather } from './gather.ts';
+import type { Bit } from './schema.ts';
+import { type Prepared, prepare, type Store } from './store.ts';
 
 /** One row a grant on the platform; one row with empty grant columns when there is none. */
 export type FactsRow = {
@@ -62,22 +63,35 @@ export type FactsRow = {
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
+type Question = { agent: string; platform: string; source: string; n: number };
+
+/** Who asks, about which platform, from where: on PostgreSQL many at once, numbered from 1. */
+const questions = ({ dialect }: Store, slot: (name: string) => unknown) =>
+  dialect === 'postgres'
+    ? sql<Question>`unnest(${slot('agent')}::text[], ${slot('platform')}::text[], ${slot('source')}::text[]) with ordinality`.as<'q'>(
+        sql`q(agent, platform, source, n)`,
+      )
+    : sql<Question>`(select ${slot('agent')} as agent, ${slot('platform')} as platform, ${slot('source')} as source, 1 as n)`.as(
+        'q',
+      );
+
 /**
- * The statement for one platform (`slot('platform')`), or for all platforms on which the agent has grants. The first one
- * tells of the platform also when there is no grant on it.
+ * The statement for one platform a question, or for all platforms on which the agent has grants. The first one tells of
+ * the platform also when there is no grant on it.
  */
-const prepareFacts = (db: Kysely<Schema>, which: 'one_platform' | 'all_platforms') =>
-  prepare<FactsRow>(`facts_${which}`, (slot) => {
+const prepareFacts = (store: Store, which: 'one_platform' | 'all_platforms') =>
+  prepare<NumberedRow>(`facts_${which}`, (slot) => {
     const one = which === 'one_platform';
-    const platform = () => (one ? slot('platform') : sql.ref('g.platform_id'));
-    return db
-      .selectFrom('agents as a')
+    const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
+    return store.db
+      .selectFrom(questions(store, slot))
+      .innerJoin('agents as a', 'a.agent_id', 'q.agent')
       .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
       .leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id'))
       .leftJoin('policies as po', (j) => onOrganisation(j, 'po').onRef('po.id', '=', 'a.policy_id'))
       .leftJoin('grants as g', (j) => {
         const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');
-        return one ? ofAgent.on('g.platform_id', '=', slot('platform')) : ofAgent;
+        return one ? ofAgent.onRef('g.platform_id', '=', 'q.platform') : ofAgent;
       })
       .leftJoin('platforms as pl', (j) => onOrganisation(j, 'pl').on('pl.platform_id', '=', platform()))
       .leftJoin('connections as d', (j) =>
@@ -90,7 +104,7 @@ const prepareFacts = (db: Kysely<Schema>, which: 'one_platform' | 'all_platforms
         onOrganisation(j, 'ba')
           .onRef('ba.agent_id', '=', 'a.id')
           .on('ba.cause', '=', 'breaker_auth_failure')
-          .on('ba.key', '=', slot('source')),
+          .onRef('ba.key', '=', 'q.source'),
       )
       .leftJoin('breakers as be', (j) =>
         onOrganisation(j, 'be')
@@ -152,26 +166,51 @@ const prepareFacts = (db: Kysely<Schema>, which: 'one_platform' | 'all_platforms
         'bu.opened_at as upstream_opened_at',
         'bu.open_until as upstream_open_until',
         'bu.trial_at as upstream_trial_at',
-      ])
-      .where('a.agent_id', '=', slot('agent'));
+        'q.n',
+      ]);
   });
 
 /** Asks for every platform on which the agent has grants, instead of one. */
 export const ALL_PLATFORMS = '*';
 
-export type FactsReader = (agentId: string, platformId: string, source: string) => FactsRow[] | Promise<FactsRow[]>;
+export type FactsReader = (agentId: string, platformId: string, source: string) => Promise<FactsRow[]>;
+
+type Asked = Pick<Question, 'agent' | 'platform' | 'source'>;
+type NumberedRow = FactsRow & Pick<Question, 'n'>;
+
+/** More questions in one statement bring nothing more. */
+const MOST_QUESTIONS = 64;
 
 /**
  * A reader of facts rows: `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is
  * no such agent, else a row a grant.
+ *
+ * Questions that come at the same time are answered together. PostgreSQL takes them in one statement, because to start
+ * one with so many joins costs it, and us, several times what one more agent does. Answered one after the other they also
+ * go on together, each step of theirs with the caches still warm from the last one's: under load a call costs two thirds.
  */
 export function factsReader(store: Store): FactsReader {
-  const onePlatform = prepareFacts(store.db, 'one_platform');
-  const allPlatforms = prepareFacts(store.db, 'all_platforms');
+  const onePlatform = readerOf(store, prepareFacts(store, 'one_platform'));
+  const allPlatforms = readerOf(store, prepareFacts(store, 'all_platforms'));
   return (agentId, platformId, source) =>
-    platformId === ALL_PLATFORMS
-      ? store.read(allPlatforms, { agent: agentId, source })
-      : store.read(onePlatform, { agent: agentId, platform: platformId, source });
+    (platformId === ALL_PLATFORMS ? allPlatforms : onePlatform)({ agent: agentId, platform: platformId, source });
+}
+
+function readerOf(store: Store, statement: Prepared<NumberedRow>): (asked: Asked) => Promise<FactsRow[]> {
+  const readAll =
+    store.dialect === 'sqlite'
+      ? (asked: readonly Asked[]) => Promise.all(asked.map((one) => store.read(statement, one)))
+      : async (asked: readonly Asked[]) => {
+          const rows = await store.read(statement, {
+            agent: asked.map(({ agent }) => agent),
+            platform: asked.map(({ platform }) => platform),
+            source: asked.map(({ source }) => source),
+          });
+          const answers: FactsRow[][] = asked.map(() => []);
+          for (const row of rows) answers[row.n - 1]!.push(row);
+          return answers;
+        };
+  return gather(readAll, MOST_QUESTIONS);
 }
 
 /** The parent's grants on a platform, for a child's call. */

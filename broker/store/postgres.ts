@@ -12,28 +12,44 @@ const types: pg.CustomTypesConfig = {
     oid === INT8 && format !== 'binary' ? Number : pg.types.getTypeParser(oid, format as 'text'),
 };
 
+/** One for each statement of the hot path that can be under way: facts on one and on all platforms, and rows. */
+const HOT_CONNECTIONS = 3;
+
 /**
- * Opens a pool of at most `connections`. Nothing is connected before the first statement.
+ * Opens at most `connections`. Nothing is connected before the first statement.
  * `onError` hears of a connection that broke while idle; the pool replaces it by itself.
+ *
+ * Prepared statements have connections of their own: no slow question of an owner keeps a call waiting, and PostgreSQL
+ * keeps few copies of their plans.
  */
 export function openPostgres(url: string, options: { connections: number; onError(error: Error): void }): Store {
-  const pool = new pg.Pool({
+  const hotConnections = Math.min(HOT_CONNECTIONS, options.connections - 1);
+  const settings: pg.PoolConfig = {
     connectionString: url,
-    max: options.connections,
     types,
     application_name: 'agent-broker',
     connectionTimeoutMillis: 5_000,
     // A statement that the server does not answer must end before the caller's patience does.
     query_timeout: 15_000,
     keepAlive: true,
+  };
+  const pool = new pg.Pool({ ...settings, max: options.connections - hotConnections });
+  const hot = new pg.Pool({
+    ...settings,
+    max: hotConnections,
+    // PostgreSQL would plan the facts query anew each time, for five milliseconds: it thinks a plan that fits all lists
+    // of questions dearer than one that is made for this list.
+    onConnect: (client) => client.query('set plan_cache_mode = force_generic_plan'),
   });
-  pool.on('error', options.onError);
-  // The pool listens only while a connection is idle. One that breaks between two statements of a transaction would
-  // otherwise be an uncaught exception, and the end of the process; so the next statement on it fails instead.
-  pool.on('connect', (client) => client.on('error', () => {}));
+  for (const each of [pool, hot]) {
+    each.on('error', options.onError);
+    // The pool listens only while a connection is idle. One that breaks between two statements of a transaction would
+    // otherwise be an uncaught exception, and the end of the process; so the next statement on it fails instead.
+    each.on('connect', (client) => client.on('error', () => {}));
+  }
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   const query = async <Row>(statement: Prepared<Row>, rows: readonly Values[]): Promise<Row[]> => {
-    const result = await pool.query({ name: statement.name, text: statement.sql, values: bind(statement, rows) });
+    const result = await hot.query({ name: statement.name, text: statement.sql, values: bind(statement, rows) });
     return result.rows as Row[];
   };
   return {
@@ -42,6 +58,9 @@ export function openPostgres(url: string, options: { connections: number; onErro
     db,
     read: (statement, values) => query(statement, [values]),
     write: (statementFor, rows) => query(statementFor(rows.length), rows),
-    close: () => db.destroy(),
+    close: async () => {
+      await hot.end();
+      await db.destroy();
+    },
   };
 }

@@ -85,7 +85,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const rows = Array.from({ length: 40 }, () => auditRow());
     const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
     expect(errors.every((error) => !error.sent)).toBe(true);
-    expect(writes.length).toBeLessThan(6);
+    expect(writes.length).toBeLessThan(20);
     expect(await stored(rows[0]!)).toBeUndefined();
   });
 
@@ -124,6 +124,16 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     let left = 1;
     while (left > 0) left = await recorder.retryLate();
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed', receipt: row.receipt });
+  });
+
+  test('a call that was refused after its intent is closed later, too', async () => {
+    const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
+    const row = auditRow({ instance_id: world.running.broker.instanceId });
+    const error = await refused(recorder.intend(row, () => finish(recorder, row, false)));
+    expect(error.sent).toBe(false);
+    let left = 1;
+    while (left > 0) left = await recorder.retryLate();
+    expect(await stored(row)).toMatchObject({ state: 'final', receipt: row.receipt });
   });
 
   test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {

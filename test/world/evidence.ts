@@ -67,3 +67,23 @@ export async function withoutCalls<T>(world: World, work: () => Promise<T>): Pro
   expect(world.upstream.seen.length, 'calls that reached the platform').toBe(before);
   return answer;
 }
+
+/** ActionDenied (specification): its fields, its row and its receipt, and nothing sent. */
+export async function expectDenied(
+  world: World,
+  agent: TestAgent,
+  request: Record<string, unknown>,
+  reason: string,
+): Promise<Answer> {
+  const answer = await withoutCalls(world, () => agent.act(request));
+  expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
+  const { error, detail, halt, correlation_id } = answer.body;
+  expect(error).toBe(halt === undefined ? 'Permission denied' : 'agent_halted');
+  expect(detail).toMatch(/\.$/);
+  expect(correlation_id).toBe(answer.headers.get('x-correlation-id'));
+  expectReportHint(answer, reason);
+  const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));
+  expect(row).toMatchObject({ result: 'denied', reason, upstream_status: null, correlation_id });
+  expect(payload.decision).not.toBeNull();
+  return answer;
+}

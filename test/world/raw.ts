@@ -7,7 +7,7 @@ const PATIENCE_MS = 5_000;
 
 /**
  * Writes bytes to a port on loopback and reads until the other side closes: end a well-formed request with
- * `Connection: close`. Answers the first answer, with status 0 when there was none.
+ * `Connection: close`. Answers the first answer, with status 0 when there was none, or it was lost to a reset.
  */
 export function exchange(port: number, bytes: string): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
@@ -21,7 +21,10 @@ export function exchange(port: number, bytes: string): Promise<RawAnswer> {
     socket.on('data', (text) => {
       received += text;
     });
-    socket.on('error', (error) => (received === '' && 'code' in error ? undefined : reject(error)));
+    // A reset is an end too: the other side need not read what it refuses.
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
+    });
     socket.on('close', () => {
       clearTimeout(late);
       const final = received.replace(/^HTTP\/1\.1 100 [^\r]*\r\n\r\n/, '');

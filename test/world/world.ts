@@ -105,6 +105,8 @@ export async function startWorld(
     forgive: () => purgeBreakers(world.running.broker.store.db, Number.MAX_SAFE_INTEGER),
     restart: async () => {
       await world.running.stop();
+      // Lets this process's clients see that the connections that they keep alive are closed.
+      for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
       // The same port, so that agents' base URLs and audiences stay.
       env.PORT = new URL(world.running.baseUrl).port;
       world.running = await start();

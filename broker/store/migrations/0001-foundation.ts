@@ -60,7 +60,8 @@ export async function foundation(db: Kysely<unknown>, types: ColumnTypes): Promi
     )
     .execute();
   await db.schema.createIndex('agents_agent_id').on('agents').column('agent_id').unique().execute();
-  await db.schema.createIndex('agents_parent').on('agents').columns(['organisation_id', 'parent_id']).execute();
+  // Not led by the organisation: a planner without statistics would take it for finding one agent of many by its id.
+  await sql`create index agents_parent on agents (parent_id) where parent_id is not null`.execute(db);
 
   await db.schema
     .createTable('platforms')

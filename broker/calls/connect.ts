@@ -1,0 +1,50 @@
+/** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
+import type { Manifest } from '../platforms/manifest.ts';
+import type { Action } from '../wire/action.ts';
+import type { Call } from './call.ts';
+import type { ConnectionFacts, LoadedFacts } from './facts.ts';
+import { type Credential, MCP_UNSUPPORTED } from './forward.ts';
+import type { Governor } from './governor.ts';
+import type { Outcome } from './outcome.ts';
+
+export type Connected =
+  | { ok: true; manifest: Manifest; connection: ConnectionFacts; credential: Credential }
+  | { ok: false; result: 'blocked' | 'errored'; reason: string; outcome: Outcome };
+
+/** `grantId`: the grant that the decision used. Notes the connection on the row. */
+export function connect(governor: Governor, call: Call, loaded: LoadedFacts, grantId: string | undefined): Connected {
+  const { action, row, who } = call;
+  const auditId = row.id;
+  const { platform } = loaded;
+  const blocked = (reason: string, outcome: Outcome): Connected => ({ ok: false, result: 'blocked', reason, outcome });
+  if (platform === undefined) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
+  const { manifest } = platform;
+  if (manifest.kind === 'mcp') {
+    row.detail = MCP_UNSUPPORTED;
+    return blocked('platform_not_connected', { kind: 'not_connected', auditId, why: MCP_UNSUPPORTED });
+  }
+  // One token per person, and we hold none of this person's: never fall back to the shared one.
+  if (manifest.per_person?.enabled) {
+    const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);
+    return blocked('consent_required', { kind: 'consent_required', auditId, reason });
+  }
+  const connection = grantId === undefined ? undefined : loaded.connections.get(grantId);
+  row.connection_id = connection?.id ?? null;
+  const basic = manifest.auth.type === 'basic';
+  const credential = connection && governor.credentials.open(who.agent.organisation_id, connection, basic);
+  if (credential === 'unreadable') {
+    const reason = 'credential_unreadable';
+    return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
+  }
+  if (!connection || !credential) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
+  const needed = manifest.needs?.[action.scope];
+  if (needed && connection.upstreamScopes && !needed.some((scope) => connection.upstreamScopes!.includes(scope)))
+    return blocked('needs_consent', { kind: 'needs_consent', auditId });
+  return { ok: true, manifest, connection, credential };
+}
+
+/** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */
+function whyNoPersonalToken({ caller }: Action, asserted: readonly string[]) {
+  if (caller === undefined) return 'no_caller';
+  return 'source' in caller && !asserted.includes(caller.source) ? 'asserted_not_allowed' : 'not_consented';
+}

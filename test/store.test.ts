@@ -1,0 +1,346 @@
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { uuidv4 } from '../broker/crypto/ids.ts';
+import {
+  type AuditRow,
+  auditGroupWriter,
+  findAuditRow,
+  findOrphanedIntents,
+  putAuditRow,
+} from '../broker/store/audit.ts';
+import { beat, forgetInstance, listInstances } from '../broker/store/instances.ts';
+import { FolderInUse } from '../broker/store/lock.ts';
+import { findMeta, settleMeta } from '../broker/store/meta.ts';
+import { migrate } from '../broker/store/migrate.ts';
+import { openPostgres } from '../broker/store/postgres.ts';
+import { isRowFault } from '../broker/store/row-fault.ts';
+import { openSqlite } from '../broker/store/sqlite.ts';
+import type { Store } from '../broker/store/store.ts';
+import { afterFile } from './world/after-file.ts';
+import { send, type TestAgent } from './world/agent.ts';
+import { auditRow } from './world/rows.ts';
+import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
+import { startWorld } from './world/world.ts';
+
+/** Opens one empty store as often as wanted: of SQLite there can be only one. */
+async function emptyStore(kind: StoreKind): Promise<() => Store> {
+  const place = kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase();
+  return () => {
+    const store = kind === 'sqlite' ? openSqlite(place) : openPostgres(place, { connections: 4, onError: () => {} });
+    afterFile(() => store.close().catch(() => {}));
+    return store;
+  };
+}
+
+/** Tables and their columns, as the database lists them. */
+const shapeOf = async (store: Store) =>
+  (await store.db.introspection.getTables({ withInternalKyselyTables: false })).map(({ name, columns }) => [
+    name,
+    columns.map((column) => column.name),
+  ]);
+
+const final = (different: Partial<AuditRow> = {}): AuditRow =>
+  auditRow({
+    state: 'final',
+    finished_at: Date.now(),
+    result: 'allowed',
+    row_hash: 'hash',
+    receipt_kid: 'kid',
+    receipt: 'receipt',
+    ...different,
+  });
+
+describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
+  test('bring an empty store up to date, once', async () => {
+    const store = (await emptyStore(kind))();
+    expect(await migrate(store)).toEqual(['0001-foundation']);
+    const shape = await shapeOf(store);
+    expect(shape.map(([name]) => name)).toEqual(expect.arrayContaining(['agents', 'audit_rows', 'meta']));
+    expect(await migrate(store)).toEqual([]);
+    expect(await shapeOf(store)).toEqual(shape);
+  });
+
+  test('a store that is newer than the code is refused in words, and left as it is', async () => {
+    const open = await emptyStore(kind);
+    const store = open();
+    await migrate(store);
+    await sql`insert into kysely_migration (name, timestamp) values ('0999-from-the-future', '2099-01-01T00:00:00.000Z')`.execute(
+      store.db,
+    );
+    const shape = await shapeOf(store);
+    await expect(migrate(store)).rejects.toThrow(
+      /written by a newer version of agent-broker \(it has the migration 0999-from-the-future.*Nothing was changed/,
+    );
+    expect(await shapeOf(store)).toEqual(shape);
+  });
+
+  test('a migration that fails leaves nothing behind', async () => {
+    const store = (await emptyStore(kind))();
+    // Something of another program is in the way of the last tables.
+    await sql`create table instances (id text)`.execute(store.db);
+    await expect(migrate(store)).rejects.toThrow(/could not be brought up to date.*instances.*Nothing was changed/s);
+    expect((await shapeOf(store)).map(([name]) => name)).toEqual(['instances']);
+    await sql`drop table instances`.execute(store.db);
+    expect(await migrate(store)).toEqual(['0001-foundation']);
+  });
+});
+
+test.runIf(STORES.includes('postgres'))('eight processes that start at once migrate once', async () => {
+  const open = await emptyStore('postgres');
+  const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(open())));
+  expect(applied.flat()).toEqual(['0001-foundation']);
+  const settled = await Promise.all(applied.map((_, at) => settleMeta(open().db, 'who', `process ${at}`)));
+  expect(new Set(settled).size).toBe(1);
+});
+
+describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
+  let store: Store;
+  beforeAll(async () => {
+    store = (await emptyStore(kind))();
+    await migrate(store);
+  });
+
+  const stored = (row: AuditRow) => findAuditRow(store.db, row.organisation_id, row.id);
+
+  test.each<[string, AuditRow]>([
+    ['a state that is none', final({ state: 'done' as 'final' })],
+    ['a kind that is none', final({ kind: 'rumour' as 'event' })],
+    ['a result that is none', final({ result: 'maybe' as 'held' })],
+    ['a final row without a result', final({ result: null })],
+    ['a final row without a receipt', final({ receipt: null })],
+    ['a final row without its hash', final({ row_hash: null })],
+    ['a final row that never finished', final({ finished_at: null })],
+  ])('does not take %s, and blames the row', async (_what, row) => {
+    const error = await auditGroupWriter(store)([row]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Error);
+    expect(isRowFault(error)).toBe(true);
+    expect(await stored(row)).toBeUndefined();
+  });
+
+  test('takes the twin of each', async () => {
+    const rows = [final(), final({ kind: 'event', result: null, receipt: null }), auditRow()];
+    expect((await auditGroupWriter(store)(rows)).size).toBe(3);
+    for (const row of rows) expect(await stored(row)).toEqual(row);
+  });
+
+  test.each([
+    ['agents', 'status', `'sleeping'`],
+    ['owners', 'role', `'emperor'`],
+    ['connections', 'status', `'broken'`],
+    ['breakers', 'cause', `'mood'`],
+    ['approvals', 'status', `'perhaps'`],
+    ['signing_keys', 'use', `'decoration'`],
+    ['one_time_tokens', 'kind', `'coupon'`],
+  ])('%s.%s takes only what is listed', async (table, column, value) => {
+    const columns = (await store.db.introspection.getTables()).find(({ name }) => name === table)!.columns;
+    const values = columns.map((each) => {
+      if (each.name === column) return value;
+      if (each.isNullable) return 'null';
+      return /int/i.test(each.dataType) ? '0' : /blob|bytea/i.test(each.dataType) ? `''` : `'x'`;
+    });
+    const insert = sql.raw(`insert into ${table} (${columns.map(({ name }) => name)}) values (${values})`);
+    await expect(insert.execute(store.db)).rejects.toThrow(/check constraint/i);
+  });
+
+  test('an agent that is active with a key of its own has one', async () => {
+    const insert = sql`insert into agents (organisation_id, id, agent_id, name, owner_id, agent_type, status, origin, created_at)
+      values ('o', 'a', 'agt_x', 'x', 'w', 'key', 'active', 'owner', 0)`;
+    await expect(insert.execute(store.db)).rejects.toThrow(/agents_bound/);
+  });
+
+  test('foreign keys are in force', async () => {
+    const insert = sql`insert into owners values ('nobody', 'o', 'o@acme.example', 'admin', 'added', 0)`;
+    await expect(insert.execute(store.db)).rejects.toThrow(/foreign key/i);
+  });
+
+  test('writing a row again changes nothing, and says that it was there', async () => {
+    const write = auditGroupWriter(store);
+    const row = final();
+    expect((await write([row])).has(row.id)).toBe(true);
+    const other = final();
+    const again = { ...row, reason: 'rewritten', receipt: 'another receipt' };
+    expect([...(await write([again, other]))]).toEqual([other.id]);
+    expect(await stored(row)).toEqual(row);
+    expect(await putAuditRow(store.db, again)).toBe(false);
+    expect(await stored(row)).toEqual(row);
+  });
+
+  test('an intent is finished once, by whoever comes first', async () => {
+    const write = auditGroupWriter(store);
+    const intent = auditRow();
+    expect((await write([intent])).size).toBe(1);
+    // An intent may be written again, as when its answer was lost.
+    expect((await write([intent])).size).toBe(1);
+    const outcomes = Array.from({ length: 8 }, (_, at) =>
+      final({ ...intent, state: 'final', finished_at: 1, result: 'allowed', row_hash: 'h', receipt: `by ${at}` }),
+    );
+    const written = await Promise.all(outcomes.map((row) => write([row])));
+    expect(written.filter((ids) => ids.size === 1)).toHaveLength(1);
+    const winner = outcomes[written.findIndex((ids) => ids.size === 1)]!;
+    expect(await stored(intent)).toMatchObject({ state: 'final', receipt: winner.receipt });
+    expect((await write([intent])).size, 'a final row becomes no intent again').toBe(0);
+    expect(await stored(intent)).toMatchObject({ state: 'final' });
+  });
+
+  test('one organisation’s row is not another’s, even with the same id', async () => {
+    const row = final();
+    await auditGroupWriter(store)([row, { ...row, organisation_id: 'other', reason: 'theirs' }]);
+    expect(await stored(row)).toEqual(row);
+    expect(await findAuditRow(store.db, 'other', row.id)).toMatchObject({ reason: 'theirs' });
+  });
+
+  test('text comes back as it was stored, and moments as numbers', async () => {
+    const row = final({ detail: 'ä 中 🙂 \' " \\ %s $1 \u202e', created_at: 2 ** 52 });
+    await auditGroupWriter(store)([row]);
+    expect(await stored(row)).toEqual(row);
+  });
+
+  test('an intent is orphaned when its process is not on the list', async () => {
+    const [mine, theirs] = [uuidv4(), uuidv4()];
+    await beat(store.db, mine, 1_000);
+    await beat(store.db, theirs, 1_000);
+    const intent = auditRow({ instance_id: theirs });
+    await auditGroupWriter(store)([intent, auditRow({ instance_id: mine })]);
+    const orphans = async () => (await findOrphanedIntents(store.db, 1_000)).filter((row) => row.id === intent.id);
+    expect(await orphans()).toEqual([]);
+    // It beat since it was looked at.
+    await beat(store.db, theirs, 1_000);
+    await forgetInstance(store.db, theirs, 1_000);
+    expect(await orphans()).toEqual([]);
+    const { seen_at } = (await listInstances(store.db)).find(({ id }) => id === theirs)!;
+    expect(seen_at).toBe(1_001);
+    await forgetInstance(store.db, theirs, seen_at);
+    expect(await orphans()).toEqual([intent]);
+  });
+
+  test('a transaction that fails leaves nothing', async () => {
+    const row = final();
+    const failing = store.db.transaction().execute(async (db) => {
+      await putAuditRow(db, row);
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await stored(row)).toBeUndefined();
+    expect(await findMeta(store.db, 'nothing')).toBeUndefined();
+  });
+});
+
+describe('the embedded store', () => {
+  test('ST-03 commits durably: WAL, synchronous=FULL, foreign keys', async () => {
+    const folder = join(newFolder(), 'store');
+    const store = openSqlite(folder);
+    onTestFinished(() => store.close());
+    const pragma = async (name: string) =>
+      Object.values((await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(store.db)).rows[0]!)[0];
+    expect(await pragma('journal_mode')).toBe('wal');
+    expect(await pragma('synchronous')).toBe(2);
+    expect(await pragma('foreign_keys')).toBe(1);
+    expect(await pragma('busy_timeout')).toBe(5_000);
+  });
+
+  test('reads see what is committed, never what a transaction is about to write', async () => {
+    const store = openSqlite(join(newFolder(), 'store'));
+    onTestFinished(() => store.close());
+    await migrate(store);
+    const path = (await sql<{ file: string }>`select file from pragma_database_list`.execute(store.db)).rows[0]!.file;
+    // From another process's connection, as the command line and the bench look at it.
+    const outside = new DatabaseSync(path, { readOnly: true });
+    onTestFinished(() => outside.close());
+    const count = () => outside.prepare('select count(*) as count from meta').get()!.count;
+    await store.db.transaction().execute(async (db) => {
+      await settleMeta(db, 'a', 'b');
+      expect(count()).toBe(0);
+    });
+    expect(count()).toBe(1);
+  });
+
+  test('ST-04 one folder has one server', async () => {
+    const folder = join(newFolder(), 'store');
+    const first = openSqlite(folder);
+    expect(() => openSqlite(folder)).toThrow(FolderInUse);
+    await first.close();
+    await openSqlite(folder).close();
+  });
+
+  test('a file that is no database is refused in words, and the folder is let go of', async () => {
+    const folder = join(newFolder(), 'store');
+    await openSqlite(folder).close();
+    writeFileSync(
+      join(folder, 'broker.db'),
+      'this is not a database, but it is long enough to be looked at'.repeat(50),
+    );
+    expect(() => openSqlite(folder)).toThrow(/The store .*broker\.db cannot be opened: file is not a database/);
+    expect(() => openSqlite(folder)).toThrow(/file is not a database/);
+  });
+});
+
+/** A small file system in memory, where this user may make one. */
+function smallDisk(bytes: number): string | undefined {
+  const folder = newFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  // Without --lazy this fails while a broker that did not stop holds a file open.
+  afterFile(() => execFileSync('umount', ['--lazy', folder]));
+  return folder;
+}
+
+describe('a disk that is full', () => {
+  const folder = process.platform === 'linux' ? smallDisk(3 * 1024 * 1024) : undefined;
+
+  test.runIf(folder)(
+    'ST-02 nothing is sent that cannot be recorded, and all is well when there is room again',
+    async () => {
+      const world = await startWorld('sqlite', { AGENT_BROKER_DATA: folder! });
+      const organisation = await world.organisation();
+      await organisation.platform();
+      const agent: TestAgent = await organisation.agent();
+      const change = (item: number | string) => ({
+        platform: 'demo',
+        endpoint: `/items/${item}`,
+        method: 'PATCH',
+        scope: 'demo:write',
+        data: { a: 1 },
+      });
+      const first = await agent.act(change('first'));
+      expect(first.status).toBe(200);
+      const filler = join(folder!, 'filler');
+      // Fails when the disk is full, which is what it is for.
+      expect(() => execFileSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'], { stdio: 'ignore' })).toThrow();
+      let full = await agent.act(change('fill'));
+      for (let more = 0; full.status === 200 && more < 500; more++) full = await agent.act(change(more));
+      expect([full.status, full.body.error]).toEqual([503, 'audit_unavailable']);
+      world.upstream.seen.length = 0;
+      const again = await agent.act(change('full'));
+      expect([again.status, again.body.error, again.headers.get('retry-after')]).toEqual([
+        503,
+        'audit_unavailable',
+        '5',
+      ]);
+      expect(again.body.detail).toContain('nothing was sent');
+      expect(world.upstream.seen).toEqual([]);
+      // What is on record can still be read.
+      expect((await agent.get(`/v1/audit/${first.body._meta.audit_id}/receipt`)).status).toBe(200);
+      expect((await send(`${world.running.baseUrl}/health`, {})).status).toBe(200);
+      rmSync(filler);
+      expect((await agent.act(change('room'))).status).toBe(200);
+      await world.running.governor.recorder.retryLate();
+      const { db } = world.running.broker.store;
+      const rows = await db.selectFrom('audit_rows').selectAll().where('path', '=', '/items/full').execute();
+      expect(rows).toMatchObject([{ state: 'final', result: 'errored', reason: 'audit_unavailable' }]);
+      await world.restart();
+      expect((await agent.act(change('after'))).status).toBe(200);
+    },
+  );
+
+  test.skipIf(folder)(
+    'ST-02 is skipped: no small file system can be mounted here (Linux and root are needed)',
+    () => {},
+  );
+});
