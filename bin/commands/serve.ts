@@ -28,6 +28,7 @@ export function addServeCommand(program: Command): void {
       delete process.env.AGENT_BROKER_MASTER_KEY;
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
+      delete process.env.METRICS_TOKEN;
 
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
@@ -59,9 +60,10 @@ export function addServeCommand(program: Command): void {
 
       let stopping = false;
       const stop = async (signal: string) => {
-        if (stopping) return;
+        // Whoever asks twice does not want to wait; what is in flight is closed as unknown at the next start.
+        if (stopping) process.exit(1);
         stopping = true;
-        process.stderr.write(`${signal}: finishing what is in flight (10 s at most) …\n`);
+        process.stderr.write(`${signal}: finishing what is in flight (10 s at most); again to stop at once …\n`);
         await running.stop();
         await sandbox?.close();
         process.exit(0);

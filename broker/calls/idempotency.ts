@@ -83,10 +83,16 @@ async function performOnce(
     if (!(error instanceof AuditUnavailable && error.sent)) await releaseIdempotencyKey(db, claim).catch(() => {});
     throw error;
   }
-  if (!answer.effect) await releaseIdempotencyKey(db, claim);
-  else {
-    const sealed = broker.vault.seal(placeOf(claim), answer.body);
-    await putIdempotentAnswer(db, claim, { status: answer.status, sealed });
+  try {
+    if (!answer.effect) await releaseIdempotencyKey(db, claim);
+    else {
+      const sealed = broker.vault.seal(placeOf(claim), answer.body);
+      await putIdempotentAnswer(db, claim, { status: answer.status, sealed });
+    }
+  } catch (error) {
+    // It is on record, so it is answered: an error now would say that nothing was sent. Who asks again learns that the
+    // answer is lost.
+    broker.log.error({ err: error, auditId: claim.audit_id }, 'the answer to an Idempotency-Key could not be kept');
   }
   return answer;
 }

@@ -206,7 +206,7 @@ function isStoreOutage(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (
     typeof message === 'string' &&
-    /timeout exceeded when trying to connect|Query read timeout|Connection terminated/.test(message)
+    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|is not queryable/.test(message)
   )
     return true;
   return typeof code === 'string' && /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT|HOSTUNREACH|AI_AGAIN)|^ERR_SQLITE/.test(code);

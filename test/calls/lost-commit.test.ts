@@ -1,0 +1,123 @@
+/** Connections to PostgreSQL that break, also at the moment when nobody can tell whether a write was made. */
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { findAuditRow, listAuditRows } from '../../broker/store/audit.ts';
+import type { Answer } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { startLoad } from '../world/load.ts';
+import { startLossy } from '../world/lossy.ts';
+import { makeRandom } from '../world/random.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const patch = (item: string) => ({
+  platform: 'demo',
+  endpoint: `/items/${item}`,
+  method: 'PATCH',
+  scope: 'demo:write',
+  data: { a: 1 },
+});
+
+/** A world whose way to the database can lose answers. */
+async function lossyWorld() {
+  const lossy = await startLossy(await newDatabase());
+  const world = await startWorld('sqlite', { DATABASE_URL: lossy.url });
+  const organisation = await world.organisation();
+  await organisation.platform();
+  return { lossy, world, organisation, agent: await organisation.agent() };
+}
+
+describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that breaks${postgresNote}`, () => {
+  test.each<[string, (lose: () => void, world: World) => void]>([
+    ['the intent', (lose) => lose()],
+    [
+      'the outcome',
+      (lose, world) => {
+        world.upstream.answer = (_request, response) => {
+          lose();
+          response.end('{}');
+        };
+      },
+    ],
+  ])('ST-10 at the commit of %s: the write is repeated, the call is not', async (_what, arm) => {
+    const { lossy, world, agent } = await lossyWorld();
+    expect((await agent.act(patch('before'))).status).toBe(200);
+    world.upstream.seen.length = 0;
+    arm(() => lossy.loseAnswerTo('audit_1'), world);
+    const answer = await agent.act(patch('lost'));
+    expect([answer.status, lossy.lost()]).toEqual([200, 1]);
+    expect(world.upstream.seen).toHaveLength(1);
+    const { row } = await evidenceOf(world, agent, answer.body._meta.audit_id);
+    expect(row).toMatchObject({ path: '/items/lost', result: 'allowed' });
+  });
+
+  test('ST-10 when the answer of an Idempotency-Key is kept: it is given all the same, and the call is not repeated', async () => {
+    const { lossy, world, agent } = await lossyWorld();
+    world.upstream.answer = (_request, response) => {
+      lossy.loseAnswerTo('update "idempotency_keys"');
+      response.end('{}');
+    };
+    const answer = await agent.act(patch('kept'), { 'idempotency-key': 'k' });
+    expect([answer.status, lossy.lost()]).toEqual([200, 1]);
+    const again = await agent.act(patch('kept'), { 'idempotency-key': 'k' });
+    expect([again.status, again.text]).toEqual([200, answer.text]);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('ST-10 at the commit of a held call: refused, and the row and the approval are both there or neither', async () => {
+    const { lossy, world, organisation, agent } = await lossyWorld();
+    lossy.loseAnswerTo('commit');
+    const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
+    const answer = await agent.act(held);
+    expect([answer.status, answer.body.error, lossy.lost()]).toEqual([503, 'audit_unavailable', 1]);
+    expect(world.upstream.seen).toEqual([]);
+    const { db } = world.running.broker.store;
+    const approvals = await db.selectFrom('approvals').select('audit_id').execute();
+    const rows = await listAuditRows(db, organisation.id, { limit: 10 });
+    expect(approvals.map(({ audit_id }) => audit_id)).toEqual(rows.map(({ id }) => id));
+    expect((await agent.act(held)).status).toBe(202);
+  });
+
+  test('ST-10 again and again under load: every call that the platform saw is on record, once', async () => {
+    const database = await newDatabase();
+    const world = await startWorld('sqlite', { DATABASE_URL: database });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const load = startLoad({
+      baseUrl: world.running.baseUrl,
+      agents: [await organisation.agent()],
+      random: makeRandom(1),
+      kinds: [
+        { share: 2, method: 'GET', scope: 'demo:read' },
+        { share: 3, method: 'PATCH', scope: 'demo:write', data: { a: 1 } },
+        // Held, in a transaction of several statements: a connection may break between two of them.
+        { share: 1, method: 'POST', scope: 'demo:write', data: { a: 1 }, collection: true },
+      ],
+      workers: 6,
+    });
+    const killer = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL! });
+    await killer.connect();
+    const name = new URL(database).pathname.slice(1);
+    for (let cut = 0; cut < 30; cut++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await killer.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
+    }
+    await killer.end();
+    await load.stop();
+    const { db } = world.running.broker.store;
+    await world.running.governor.recorder.retryLate();
+    const rows = await db.selectFrom('audit_rows').selectAll().execute();
+    expect(rows.filter((row) => row.state !== 'final')).toEqual([]);
+    const items = new Map(rows.map((row) => [row.path, row]));
+    const seen = world.upstream.seen.map(({ target }) => target.replace('/v1', ''));
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.filter((item) => !items.has(item))).toEqual([]);
+    const answers = load.sent.flatMap((sent) => sent.answers);
+    const wrong = (answer: Answer) => ![200, 202, 409, 429, 503].includes(answer.status);
+    expect(answers.filter(wrong).map(({ text }) => text)).toEqual([]);
+    const made = answers.filter(({ status }) => status === 200);
+    expect(made.length).toBeGreaterThan(30);
+    for (const { body } of made)
+      expect(await findAuditRow(db, organisation.id, body._meta.audit_id)).toMatchObject({ result: 'allowed' });
+  });
+});

@@ -1,0 +1,145 @@
+/** Two brokers on one PostgreSQL: whose calls are whose to close. */
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../../broker/config.ts';
+import { type Running, serve } from '../../broker/main.ts';
+import { type AuditRow, findAuditRow, listAuditRows } from '../../broker/store/audit.ts';
+import { TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** A sixteenth of the real one, so that what takes 20 to 25 s there takes two here. */
+const BEAT_MS = 300;
+const DEAD_AFTER_MS = 4 * BEAT_MS;
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const patch = (item: string) => ({
+  platform: 'demo',
+  endpoint: `/items/${item}`,
+  method: 'PATCH',
+  scope: 'demo:write',
+  data: { a: 1 },
+});
+
+describe.runIf(STORES.includes('postgres'))(`calls of another process on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    // Its beats are 5 s apart, so the others would take it for dead.
+    await world.running.stop();
+  });
+  beforeEach(() => {
+    world.upstream.answer = undefined;
+    world.upstream.seen.length = 0;
+  });
+
+  const replicaEnvironment = () => ({
+    ...world.environment,
+    PORT: '0',
+    AGENT_BROKER_DATA: newFolder(),
+    AGENT_BROKER_KEY_FILE: join(world.environment.AGENT_BROKER_DATA!, 'keys', 'master.key'),
+  });
+
+  async function startReplica(clock = Date.now): Promise<Running> {
+    const running = await serve(readConfig(replicaEnvironment()), { beatMs: BEAT_MS, clock });
+    onTestFinished(() => running.stop());
+    return running;
+  }
+
+  async function spawnReplica() {
+    const child = spawnBroker({ ...replicaEnvironment(), TEST_BEAT_MS: String(BEAT_MS) });
+    onTestFinished(() => child.signal('SIGKILL'));
+    const baseUrl = await child.serve();
+    expect(baseUrl, child.output().stderr).toBeDefined();
+    return { child, through: at(baseUrl!) };
+  }
+
+  const at = (baseUrl: string) => new TestAgent({ ...agent, baseUrl });
+
+  /** Sends a call that the platform does not answer yet. */
+  async function callInFlight(through: TestAgent, item: string) {
+    const asked = new Promise<ServerResponse>((resolve) => {
+      world.upstream.answer = (_request, response) => resolve(response);
+    });
+    const answer = through.act(patch(item));
+    return { answer, response: await asked };
+  }
+
+  async function rowOf({ broker }: Running, item: string): Promise<AuditRow> {
+    const rows = await listAuditRows(broker.store.db, organisation.id, { limit: 50 });
+    return rows.find((row) => row.path === `/items/${item}`)!;
+  }
+
+  async function untilFinal(running: Running, item: string): Promise<AuditRow> {
+    const end = performance.now() + 15_000;
+    for (;;) {
+      const row = await rowOf(running, item);
+      if (row.state === 'final') return row;
+      expect(performance.now(), `waited in vain for the row of ${item}`).toBeLessThan(end);
+      await pause(20);
+    }
+  }
+
+  test('the call of a process that lives but is slow is nobody else’s to close', async () => {
+    const [slow, other] = [await startReplica(), await startReplica()];
+    const { answer, response } = await callInFlight(at(slow.baseUrl), 'slow');
+    await pause(3 * DEAD_AFTER_MS);
+    expect(await rowOf(other, 'slow')).toMatchObject({ state: 'intent' });
+    response.end('{}');
+    expect((await answer).status).toBe(200);
+    expect(await rowOf(other, 'slow')).toMatchObject({ state: 'final', result: 'allowed' });
+  });
+
+  test('MR-02 the calls of a process that was killed are closed by another, once it was silent for long enough', async () => {
+    const { child, through } = await spawnReplica();
+    const other = await startReplica();
+    const { answer } = await callInFlight(through, 'killed');
+    child.signal('SIGKILL');
+    const killedAt = performance.now();
+    await expect(answer).rejects.toThrow();
+    const row = await untilFinal(other, 'killed');
+    // Six beats, that is 30 s with the real ones, and a second for a machine that is busy.
+    expect(performance.now() - killedAt).toBeLessThan(6 * BEAT_MS + 1_000);
+    expect(row).toMatchObject({ result: 'errored', reason: 'outcome_unknown' });
+    await evidenceOf({ ...world, running: other }, at(other.baseUrl), row.id);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('R7 a process that was stopped for too long withholds the answer: what was signed stands', async () => {
+    const { child, through } = await spawnReplica();
+    const other = await startReplica();
+    const { answer, response } = await callInFlight(through, 'stopped');
+    child.signal('SIGSTOP');
+    const closed = await untilFinal(other, 'stopped');
+    response.end('{"withheld":true}');
+    child.signal('SIGCONT');
+    const late = await answer;
+    expect([late.status, late.body.error]).toEqual([503, 'audit_unavailable']);
+    expect(late.body.detail).toContain('may have been made');
+    expect(late.text).not.toContain('withheld"');
+    expect(await findAuditRow(other.broker.store.db, organisation.id, closed.id)).toEqual(closed);
+    // It is back: its beats put it on the list again, and its next call is an ordinary one.
+    world.upstream.answer = undefined;
+    expect((await through.act(patch('next'))).status).toBe(200);
+    child.signal('SIGTERM');
+    expect(await child.ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('clocks that disagree do not make anybody look dead', async () => {
+    const ahead = await startReplica(() => Date.now() + 3600_000);
+    const slow = await startReplica();
+    const { answer, response } = await callInFlight(at(slow.baseUrl), 'skewed');
+    await pause(2 * DEAD_AFTER_MS);
+    expect(await rowOf(ahead, 'skewed')).toMatchObject({ state: 'intent' });
+    response.end('{}');
+    expect((await answer).status).toBe(200);
+  });
+});
