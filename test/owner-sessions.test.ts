@@ -40,7 +40,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     const path = runFile(world.running.broker.config.dataFolder);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
-      url: world.running.baseUrl,
+      url: world.running.baseUrl.replace('localhost', '127.0.0.1'),
       local_token: localToken(),
     });
     for (const path of ['/owner/token', '/owner/link', '/owner/keys/rotate', '/owner/owners']) {

@@ -13,7 +13,7 @@ import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
-import { type LoadedFacts, loadFacts } from './facts.ts';
+import type { LoadedFacts } from './facts.ts';
 import { forward, restPlatform } from './forward.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
@@ -35,7 +35,7 @@ export async function act(
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const row = beginRow(who, action, { auditId, correlationId }, broker);
-  const loaded = await loadFacts(broker, governor.compiled, who.rows, action.platform, now);
+  const loaded = await governor.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) {
     row.result = 'errored';

@@ -2,14 +2,15 @@
 import type { Broker } from '../broker.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
-import { type Compiled, compiledGovernance } from './compiled.ts';
+import { compiledGovernance } from './compiled.ts';
+import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
 import { makeRecorder, type Recorder } from './record.ts';
 
 export type Governor = {
   broker: Broker;
-  compiled: Compiled;
+  loadFacts: FactsLoader;
   credentials: Credentials;
   permissions: PermissionsReader;
   recorder: Recorder;
@@ -20,7 +21,7 @@ export type Governor = {
 export function makeGovernor(broker: Broker): Governor {
   return {
     broker,
-    compiled: compiledGovernance(broker),
+    loadFacts: factsLoader(broker, compiledGovernance(broker)),
     credentials: credentialOpener(broker),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),

@@ -4,7 +4,7 @@ import type { Instant } from '../decision/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../decision/permissions.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import type { FactsRow } from '../store/facts.ts';
-import { loadFacts } from './facts.ts';
+import { isSteady } from './facts.ts';
 import type { Governor } from './governor.ts';
 
 export type Permissions = {
@@ -19,42 +19,20 @@ export type Permissions = {
 
 export type PermissionsReader = (governor: Governor, who: AgentPrincipal) => Promise<Permissions>;
 
-/** A few hundred bytes each. */
-const KEPT = 20_000;
-
 /**
- * Reads an agent's permissions. The last answer is kept by the very rows that it was made of, so nothing that changes in
- * the store is missed; and until the first moment at which time itself changes it.
+ * Reads an agent's permissions. The last answer is kept by the very rows that it was made of, which are the same ones only
+ * as long as nothing has changed in the store; and until the first moment at which time itself changes it.
  */
 export function permissionsReader(): PermissionsReader {
-  const kept = new Map<string, { rows: string; until: Instant | null; permissions: Permissions }>();
+  const kept = new WeakMap<readonly FactsRow[], { until: Instant | null; permissions: Permissions }>();
   return async (governor, who) => {
     const now = governor.broker.clock();
-    const rows = fingerprint(who.rows);
-    const found = kept.get(who.agent.id);
-    if (found?.rows === rows && (found.until === null || now < found.until)) return found.permissions;
+    const found = kept.get(who.rows);
+    if (found && (found.until === null || now < found.until)) return found.permissions;
     const permissions = await readPermissions(governor, who, now);
-    // Half-open breakers and children depend on more than these rows: read again each time.
-    const steady = who.agent.parent_id === null && !hasBreaker(who.rows);
-    kept.delete(who.agent.id);
-    if (steady) kept.set(who.agent.id, { rows, until: nextChange(permissions.platforms), permissions });
-    if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+    if (isSteady(who.rows)) kept.set(who.rows, { until: nextChange(permissions.platforms), permissions });
     return permissions;
   };
-}
-
-/** Credentials are left out: replacing one changes nothing that an agent can see. */
-function fingerprint(rows: readonly FactsRow[]): string {
-  let text = '';
-  for (const row of rows)
-    for (const name in row) if (name !== 'connection_credential') text += `${row[name as keyof FactsRow]}\u0001`;
-  return text;
-}
-
-function hasBreaker(rows: readonly FactsRow[]): boolean {
-  return rows.some(
-    (row) => row.auth_open_until !== null || row.api_open_until !== null || row.upstream_open_until !== null,
-  );
 }
 
 async function readPermissions(governor: Governor, who: AgentPrincipal, now: Instant): Promise<Permissions> {
@@ -67,7 +45,7 @@ async function readPermissions(governor: Governor, who: AgentPrincipal, now: Ins
   const servers = new Map<string, { serverHost: string; serverName: string }>();
   const facts = [];
   for (const [platformId, rows] of byPlatform) {
-    const loaded = await loadFacts(governor.broker, governor.compiled, rows, platformId, now);
+    const loaded = await governor.loadFacts(rows, platformId, now);
     const { manifest } = loaded.platform!;
     const host = new URL(manifest.base_url).host;
     hosts.add(host);

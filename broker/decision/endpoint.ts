@@ -33,7 +33,13 @@ const CREDENTIAL_NAMES = new Set(
 );
 
 /** Names by which some servers take another method than the one that was judged (hostile case HD-06). */
-const METHOD_NAMES = new Set(['_method', '$httpmethod', 'x-http-method', 'x-http-method-override', 'x-method-override']);
+const METHOD_NAMES = new Set([
+  '_method',
+  '$httpmethod',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+]);
 
 /**
  * Reads the `endpoint` of an action.

@@ -5,9 +5,8 @@
  */
 import { sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
-import { gather } from './gather.ts';
 import type { Bit } from './schema.ts';
-import { type Prepared, prepare, type Store } from './store.ts';
+import { prepare, type Store } from './store.ts';
 
 /** One row a grant on the platform; one row with empty grant columns when there is none. */
 export type FactsRow = {
@@ -60,10 +59,65 @@ export type FactsRow = {
   upstream_trial_at: number | null;
 };
 
+/** Table and column of each member of a row, in its order. */
+const SELECTED = [
+  'a.organisation_id',
+  'o.guardrails_version',
+  'o.approval_ttl_ms',
+  'a.id',
+  'a.agent_id',
+  'a.name',
+  'a.owner_id',
+  'a.agent_type',
+  'a.status',
+  'a.status_since',
+  'a.status_cause',
+  'a.status_detail',
+  'a.created_at',
+  'a.expires_at',
+  'a.public_key_pem',
+  'a.key_fingerprint',
+  'a.parent_id',
+  'p.agent_id as parent_agent_id',
+  'p.status as parent_status',
+  'p.expires_at as parent_expires_at',
+  'po.id as policy_id',
+  'po.name as policy_name',
+  'po.version as policy_version',
+  'pl.platform_id',
+  'pl.version as platform_version',
+  'pl.suspended as platform_suspended',
+  'd.id as default_connection_id',
+  'g.id as grant_id',
+  'g.connection_id as grant_connection_id',
+  'g.scopes as grant_scopes',
+  'g.constraints as grant_constraints',
+  'g.require_approval as grant_require_approval',
+  'g.expires_at as grant_expires_at',
+  'c.id as connection_id',
+  'c.label as connection_label',
+  'c.status as connection_status',
+  'c.credential as connection_credential',
+  'c.upstream_scopes as connection_upstream_scopes',
+  'ba.opened_at as auth_opened_at',
+  'ba.open_until as auth_open_until',
+  'ba.trial_at as auth_trial_at',
+  'be.opened_at as api_opened_at',
+  'be.open_until as api_open_until',
+  'be.trial_at as api_trial_at',
+  'bu.opened_at as upstream_opened_at',
+  'bu.open_until as upstream_open_until',
+  'bu.trial_at as upstream_trial_at',
+] as const;
+
+/** The members of a row, in the order of the statement's columns. The number of the question comes after them. */
+export const FACTS_COLUMNS = SELECTED.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
+
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
-type Question = { agent: string; platform: string; source: string; n: number };
+/** What is asked; the number is the statement's own. */
+export type Question = { agent: string; platform: string; source: string; n: number };
 
 /** Who asks, about which platform, from where: on PostgreSQL many at once, numbered from 1. */
 const questions = ({ dialect }: Store, slot: (name: string) => unknown) =>
@@ -79,8 +133,8 @@ const questions = ({ dialect }: Store, slot: (name: string) => unknown) =>
  * The statement for one platform a question, or for all platforms on which the agent has grants. The first one tells of
  * the platform also when there is no grant on it.
  */
-const prepareFacts = (store: Store, which: 'one_platform' | 'all_platforms') =>
-  prepare<NumberedRow>(`facts_${which}`, (slot) => {
+export const prepareFacts = (store: Store, which: 'one_platform' | 'all_platforms') =>
+  prepare(`facts_${which}`, (slot) => {
     const one = which === 'one_platform';
     const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
     return store.db
@@ -118,100 +172,11 @@ const prepareFacts = (store: Store, which: 'one_platform' | 'all_platforms') =>
           .on('bu.cause', '=', 'breaker_upstream_failure')
           .on('bu.key', '=', platform()),
       )
-      .select([
-        'a.organisation_id',
-        'o.guardrails_version',
-        'o.approval_ttl_ms',
-        'a.id',
-        'a.agent_id',
-        'a.name',
-        'a.owner_id',
-        'a.agent_type',
-        'a.status',
-        'a.status_since',
-        'a.status_cause',
-        'a.status_detail',
-        'a.created_at',
-        'a.expires_at',
-        'a.public_key_pem',
-        'a.key_fingerprint',
-        'a.parent_id',
-        'p.agent_id as parent_agent_id',
-        'p.status as parent_status',
-        'p.expires_at as parent_expires_at',
-        'po.id as policy_id',
-        'po.name as policy_name',
-        'po.version as policy_version',
-        'pl.platform_id',
-        'pl.version as platform_version',
-        'pl.suspended as platform_suspended',
-        'd.id as default_connection_id',
-        'g.id as grant_id',
-        'g.connection_id as grant_connection_id',
-        'g.scopes as grant_scopes',
-        'g.constraints as grant_constraints',
-        'g.require_approval as grant_require_approval',
-        'g.expires_at as grant_expires_at',
-        'c.id as connection_id',
-        'c.label as connection_label',
-        'c.status as connection_status',
-        'c.credential as connection_credential',
-        'c.upstream_scopes as connection_upstream_scopes',
-        'ba.opened_at as auth_opened_at',
-        'ba.open_until as auth_open_until',
-        'ba.trial_at as auth_trial_at',
-        'be.opened_at as api_opened_at',
-        'be.open_until as api_open_until',
-        'be.trial_at as api_trial_at',
-        'bu.opened_at as upstream_opened_at',
-        'bu.open_until as upstream_open_until',
-        'bu.trial_at as upstream_trial_at',
-        'q.n',
-      ]);
+      .select([...SELECTED, 'q.n']);
   });
 
 /** Asks for every platform on which the agent has grants, instead of one. */
 export const ALL_PLATFORMS = '*';
-
-export type FactsReader = (agentId: string, platformId: string, source: string) => Promise<FactsRow[]>;
-
-type Asked = Pick<Question, 'agent' | 'platform' | 'source'>;
-type NumberedRow = FactsRow & Pick<Question, 'n'>;
-
-/** More questions in one statement bring nothing more. */
-const MOST_QUESTIONS = 64;
-
-/**
- * A reader of facts rows: `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is
- * no such agent, else a row a grant.
- *
- * Questions that come at the same time are answered together. PostgreSQL takes them in one statement, because to start
- * one with so many joins costs it, and us, several times what one more agent does. Answered one after the other they also
- * go on together, each step of theirs with the caches still warm from the last one's: under load a call costs two thirds.
- */
-export function factsReader(store: Store): FactsReader {
-  const onePlatform = readerOf(store, prepareFacts(store, 'one_platform'));
-  const allPlatforms = readerOf(store, prepareFacts(store, 'all_platforms'));
-  return (agentId, platformId, source) =>
-    (platformId === ALL_PLATFORMS ? allPlatforms : onePlatform)({ agent: agentId, platform: platformId, source });
-}
-
-function readerOf(store: Store, statement: Prepared<NumberedRow>): (asked: Asked) => Promise<FactsRow[]> {
-  const readAll =
-    store.dialect === 'sqlite'
-      ? (asked: readonly Asked[]) => Promise.all(asked.map((one) => store.read(statement, one)))
-      : async (asked: readonly Asked[]) => {
-          const rows = await store.read(statement, {
-            agent: asked.map(({ agent }) => agent),
-            platform: asked.map(({ platform }) => platform),
-            source: asked.map(({ source }) => source),
-          });
-          const answers: FactsRow[][] = asked.map(() => []);
-          for (const row of rows) answers[row.n - 1]!.push(row);
-          return answers;
-        };
-  return gather(readAll, MOST_QUESTIONS);
-}
 
 /** The parent's grants on a platform, for a child's call. */
 export async function findGrantsOn(store: Store, organisationId: string, agentUuid: string, platformId: string) {

@@ -48,16 +48,17 @@ export function openPostgres(url: string, options: { connections: number; onErro
     each.on('connect', (client) => client.on('error', () => {}));
   }
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  const query = async <Row>(statement: Prepared<Row>, rows: readonly Values[]): Promise<Row[]> => {
-    const result = await hot.query({ name: statement.name, text: statement.sql, values: bind(statement, rows) });
-    return result.rows as Row[];
+  const configOf = (statement: Prepared, rows: readonly Values[]) => {
+    return { name: statement.name, text: statement.sql, values: bind(statement, rows) };
   };
   return {
     dialect: 'postgres',
     bytes: 'bytea',
     db,
-    read: (statement, values) => query(statement, [values]),
-    write: (statementFor, rows) => query(statementFor(rows.length), rows),
+    read: async (statement, values) =>
+      (await hot.query<unknown[]>({ ...configOf(statement, [values]), rowMode: 'array' })).rows,
+    write: async <Row>(statementFor: (rows: number) => Prepared<Row>, rows: readonly Values[]) =>
+      (await hot.query(configOf(statementFor(rows.length), rows))).rows as Row[],
     close: async () => {
       await hot.end();
       await db.destroy();

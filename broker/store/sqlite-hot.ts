@@ -5,7 +5,7 @@ import { asInputs, statementCache } from './sqlite-statements.ts';
 import { bind, type Prepared, type Values } from './store.ts';
 
 export type HotConnection = {
-  read<Row>(statement: Prepared<Row>, values: Values): Row[];
+  read(statement: Prepared, values: Values): unknown[][];
   /** Writes all rows by the statement for one, in one transaction, and commits it to the log, not yet to the disk. */
   append<Row>(statement: Prepared<Row>, rows: readonly Values[]): Row[];
   /** Resolves when everything that was appended before this was called is on the disk. */
@@ -23,10 +23,11 @@ export type HotConnection = {
  */
 export function makeHotConnection(connection: DatabaseSync, path: string): HotConnection {
   const prepare = statementCache(connection);
+  const prepareRead = statementCache(connection, { arrays: true });
   let log: number | undefined;
   return {
-    read: <Row>(statement: Prepared<Row>, values: Values) =>
-      prepare(statement.sql).all(...asInputs(bind(statement, [values]))) as Row[],
+    read: (statement, values) =>
+      prepareRead(statement.sql).all(...asInputs(bind(statement, [values]))) as unknown as unknown[][],
     append: <Row>(statement: Prepared<Row>, rows: readonly Values[]) => {
       const prepared = prepare(statement.sql);
       const written: Row[] = [];

@@ -6,7 +6,7 @@ import type { Schema } from './schema.ts';
 export type Db = Kysely<Schema> | Transaction<Schema>;
 
 /** A compiled statement whose parameters are filled in by name at each run. */
-export type Prepared<_Row> = {
+export type Prepared<_Row = unknown> = {
   /** The name under which PostgreSQL keeps it prepared. */
   name: string;
   sql: string;
@@ -17,8 +17,11 @@ export type Store = {
   dialect: 'sqlite' | 'postgres';
   bytes: 'blob' | 'bytea';
   db: Kysely<Schema>;
-  /** Runs a prepared select outside any transaction. SQLite answers at once, PostgreSQL with a promise. */
-  read<Row>(statement: Prepared<Row>, values: Values): Row[] | Promise<Row[]>;
+  /**
+   * Runs a prepared select outside any transaction: rows as lists of values in the order of its columns. SQLite answers at
+   * once, PostgreSQL with a promise.
+   */
+  read(statement: Prepared, values: Values): unknown[][] | Promise<unknown[][]>;
   /**
    * Writes rows in a transaction of their own, all or none; durable when the promise resolves. `statementFor(n)` is an
    * insert or upsert of n rows: PostgreSQL takes the one for all rows, SQLite runs the one for one row again and again,
@@ -46,7 +49,7 @@ class Slot {
  * comes; give the values by those names to `store.read` or `store.write`. Kysely itself names no prepared statement, and an unnamed one is parsed and planned anew
  * on every call, which made the facts query three times slower on PostgreSQL.
  */
-export function prepare<Row>(
+export function prepare<Row = unknown>(
   name: string,
   // biome-ignore lint/suspicious/noExplicitAny: a slot takes the type of the column that it is compared with.
   build: (slot: (name: string, row?: number) => any) => { compile(): CompiledQuery },

@@ -1,6 +1,6 @@
 /** A broker for governance: a real store, a real vault, and one organisation; nothing of the network. */
 import { generateKeyPairSync } from 'node:crypto';
-import { afterAll, expect } from 'vitest';
+import { expect } from 'vitest';
 import type { Broker } from '../../broker/broker.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
@@ -19,6 +19,7 @@ import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { makeVault } from '../../broker/vault.ts';
+import { afterFile } from '../world/after-file.ts';
 import { newDatabase, newFolder, type StoreKind } from '../world/stores.ts';
 
 export const ANN = 'ann@acme.example';
@@ -32,7 +33,7 @@ export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
     kind === 'sqlite'
       ? openSqlite(newFolder())
       : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
-  afterAll(() => store.close());
+  afterFile(() => store.close());
   await migrate(store);
   return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
 }
