@@ -2,7 +2,7 @@ import { type KeyObject, sign, verify } from 'node:crypto';
 import type { JsonObject } from '../decision/facts.ts';
 import { decodeBase64url } from './base64url.ts';
 import type { SigningKey } from './key-set.ts';
-import { parseSignedObject } from './strict-json.ts';
+import { parseSignedObject } from './signed-object.ts';
 
 /** The members of the protected header beside `alg` and `kid`. */
 export type JwsHeader = { readonly typ: string };
