@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { Governor } from '../../broker/calls/governor.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
+import { releaseStartMemory } from '../start-memory.ts';
 
 type Options = { config?: string; sandbox: boolean };
 
@@ -56,6 +57,7 @@ export function addServeCommand(program: Command): void {
         await sandbox?.close();
         throw error;
       }
+      releaseStartMemory();
       process.stdout.write(greeting({ ...running, config, link, sandboxUrl: sandbox?.url }));
 
       let stopping = false;

@@ -1,5 +1,5 @@
 /** Audit rows on their way into the store, in groups. */
-import { type AuditRow, auditGroupWriter, LARGEST_GROUP } from '../store/audit.ts';
+import { type AuditRow, auditGroupWriter, groupSize } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Store } from '../store/store.ts';
 
@@ -36,7 +36,7 @@ export function makeRowQueue(store: Store): RowQueue {
   const flush = async (): Promise<void> => {
     // Let everything that is ready in this turn of the event loop join.
     await new Promise(setImmediate);
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, LARGEST_GROUP));
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, groupSize(store, waiting.length)));
     flushing = undefined;
   };
 

@@ -5,8 +5,8 @@ import { type Db, type Prepared, prepare, type Store } from './store.ts';
 
 export type AuditRow = AuditTable;
 
-/** More rows in one statement bring nothing more, and each size is a prepared statement of its own. */
-export const LARGEST_GROUP = 64;
+/** More rows in one transaction bring nothing more. */
+const LARGEST_GROUP = 64;
 
 /** Every column, in the order in which rows are written. */
 export const AUDIT_COLUMNS: readonly (keyof AuditTable)[] = [
@@ -81,11 +81,20 @@ const groupStatement = (db: Kysely<Schema>, size: number) =>
       .returning('id'),
   );
 
+/**
+ * How many of so many rows that wait to write at once. PostgreSQL prepares a statement for each number of rows, on each
+ * connection: of powers of two they take 4 MB, of all numbers 25 MB.
+ */
+export function groupSize({ dialect }: Pick<Store, 'dialect'>, waiting: number): number {
+  const most = Math.min(waiting, LARGEST_GROUP);
+  return dialect === 'postgres' ? 1 << (31 - Math.clz32(most)) : most;
+}
+
 export type AuditGroupWriter = (rows: readonly AuditRow[]) => Promise<Set<string>>;
 
 /**
- * A writer of up to LARGEST_GROUP rows in one durable transaction. Answers the ids that were written; a missing id means
- * that the row was final already.
+ * A writer of groups of rows, each in one durable transaction. Answers the ids that were written; a missing id means that
+ * the row was final already.
  */
 export function auditGroupWriter(store: Store): AuditGroupWriter {
   const statements = new Map<number, Prepared<{ id: string }>>();

@@ -1,7 +1,7 @@
 /** Reads facts: many questions together, and rows that have not changed as the very same objects. */
 import { ALL_PLATFORMS, FACTS_COLUMNS, type FactsRow, prepareFacts, type Question } from './facts.ts';
 import { gather } from './gather.ts';
-import type { Prepared, Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /**
  * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is no such agent, else a row
@@ -24,31 +24,39 @@ const KEPT = 4_000;
  * go on together, each step of theirs with the caches still warm from the last one's: under load a call costs two thirds.
  */
 export function factsReader(store: Store): FactsReader {
-  const onePlatform = readerOf(store, prepareFacts(store, 'one_platform'));
-  const allPlatforms = readerOf(store, prepareFacts(store, 'all_platforms'));
+  const onePlatform = readerOf(store, 'one_platform');
+  const allPlatforms = readerOf(store, 'all_platforms');
   return (agent, platform, source) =>
     (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ agent, platform, source });
 }
 
-function readerOf(store: Store, statement: Prepared): (asked: Asked) => Promise<readonly FactsRow[]> {
+function readerOf(
+  store: Store,
+  which: 'one_platform' | 'all_platforms',
+): (asked: Asked) => Promise<readonly FactsRow[]> {
+  const one = prepareFacts(store.db, which, { many: false });
+  const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
+  const readMany = manyReader(store, which);
   const rowsOf = sameWhileEqual();
-  const readAll =
-    store.dialect === 'sqlite'
-      ? (asked: readonly Asked[]) => Promise.all(asked.map((one) => store.read(statement, one)))
-      : async (asked: readonly Asked[]) => {
-          const rows = await store.read(statement, {
-            agent: asked.map(({ agent }) => agent),
-            platform: asked.map(({ platform }) => platform),
-            source: asked.map(({ source }) => source),
-          });
-          const answers: Values[][] = asked.map(() => []);
-          for (const row of rows) answers[(row[FACTS_COLUMNS.length] as number) - 1]!.push(row);
-          return answers;
-        };
   return gather(async (asked) => {
-    const answers = await readAll(asked);
-    return asked.map((one, at) => rowsOf(one, answers[at]!));
+    // For one question alone the statement for many costs more.
+    const answers = await (store.dialect === 'sqlite' || asked.length === 1 ? readEach(asked) : readMany(asked));
+    return asked.map((question, at) => rowsOf(question, answers[at]!));
   }, MOST_QUESTIONS);
+}
+
+function manyReader(store: Store, which: 'one_platform' | 'all_platforms') {
+  const many = prepareFacts(store.db, which, { many: true });
+  return async (asked: readonly Asked[]): Promise<Values[][]> => {
+    const rows = await store.read(many, {
+      agent: asked.map(({ agent }) => agent),
+      platform: asked.map(({ platform }) => platform),
+      source: asked.map(({ source }) => source),
+    });
+    const answers: Values[][] = asked.map(() => []);
+    for (const row of rows) answers[(row[FACTS_COLUMNS.length] as number) - 1]!.push(row);
+    return answers;
+  };
 }
 
 /** Compares with what the store said the last time, value for value: what differs in anything is new. */

@@ -3,9 +3,9 @@
  * Revocation shows at the very next decision on every replica because nothing of this is cached; policies, guardrails and
  * manifests come as versions, which are.
  */
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
-import type { Bit } from './schema.ts';
+import type { Bit, Schema } from './schema.ts';
 import { prepare, type Store } from './store.ts';
 
 /** One row a grant on the platform; one row with empty grant columns when there is none. */
@@ -119,26 +119,29 @@ const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organi
 /** What is asked; the number is the statement's own. */
 export type Question = { agent: string; platform: string; source: string; n: number };
 
-/** Who asks, about which platform, from where: on PostgreSQL many at once, numbered from 1. */
-const questions = ({ dialect }: Store, slot: (name: string) => unknown) =>
-  dialect === 'postgres'
+/** Who asks, about which platform, from where; many at once, as arrays that PostgreSQL numbers from 1. */
+const questions = (slot: (name: string) => unknown, many: boolean) =>
+  many
     ? sql<Question>`unnest(${slot('agent')}::text[], ${slot('platform')}::text[], ${slot('source')}::text[]) with ordinality`.as<'q'>(
         sql`q(agent, platform, source, n)`,
       )
-    : sql<Question>`(select ${slot('agent')} as agent, ${slot('platform')} as platform, ${slot('source')} as source, 1 as n)`.as(
-        'q',
-      );
+    : sql<Question>`(select cast(${slot('agent')} as text) as agent, cast(${slot('platform')} as text) as platform,
+        cast(${slot('source')} as text) as source, 1 as n)`.as('q');
 
 /**
  * The statement for one platform a question, or for all platforms on which the agent has grants. The first one tells of
  * the platform also when there is no grant on it.
  */
-export const prepareFacts = (store: Store, which: 'one_platform' | 'all_platforms') =>
-  prepare(`facts_${which}`, (slot) => {
+export const prepareFacts = (
+  db: Kysely<Schema>,
+  which: 'one_platform' | 'all_platforms',
+  { many }: { many: boolean },
+) =>
+  prepare(`facts_${which}${many ? '_many' : ''}`, (slot) => {
     const one = which === 'one_platform';
     const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
-    return store.db
-      .selectFrom(questions(store, slot))
+    return db
+      .selectFrom(questions(slot, many))
       .innerJoin('agents as a', 'a.agent_id', 'q.agent')
       .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
       .leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id'))
