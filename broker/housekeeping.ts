@@ -9,16 +9,19 @@ import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Runs a round every minute until stopped. */
-export function startHousekeeping(broker: Broker): { stop(): Promise<void> } {
+type Chores = Record<string, (now: Instant) => Promise<void>>;
+
+/** Runs a round every minute until stopped: what is done here, and `more`. */
+export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): Promise<void> } {
   const { store, keys, log } = broker;
   const { db } = store;
-  const chores: Record<string, (now: Instant) => Promise<void>> = {
+  const chores: Chores = {
     'reading the signing keys again': () => keys.refresh(),
     'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
     'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
     'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
+    ...more,
   };
   let running: Promise<void> | undefined;
   const round = async () => {

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Broker } from './broker.ts';
+import { expireHeld } from './calls/expiry.ts';
 import { type Governor, makeGovernor } from './calls/governor.ts';
 import { type Recovery, startRecovery } from './calls/recovery.ts';
 import type { Config } from './config.ts';
@@ -69,9 +70,11 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.broker = broker;
     const governor = makeGovernor(broker);
     open.governor = governor;
-    open.recovery = await startRecovery(broker, governor.recorder, options.beatMs);
+    open.recovery = await startRecovery(governor, options.beatMs);
     await options.beforeServing?.(governor);
-    open.housekeeping = startHousekeeping(broker);
+    open.housekeeping = startHousekeeping(broker, {
+      'expiring held calls': (now) => expireHeld(governor, now),
+    });
     open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, [...ROUTES, ...consoleRoutes()]));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
@@ -99,12 +102,16 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   const { store, listener, broker, governor, recovery, housekeeping, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = () => broker?.outbound.close() ?? Promise.resolve();
+  await step('waiting agents', () => governor?.changes.release());
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
+  await step('replays', () => governor?.replays.settled(graceMs));
   await step('the way out', () => broker?.outbound.close());
+  await step('replays', () => governor?.replays.settled(SETTLE_MS));
   await step('the recorder', () => governor?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());
   await step('recovery', () => recovery?.stop());
   await step('the recorder', () => governor?.recorder.close());
+  await step('news of held calls', () => governor?.changes.close());
   await step('the store', () => store.close());
 }
 

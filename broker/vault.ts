@@ -4,7 +4,13 @@ import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
 import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 
-type Place = { table: SealedColumn['table']; organisationId: string; rowId: string };
+/** `column`: of a table with several sealed ones; else its first. */
+type Place = {
+  table: SealedColumn['table'];
+  column?: SealedColumn['column'];
+  organisationId: string;
+  rowId: string;
+};
 
 export type Vault = {
   seal(place: Place, plaintext: Buffer | string): Buffer;
@@ -15,11 +21,12 @@ export type Vault = {
   useMasterKeys(keys: MasterKeys): void;
 };
 
-const columnOf = (table: Place['table']): SealedColumn => SEALED.find((sealed) => sealed.table === table)!;
+const columnOf = ({ table, column }: Place): SealedColumn['column'] =>
+  column ?? SEALED.find((sealed) => sealed.table === table)!.column;
 
 const aad = (place: Place) => ({
   table: place.table,
-  column: columnOf(place.table).column,
+  column: columnOf(place),
   rowId: place.rowId,
   organisationId: place.organisationId,
 });
@@ -67,7 +74,12 @@ async function rewrapOnce(store: Store, vault: Vault): Promise<Rewrapped> {
     for (;;) {
       const rows = await listSealed(store.db, column, after, BATCH);
       for (const row of rows) {
-        const place = { table: column.table, organisationId: row.organisationId, rowId: row.rowId };
+        const place = {
+          table: column.table,
+          column: column.column,
+          organisationId: row.organisationId,
+          rowId: row.rowId,
+        };
         try {
           if (sealedWith(row.sealed) === keys.current.id) continue;
           await replaceSealed(store.db, column, row, rewrap(keys, aad(place), row.sealed));

@@ -26,6 +26,8 @@ import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
 
+const MIGRATIONS = ['0001-foundation', '0002-approvals'];
+
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
 async function emptyStore(kind: StoreKind): Promise<() => Store> {
   const place = kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase();
@@ -57,7 +59,7 @@ const final = (different: Partial<AuditRow> = {}): AuditRow =>
 describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
   test('bring an empty store up to date, once', async () => {
     const store = (await emptyStore(kind))();
-    expect(await migrate(store)).toEqual(['0001-foundation']);
+    expect(await migrate(store)).toEqual(MIGRATIONS);
     const shape = await shapeOf(store);
     expect(shape.map(([name]) => name)).toEqual(expect.arrayContaining(['agents', 'audit_rows', 'meta']));
     expect(await migrate(store)).toEqual([]);
@@ -85,14 +87,14 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
     await expect(migrate(store)).rejects.toThrow(/could not be brought up to date.*instances.*Nothing was changed/s);
     expect((await shapeOf(store)).map(([name]) => name)).toEqual(['instances']);
     await sql`drop table instances`.execute(store.db);
-    expect(await migrate(store)).toEqual(['0001-foundation']);
+    expect(await migrate(store)).toEqual(MIGRATIONS);
   });
 });
 
 test.runIf(STORES.includes('postgres'))('eight processes that start at once migrate once', async () => {
   const open = await emptyStore('postgres');
   const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(open())));
-  expect(applied.flat()).toEqual(['0001-foundation']);
+  expect(applied.flat()).toEqual(MIGRATIONS);
   const settled = await Promise.all(applied.map((_, at) => settleMeta(open().db, 'who', `process ${at}`)));
   expect(new Set(settled).size).toBe(1);
 });

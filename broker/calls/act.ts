@@ -1,4 +1,5 @@
 /** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
+import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { decide } from '../decision/decide.ts';
 import { parseEndpoint } from '../decision/endpoint.ts';
@@ -8,9 +9,10 @@ import type { AgentPrincipal } from '../identity/principal.ts';
 import { filterAgentHeaders } from '../outbound/request-headers.ts';
 import { platformHeaderNames } from '../outbound/rest.ts';
 import { moveAgent } from '../store/agents.ts';
+import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import { countFailure, takeTrials } from './breakers.ts';
-import { beginRow, type Call, noteFlags, noteVerdict } from './call.ts';
+import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
 import type { LoadedFacts } from './facts.ts';
@@ -18,10 +20,24 @@ import { forward, restPlatform } from './forward.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
-import type { Recorded } from './record.ts';
+import type { Companion, Recorded } from './record.ts';
+
+/**
+ * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
+ * for a refusal, not for another request, not for another connection.
+ */
+export type Replay = {
+  approvalId: string;
+  provenance: ApprovalProvenance;
+  /** SHA-256 of the request that was approved. */
+  requestHash: string;
+  /** The connection that it was held for. */
+  connectionId: string | null;
+  companion: Companion;
+};
 
 /** `now`: the moment at which the call is decided. */
-export type ActOptions = { correlationId: string; auditId?: string; now?: Instant };
+export type ActOptions = { correlationId: string; auditId?: string; now?: Instant; replay?: Replay };
 
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
@@ -31,17 +47,22 @@ export async function act(
   governor: Governor,
   who: AgentPrincipal,
   action: Action,
-  { correlationId, now = governor.broker.clock(), auditId = uuidv7(now) }: ActOptions,
+  { correlationId, now = governor.broker.clock(), auditId = uuidv7(now), replay }: ActOptions,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const row = beginRow(who, action, { auditId, correlationId }, broker);
+  if (replay) {
+    row.approval_id = replay.approvalId;
+    noteFlags(row, { approval: replay.provenance });
+    recorder.accompany(row, replay.companion);
+  }
   const loaded = await governor.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) {
     row.result = 'errored';
     row.reason = read.code;
     row.detail = read.detail;
-    await countFailure(broker, who, 'breaker_api_error', action.platform);
+    if (!replay) await countFailure(broker, who, 'breaker_api_error', action.platform);
     return await recorder.finish(
       row,
       { kind: 'invalid', auditId: row.id, code: read.code, detail: read.detail },
@@ -50,6 +71,9 @@ export async function act(
   }
   const call: Call = { who, action, ...read.call, row };
   row.path = call.path;
+  // A header that the platform takes for itself since then would be left out: not what was shown.
+  if (replay && requestHash(requestOf(call)) !== replay.requestHash)
+    return await refuseReplay(governor, row, 'request_changed', 'The request would not be sent as it was approved.');
   const ask = askOf(action, call);
   const verdict = decide(loaded.facts, ask, now);
   noteVerdict(row, verdict, loaded);
@@ -60,7 +84,12 @@ export async function act(
     row.reason = connected.reason;
     return await recorder.finish(row, connected.outcome, false);
   }
-  if (verdict.kind === 'hold') return await hold(governor, call, verdict.detail);
+  if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
+    return await refuseReplay(governor, row, 'connection_changed', 'It would go through another connection now.');
+  if (verdict.kind === 'hold') {
+    if (!replay) return await hold(governor, call, verdict.detail);
+    row.reason = 'approved';
+  }
   const { breakers } = loaded.facts;
   if (breakers.length > 0 && !(await takeTrials(broker, who, breakers, action.platform, now))) {
     // Half-open, and another call was first to take the trial: for this one the breaker is open.
@@ -74,6 +103,19 @@ export async function act(
     const forwarded = await forward(broker, manifest, call, connection, credential);
     return await conclude(governor, call, loaded, connection, forwarded);
   });
+}
+
+/** Records that an approved call is not made, because it would be another one than was approved. */
+export async function refuseReplay(
+  { recorder }: Governor,
+  row: AuditRow,
+  reason: string,
+  detail: string,
+): Promise<Recorded<Outcome>> {
+  row.result = 'blocked';
+  row.reason = reason;
+  row.detail = detail;
+  return await recorder.finish(row, { kind: 'not_as_approved', auditId: row.id, detail }, false);
 }
 
 type Read =

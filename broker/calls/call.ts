@@ -20,9 +20,15 @@ export type Call = {
   row: AuditRow;
 };
 
+/** Who asks, as far as a row names them. */
+export type Asker = {
+  agent: Pick<AgentPrincipal['agent'], 'organisation_id' | 'id' | 'agent_id'>;
+  sessionId: string | null;
+};
+
 /** The row of a call before anything is known but who asks for what; of a malformed one, less than that. */
 export function beginRow(
-  who: AgentPrincipal,
+  who: Asker,
   action: Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>>,
   ids: { auditId: string; correlationId: string },
   broker: Pick<Broker, 'clock' | 'instanceId'>,

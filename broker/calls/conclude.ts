@@ -117,7 +117,15 @@ async function concludeAnswer(
   if (read.location !== undefined) notes.upstream_location = read.location;
   return await recorder.finish(
     row,
-    { kind: 'answered', auditId: row.id, dataJson: read.data, upstreamStatus: status, notes },
+    {
+      kind: 'answered',
+      auditId: row.id,
+      dataJson: read.data,
+      upstreamStatus: status,
+      ...(read.contentType !== undefined && { contentType: read.contentType }),
+      bytes: read.bytes,
+      notes,
+    },
     true,
   );
 }

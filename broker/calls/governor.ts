@@ -1,31 +1,46 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
+import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
 import type { Broker } from '../broker.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
-import { compiledGovernance } from './compiled.ts';
+import { type FactsReader, factsReader } from '../store/facts-reader.ts';
+import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
 import { makeRecorder, type Recorder } from './record.ts';
+import { makeReplays, type Replays } from './replay.ts';
 
 export type Governor = {
   broker: Broker;
+  compiled: Compiled;
   loadFacts: FactsLoader;
   credentials: Credentials;
   permissions: PermissionsReader;
   recorder: Recorder;
+  /** News of held calls. */
+  changes: ApprovalChanges;
+  replays: Replays;
   authenticateAgent: AuthenticateAgent;
+  /** Facts for a replay, which no token asks for. */
+  facts: FactsReader;
   local: LocalCredential;
 };
 
 export function makeGovernor(broker: Broker): Governor {
-  return {
+  const compiled = compiledGovernance(broker);
+  const governor: Governor = {
     broker,
-    loadFacts: factsLoader(broker, compiledGovernance(broker)),
+    compiled,
+    loadFacts: factsLoader(broker, compiled),
     credentials: credentialOpener(broker),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),
+    changes: makeApprovalChanges(broker),
+    replays: makeReplays(() => governor),
     authenticateAgent: agentAuthenticator(broker),
+    facts: factsReader(broker.store),
     local: makeLocalCredential(),
   };
+  return governor;
 }

@@ -1,4 +1,5 @@
 /** A call that waits for a person: stored with its row and receipt in one transaction, everything for its replay sealed. */
+import { sealRequest } from '../approvals/sealed.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
@@ -14,12 +15,13 @@ class TooManyPending extends Error {}
 
 /** Stores the call for a decision, unless too many of this agent wait already. */
 export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = governor;
+  const { broker, recorder, changes } = governor;
   const { agent } = call.who;
   const now = broker.clock();
   const { row } = call;
   const request = requestOf(call);
   const id = uuidv4();
+  const ref = { organisation_id: agent.organisation_id, id };
   const expiresAt = now + agent.approval_ttl_ms;
   row.result = 'held';
   row.approval_id = id;
@@ -27,12 +29,11 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
   const notes = call.dropped.length > 0 ? { dropped_headers: call.dropped } : {};
   const held: Outcome = { kind: 'held', auditId: row.id, approvalId: id, expiresAt, reason, notes };
   try {
-    return await recorder.finishWith(row, held, async (db) => {
+    const recorded = await recorder.finishWith(row, held, async (db) => {
       await lockPending(db, agent.organisation_id, agent.id);
       if ((await countPending(db, agent.organisation_id, agent.id, now)) >= MAX_PENDING) throw new TooManyPending();
       await putApproval(db, {
-        organisation_id: agent.organisation_id,
-        id,
+        ...ref,
         agent_id: agent.id,
         audit_id: row.id,
         status: 'pending',
@@ -41,14 +42,14 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
         method: call.action.method,
         path: call.path,
         request_hash: requestHash(request),
-        action: broker.vault.seal(
-          { table: 'approvals', organisationId: agent.organisation_id, rowId: id },
-          JSON.stringify(request),
-        ),
+        action: sealRequest(broker, ref, request),
         created_at: now,
         expires_at: expiresAt,
       });
+      await changes.announce(db, ref);
     });
+    changes.tell(ref);
+    return recorded;
   } catch (error) {
     if (!(error instanceof AuditUnavailable && error.cause instanceof TooManyPending)) throw error;
     row.result = 'blocked';

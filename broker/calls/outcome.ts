@@ -10,6 +10,9 @@ export type Outcome = Audited &
         /** JSON text of the upstream's body. */
         dataJson: string;
         upstreamStatus: number;
+        contentType?: string;
+        /** Size of the upstream's body as it came. */
+        bytes: number;
         /** Further members of `_meta`: encoding, location, redacted, dropped_headers. */
         notes: Record<string, unknown>;
       }
@@ -25,6 +28,8 @@ export type Outcome = Audited &
     | { kind: 'too_many_pending'; limit: number }
     | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
     | { kind: 'response_blocked'; detail: string }
+    /** A replay only: today it would be another call than the one that was approved, or too late. */
+    | { kind: 'not_as_approved'; detail: string }
   );
 
 /** Anything but an exhaustive switch does not compile. */

@@ -1,4 +1,5 @@
 /** Receipts: what the broker signs for every decision (specification, Receipt). */
+import type { ApprovalProvenance } from '../approvals/state.ts';
 import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import type { SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
@@ -69,16 +70,22 @@ export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents
     scope: row.scope,
     method: row.method,
     path: row.path,
+    ...(row.kind === 'event' && { kind: row.kind }),
     result: row.result,
     reason: row.reason,
     decision: row.decision === null ? null : JSON.parse(row.decision),
-    approval: row.approval_id === null ? null : { approval_id: row.approval_id },
+    approval: row.approval_id === null ? null : { approval_id: row.approval_id, ...provenanceIn(row) },
     session_id: row.session_id,
     pii: row.pii === null ? { request: [], response: [] } : JSON.parse(row.pii),
     upstream_status: row.upstream_status,
     ...(row.agent_reason !== null && { agent_reason_hash: sha256Hex(`${row.id}\n${row.agent_reason}`) }),
     row_hash: row.row_hash,
   };
+}
+
+/** Who approved: on the rows of a decision and of a replay. */
+function provenanceIn({ flags }: AuditRow): Partial<ApprovalProvenance> {
+  return flags === null ? {} : ((JSON.parse(flags) as { approval?: ApprovalProvenance }).approval ?? {});
 }
 
 /** Hashes and signs a row that is final but for that, in place. */

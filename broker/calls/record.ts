@@ -26,7 +26,18 @@ export class AuditUnavailable extends Error {
   }
 }
 
+/**
+ * Writes something else in the same transaction as each state of one row, its intent included. `value`: what `finish` was
+ * given, undefined for an intent. What it throws undoes both; it may be asked for the same state twice.
+ */
+export type Companion = (db: Db, row: AuditRow, value: unknown) => Promise<void>;
+
+/** Thrown by a companion: another process has taken over what the row is about. Nothing is tried again. */
+export class Superseded extends Error {}
+
 export type Recorder = {
+  /** From now on every write of this row goes together with what the companion writes. */
+  accompany(row: AuditRow, companion: Companion): void;
   /**
    * Notes that a call is about to be made, then makes it: `call` sends and finishes the row. A change is noted durably; a
    * read so that its note outlives the process. Whatever `call` throws, the row is closed.
@@ -55,6 +66,9 @@ const RETRY_PAUSE_MS = 200;
 /** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
 const MOST_LATE = 10_000;
 
+/** Whether the same write can never succeed. */
+const isHopeless = (error: unknown): boolean => isRowFault(error) || error instanceof Superseded;
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export function makeRecorder(broker: Broker): Recorder {
@@ -67,15 +81,16 @@ export function makeRecorder(broker: Broker): Recorder {
   const inFlight = new Set<string>();
   /** What takes back the note of a read, until its row is stored. */
   const notes = new Map<string, () => void>();
-  const late: AuditRow[] = [];
+  const late: { row: AuditRow; value: unknown }[] = [];
+  const companions = new WeakMap<AuditRow, Companion>();
 
   const takeBackNote = (row: AuditRow): void => {
     notes.get(row.id)?.();
     notes.delete(row.id);
   };
 
-  const keepLate = (row: AuditRow): void => {
-    if (late.length < MOST_LATE) late.push(row);
+  const keepLate = (row: AuditRow, value?: unknown): void => {
+    if (late.length < MOST_LATE) late.push({ row, value });
     else log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
   };
 
@@ -85,21 +100,31 @@ export function makeRecorder(broker: Broker): Recorder {
     signRow(row, broker.keys.signer('evidence', row.finished_at), sign, issuer);
   };
 
+  const write = async (row: AuditRow, value: unknown): Promise<boolean> => {
+    const companion = companions.get(row);
+    if (!companion) return await queue.put(row);
+    return await broker.store.db.transaction().execute(async (db) => {
+      if (!(await putAuditRow(db, row))) return false;
+      await companion(db, row, value);
+      return true;
+    });
+  };
+
   /** Whether the row is stored as it is. A write whose fate is unknown is repeated: that changes nothing. */
-  const stands = async (row: AuditRow): Promise<boolean> => {
-    if (await queue.put(row)) return true;
+  const stands = async (row: AuditRow, value: unknown): Promise<boolean> => {
+    if (await write(row, value)) return true;
     // A final row is there. It is ours when the answer to an earlier try was lost; two signatures are never the same.
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
     return stored?.receipt === row.receipt;
   };
 
-  const patiently = async (row: AuditRow, patienceMs: number): Promise<boolean> => {
+  const patiently = async (row: AuditRow, value: unknown, patienceMs: number): Promise<boolean> => {
     const until = performance.now() + patienceMs;
     for (;;) {
       try {
-        return await stands(row);
+        return await stands(row, value);
       } catch (error) {
-        if (isRowFault(error) || performance.now() >= until) throw error;
+        if (isHopeless(error) || performance.now() >= until) throw error;
         await pause(RETRY_PAUSE_MS);
       }
     }
@@ -115,16 +140,18 @@ export function makeRecorder(broker: Broker): Recorder {
   };
 
   const noteIntent = async (row: AuditRow): Promise<void> => {
-    const takeBack = row.method === 'GET' ? reads.note(row) : undefined;
+    const companion = companions.get(row);
+    const takeBack = row.method === 'GET' && !companion ? reads.note(row) : undefined;
     if (takeBack) {
       notes.set(row.id, takeBack);
       return;
     }
     const intent = { ...row };
+    if (companion) companions.set(intent, companion);
     try {
-      if (!(await patiently(intent, DECISION_PATIENCE_MS))) throw new Error('the row is final already');
+      if (!(await patiently(intent, undefined, DECISION_PATIENCE_MS))) throw new Error('the row is final already');
     } catch (error) {
-      if (!isRowFault(error)) closeUnsent(intent);
+      if (!isHopeless(error)) closeUnsent(intent);
       throw error;
     }
   };
@@ -133,10 +160,10 @@ export function makeRecorder(broker: Broker): Recorder {
     let stored: boolean;
     try {
       complete(row);
-      stored = await patiently(row, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
+      stored = await patiently(row, value, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
-      if ((sent || inFlight.has(row.id)) && row.receipt !== null && !isRowFault(error)) keepLate(row);
+      if ((sent || inFlight.has(row.id)) && row.receipt !== null && !isHopeless(error)) keepLate(row, value);
       throw new AuditUnavailable(sent, error);
     }
     takeBackNote(row);
@@ -146,6 +173,9 @@ export function makeRecorder(broker: Broker): Recorder {
   };
 
   return {
+    accompany: (row, companion) => {
+      companions.set(row, companion);
+    },
     intend: async (row, call) => {
       inFlight.add(row.id);
       try {
@@ -179,13 +209,15 @@ export function makeRecorder(broker: Broker): Recorder {
       return value as Recorded<T>;
     },
     retryLate: async () => {
-      for (let row = late.shift(); row; row = late.shift()) {
+      for (let kept = late.shift(); kept; kept = late.shift()) {
+        const { row, value } = kept;
         try {
-          if (!(await stands(row))) log.warn({ auditId: row.id }, 'an outcome came too late: its row was closed');
+          if (!(await stands(row, value)))
+            log.warn({ auditId: row.id }, 'an outcome came too late: its row was closed');
           takeBackNote(row);
         } catch (error) {
-          if (!isRowFault(error)) {
-            late.unshift(row);
+          if (!isHopeless(error)) {
+            late.unshift(kept);
             break;
           }
           log.error({ err: error, auditId: row.id }, 'an outcome cannot be stored: a restart closes it as unknown');

@@ -3,6 +3,9 @@ import type { Broker } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
 import { beat, forgetInstance, listInstances } from '../store/instances.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
+import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
+import { STOPPED_IN_FLIGHT } from './execution-error.ts';
+import type { Governor } from './governor.ts';
 import { AuditUnavailable, type Recorder, readsFolder } from './record.ts';
 
 const BEAT_MS = 5_000;
@@ -19,7 +22,8 @@ export type Recovery = { stop(): Promise<void> };
  * Beats, and looks for what dead processes left behind, every `everyMs` until stopped. The first round is done when the
  * promise resolves: embedded, and wherever the data folder stayed the same, everything is closed by then.
  */
-export async function startRecovery(broker: Broker, recorder: Recorder, everyMs = BEAT_MS): Promise<Recovery> {
+export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Promise<Recovery> {
+  const { broker, recorder } = governor;
   const { store, instanceId } = broker;
   const watch = watchInstances(broker);
   const round = async () => {
@@ -27,8 +31,10 @@ export async function startRecovery(broker: Broker, recorder: Recorder, everyMs 
     await recorder.retryLate();
     await closeReads(broker, recorder);
     await watch();
-    await closeOrphans(broker, recorder);
+    await closeOrphans(governor);
+    if (!stopping) await takeOverReplays(governor);
   };
+  let stopping = false;
   await round();
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
@@ -40,6 +46,7 @@ export async function startRecovery(broker: Broker, recorder: Recorder, everyMs 
   }, everyMs);
   return {
     stop: async () => {
+      stopping = true;
       clearInterval(timer);
       await running;
       await recorder.retryLate();
@@ -68,7 +75,8 @@ function watchInstances({ store, instanceId, log }: Broker): () => Promise<void>
 }
 
 /** Closes the intents of processes that are not on the list, in batches, until none is left. Answers how many. */
-async function closeOrphans(broker: Broker, recorder: Recorder): Promise<number> {
+async function closeOrphans(governor: Governor): Promise<number> {
+  const { broker } = governor;
   let closed = 0;
   for (;;) {
     const orphans = await findOrphanedIntents(broker.store.db, BATCH);
@@ -76,7 +84,7 @@ async function closeOrphans(broker: Broker, recorder: Recorder): Promise<number>
     for (const row of orphans) {
       // This process's own: it was taken for dead, and its next beat puts it back.
       if (row.instance_id === broker.instanceId) continue;
-      if (await closeUnknown(recorder, row, 'It was not repeated.')) now++;
+      if (await closeIntent(governor, row)) now++;
     }
     closed += now;
     // The rest cannot be closed now: another process is at it, or the store is away. The next round looks again.
@@ -84,6 +92,35 @@ async function closeOrphans(broker: Broker, recorder: Recorder): Promise<number>
   }
   if (closed > 0) broker.log.warn({ count: closed }, 'closed calls whose outcome is unknown');
   return closed;
+}
+
+/** With the intent of a replay goes its approval, in one transaction. */
+async function closeIntent({ recorder, changes }: Governor, row: AuditRow): Promise<boolean> {
+  const { organisation_id, approval_id } = row;
+  if (approval_id === null) return await closeUnknown(recorder, row, 'It was not repeated.');
+  const ref = { organisation_id, id: approval_id };
+  recorder.accompany(row, async (db) => {
+    const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
+    if (await endIntendedReplay(db, ref, row.id, step)) await changes.announce(db, ref);
+  });
+  const closed = await closeUnknown(recorder, row, 'It was not repeated.');
+  if (closed) changes.tell(ref);
+  return closed;
+}
+
+/**
+ * Replays that were claimed and not begun: nothing was sent, so they are begun now, under a new claim. Nobody waits for
+ * them here; what cannot be begun now is found again in the next round.
+ */
+async function takeOverReplays({ broker, replays }: Governor): Promise<void> {
+  const { store, instanceId, log } = broker;
+  for (const stranded of await listStrandedClaims(store.db, instanceId, BATCH)) {
+    if (replays.isRunning(stranded.id)) continue;
+    const claimed = await takeClaim(store.db, stranded, instanceId);
+    if (!claimed) continue;
+    log.warn({ approval: claimed.id }, 'an approved call had not been begun; it is now, if it still may');
+    void replays.start(claimed, { recovered: true });
+  }
 }
 
 /** Records the reads that dead processes on this data folder left behind, and takes those processes off the list. */

@@ -45,6 +45,14 @@ export function refuseRecipients(
   return { violating: [], detail: 'the call names no recipient that can be checked against the grant' };
 }
 
+/** Everybody whom a call names where the manifest points, as text, each once: for people to read. */
+export function namedRecipients(rules: PlatformRules, call: CallAsk): string[] {
+  const named = recipientRulesFor(rules, call).flatMap(({ pointers, subject }) =>
+    pointers.flatMap((pointer) => recipientsAt(subject, pointer).map(({ text }) => text)),
+  );
+  return [...new Set(named)];
+}
+
 /** The entries that lie in both lists: `@x.example` and `ann@x.example` have the address in common. */
 export function intersectRecipients(a: readonly string[], b: readonly string[]): string[] {
   const within = (entry: string, list: readonly string[]) => list.some((other) => entryCovers(other, entry));

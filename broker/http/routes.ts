@@ -3,10 +3,12 @@ import type { Route } from './route.ts';
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { agentsMe } from './routes/agents-me.ts';
+import { approval, pendingActions } from './routes/approvals.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
+import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { ownerAudit } from './routes/owner/audit.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
@@ -18,6 +20,8 @@ export const ROUTES: readonly Route[] = [
   agentsMe,
   agentPermissions,
   auditReceipt,
+  approval,
+  pendingActions,
   diagnostics,
   ownerDiagnostics,
   health,
@@ -31,6 +35,9 @@ export const ROUTES: readonly Route[] = [
   ownerAgents,
   ...ownerAgentMoves,
   ownerAudit,
+  ownerApprovals,
+  ownerApproval,
+  ...decideApprovals,
   addOwner,
   governancePlan,
   governanceApply,

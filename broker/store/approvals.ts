@@ -1,8 +1,9 @@
-import type { ApprovalTable } from './schema.ts';
+/** Held calls: waiting, decided, expired. What becomes of an approved one is in replays.ts. */
+import type { ApprovalTable, AuditTable, NewApproval } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** Stores a held call, its action sealed. */
-export async function putApproval(db: Db, approval: ApprovalTable): Promise<void> {
+export async function putApproval(db: Db, approval: NewApproval): Promise<void> {
   await db.insertInto('approvals').values(approval).execute();
 }
 
@@ -40,4 +41,199 @@ export async function findApproval(db: Db, organisationId: string, id: string): 
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .executeTakeFirst();
+}
+
+/** A held call with who asked for it, and what its row says of why it was held. */
+export type HeldCall = ApprovalTable & {
+  agent_public_id: string;
+  agent_name: string;
+  agent_status: string;
+  session_id: string | null;
+  agent_reason: string | null;
+  connection_id: string | null;
+  connection_label: string | null;
+  held_reason: string | null;
+  held_detail: string | null;
+  held_decision: string | null;
+};
+
+const heldCalls = (db: Db, organisationId: string) =>
+  db
+    .selectFrom('approvals as p')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'p.organisation_id').onRef('a.id', '=', 'p.agent_id'),
+    )
+    .leftJoin('audit_rows as h', (j) =>
+      j.onRef('h.organisation_id', '=', 'p.organisation_id').onRef('h.id', '=', 'p.audit_id'),
+    )
+    .leftJoin('connections as c', (j) =>
+      j.onRef('c.organisation_id', '=', 'p.organisation_id').onRef('c.id', '=', 'h.connection_id'),
+    )
+    .selectAll('p')
+    .select([
+      'a.agent_id as agent_public_id',
+      'a.name as agent_name',
+      'a.status as agent_status',
+      'h.session_id',
+      'h.agent_reason',
+      'h.connection_id',
+      'c.label as connection_label',
+      'h.reason as held_reason',
+      'h.detail as held_detail',
+      'h.decision as held_decision',
+    ])
+    .where('p.organisation_id', '=', organisationId);
+
+/** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */
+export async function findHeldCall(db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> {
+  return await heldCalls(db, organisationId).where('p.id', '=', id).executeTakeFirst();
+}
+
+/** A page of an organisation's held calls, newest first, older than the held call `before`. */
+export async function listHeldCalls(
+  db: Db,
+  organisationId: string,
+  page: { status?: ApprovalTable['status']; before?: string; limit: number; now: number },
+): Promise<HeldCall[]> {
+  let query = heldCalls(db, organisationId);
+  const { status, now } = page;
+  if (status === 'pending') query = query.where('p.status', '=', 'pending').where('p.expires_at', '>', now);
+  else if (status === 'expired')
+    query = query.where((eb) =>
+      eb.or([eb('p.status', '=', 'expired'), eb.and([eb('p.status', '=', 'pending'), eb('p.expires_at', '<=', now)])]),
+    );
+  else if (status) query = query.where('p.status', '=', status);
+  if (page.before !== undefined) {
+    const last = await findApproval(db, organisationId, page.before);
+    if (!last) return [];
+    query = query.where((eb) =>
+      eb.or([
+        eb('p.created_at', '<', last.created_at),
+        eb.and([eb('p.created_at', '=', last.created_at), eb('p.id', '<', last.id)]),
+      ]),
+    );
+  }
+  return await query.orderBy('p.created_at', 'desc').orderBy('p.id', 'desc').limit(page.limit).execute();
+}
+
+/** An agent's held calls of which something is newer than `since`, or that still wait; newest first. */
+export async function listApprovalsOf(
+  db: Db,
+  organisationId: string,
+  agentUuid: string,
+  page: { since: number; now: number; limit: number },
+): Promise<Omit<ApprovalTable, 'action' | 'result'>[]> {
+  return await db
+    .selectFrom('approvals')
+    .select([...OPEN_COLUMNS])
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('status', '=', 'pending'), eb('expires_at', '>', page.since)]),
+        eb('decided_at', '>', page.since),
+        eb.and([eb('status', '=', 'expired'), eb('expires_at', '>', page.since)]),
+      ]),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(page.limit)
+    .execute();
+}
+
+const OPEN_COLUMNS = [
+  'organisation_id',
+  'id',
+  'agent_id',
+  'audit_id',
+  'status',
+  'platform_id',
+  'scope',
+  'method',
+  'path',
+  'request_hash',
+  'created_at',
+  'expires_at',
+  'decided_at',
+  'decided_by',
+  'decided_how',
+  'note',
+  'decision_audit_id',
+  'exec_state',
+  'lease_owner',
+  'fence',
+  'executed_at',
+  'execution_error',
+  'result_summary',
+  'replay_audit_id',
+] as const satisfies readonly (keyof ApprovalTable)[];
+
+/** Of these, those on which no agent needs to wait any longer for news. */
+export async function findSettled(db: Db, ids: readonly string[], now: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('approvals')
+    .select('id')
+    .where('id', 'in', ids)
+    .where((eb) =>
+      eb.or([
+        eb('status', 'in', ['denied', 'expired']),
+        eb('exec_state', 'in', ['done', 'failed', 'unknown']),
+        eb.and([eb('status', '=', 'pending'), eb('expires_at', '<=', now)]),
+      ]),
+    )
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+export type Decision = {
+  status: 'approved' | 'denied';
+  at: number;
+  by: string;
+  how: NonNullable<ApprovalTable['decided_how']>;
+  note: string | null;
+  auditId: AuditTable['id'];
+  /** The process that replays it, when it is approved. */
+  instanceId: string;
+};
+
+/**
+ * Decides a held call that still waits, and with an approval claims its replay, in one guarded statement: of any number
+ * at once one wins. Answers the row as it is now; undefined: it was decided, or is over.
+ */
+export async function decideHeldCall(
+  db: Db,
+  approval: Pick<ApprovalTable, 'organisation_id' | 'id'>,
+  decision: Decision,
+): Promise<ApprovalTable | undefined> {
+  const approved = decision.status === 'approved';
+  return await db
+    .updateTable('approvals')
+    .set({
+      status: decision.status,
+      decided_at: decision.at,
+      decided_by: decision.by,
+      decided_how: decision.how,
+      note: decision.note,
+      decision_audit_id: decision.auditId,
+      exec_state: approved ? 'claimed' : 'none',
+      lease_owner: approved ? decision.instanceId : null,
+      fence: approved ? 1 : 0,
+    })
+    .where('organisation_id', '=', approval.organisation_id)
+    .where('id', '=', approval.id)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', decision.at)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Ends the waiting of held calls whose time is over. Answers which. */
+export async function expireHeldCalls(db: Db, now: number): Promise<Pick<ApprovalTable, 'organisation_id' | 'id'>[]> {
+  return await db
+    .updateTable('approvals')
+    .set({ status: 'expired' })
+    .where('status', '=', 'pending')
+    .where('expires_at', '<=', now)
+    .returning(['organisation_id', 'id'])
+    .execute();
 }

@@ -36,6 +36,16 @@ export async function findManifest(db: Db, organisationId: string, platformId: s
   return row?.manifest;
 }
 
+/** A platform of an organisation, with the version of its manifest that is in force; or undefined. */
+export async function findPlatform(db: Db, organisationId: string, platformId: string) {
+  return await db
+    .selectFrom('platforms')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .executeTakeFirst();
+}
+
 /** Writes the next version of a policy and makes it the one in force; creates the policy when it is new. Returns the version. */
 export async function putPolicy(
   db: Db,

@@ -1,6 +1,7 @@
 /** The shared store: PostgreSQL 15 or later through `pg`, for any number of replicas. */
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { makeNotices } from './notices.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Prepared, type Store, type Values } from './store.ts';
 
@@ -59,6 +60,12 @@ export function openPostgres(url: string, options: { connections: number; onErro
       (await hot.query<unknown[]>({ ...configOf(statement, [values]), rowMode: 'array' })).rows,
     write: async <Row>(statementFor: (rows: number) => Prepared<Row>, rows: readonly Values[]) =>
       (await hot.query(configOf(statementFor(rows.length), rows))).rows as Row[],
+    notices: makeNotices({
+      connectionString: url,
+      application_name: 'agent-broker notices',
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+    }),
     close: async () => {
       await hot.end();
       await db.destroy();

@@ -2,6 +2,7 @@
  * The tables, as Kysely sees them. Ids and states are text, moments are milliseconds since the epoch, JSON is text,
  * secrets and raw bodies are bytes, truth is 0 or 1: the subset that SQLite and PostgreSQL share.
  */
+import type { ColumnType } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
 
 export type Bit = 0 | 1;
@@ -175,6 +176,52 @@ export type ApprovalTable = {
   action: Uint8Array;
   created_at: number;
   expires_at: number;
+  decided_at: number | null;
+  /** The owner's uuid. */
+  decided_by: string | null;
+  decided_how: 'console' | 'api' | 'passkey' | null;
+  /** What the owner says to the agent. */
+  note: string | null;
+  decision_audit_id: string | null;
+  /**
+   * How far the one replay of an approved call came. `claimed`: nothing was sent yet; `intent`: it may be under way;
+   * `unknown`: it may have been made, and nobody knows.
+   */
+  exec_state: 'none' | 'claimed' | 'intent' | 'done' | 'failed' | 'unknown';
+  /** The process that replays it. */
+  lease_owner: string | null;
+  /** One more with each process that takes the claim: what an earlier one still writes is refused. */
+  fence: number;
+  executed_at: number | null;
+  execution_error: string | null;
+  /** JSON text `{status, data}`, sealed. */
+  result: Uint8Array | null;
+  /** Status, type and size of the result: never content. */
+  result_summary: string | null;
+  replay_audit_id: string | null;
+};
+
+/** Columns that a new held call leaves to the database. */
+type DefaultedApprovalColumns =
+  | 'decided_at'
+  | 'decided_by'
+  | 'decided_how'
+  | 'note'
+  | 'decision_audit_id'
+  | 'exec_state'
+  | 'lease_owner'
+  | 'fence'
+  | 'executed_at'
+  | 'execution_error'
+  | 'result'
+  | 'result_summary'
+  | 'replay_audit_id';
+
+/** A new held call. */
+export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns>;
+
+type WithDefaults<Table, Column extends keyof Table> = Omit<Table, Column> & {
+  [Name in Column]: ColumnType<Table[Name], Table[Name] | undefined, Table[Name]>;
 };
 
 export type IdempotencyTable = {
@@ -247,7 +294,7 @@ export type Schema = {
   guardrails_versions: GuardrailsVersionTable;
   breakers: BreakerTable;
   audit_rows: AuditTable;
-  approvals: ApprovalTable;
+  approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;
   signing_keys: SigningKeyTable;

@@ -1,5 +1,6 @@
 /** What the two stores have in common, and statements that are prepared once and run on every call. */
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import type { Notices } from './notices.ts';
 import type { Schema } from './schema.ts';
 
 /** The database or a transaction on it: what every function of this folder takes first. */
@@ -28,6 +29,8 @@ export type Store = {
    * which it does faster.
    */
   write<Row>(statementFor: (rows: number) => Prepared<Row>, rows: readonly Values[]): Promise<Row[]>;
+  /** What reaches the other processes on this store; undefined where there can be none. */
+  notices?: Notices;
   close(): Promise<void>;
 };
 

@@ -195,6 +195,8 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
     }
     case 'response_blocked':
       return refused('upstream_response_blocked', sentence(outcome.detail), { audit_id });
+    case 'not_as_approved':
+      return refused('conflict', sentence(outcome.detail), { audit_id });
     default:
       return assertNever(outcome);
   }

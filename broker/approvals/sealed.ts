@@ -1,0 +1,68 @@
+/** What a held call asks for and what its replay brought, as they are stored: sealed, bound to the approval's row. */
+import type { Broker } from '../broker.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+
+type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;
+
+const placeOf = ({ organisation_id: organisationId, id: rowId }: Ref, column: 'action' | 'result') => ({
+  table: 'approvals' as const,
+  column,
+  organisationId,
+  rowId,
+});
+
+/** Seals the exact request of a held call. */
+export function sealRequest({ vault }: Pick<Broker, 'vault'>, ref: Ref, request: JsonObject): Buffer {
+  return vault.seal(placeOf(ref, 'action'), JSON.stringify(request));
+}
+
+/** The exact request. Throws SealError when what is stored was altered or is another row's. */
+export function openRequest(
+  { vault }: Pick<Broker, 'vault'>,
+  approval: Ref & Pick<ApprovalTable, 'action'>,
+): JsonObject {
+  return JSON.parse(vault.open(placeOf(approval, 'action'), approval.action).toString('utf8'));
+}
+
+/** What an upstream's answer may take of an approval's row, in bytes of JSON text. */
+export const MAX_RESULT_BYTES = 256 * 1024;
+
+export type Upstream = { status: number; dataJson: string; encoding?: unknown; contentType?: string; bytes: number };
+
+/**
+ * Seals the result of a replay: JSON text `{status, data}`. Of data beyond MAX_RESULT_BYTES the beginning of its text is
+ * kept, with `truncated` and the whole size.
+ */
+export function sealResult(
+  { vault }: Pick<Broker, 'vault'>,
+  ref: Ref,
+  { status, dataJson, encoding }: Upstream,
+): Buffer {
+  const text = Buffer.from(dataJson);
+  const notes = encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`;
+  const whole = text.length <= MAX_RESULT_BYTES;
+  const data = whole ? dataJson : JSON.stringify(beginning(text));
+  const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
+  return vault.seal(placeOf(ref, 'result'), `{"status":${status},"data":${data}${notes}${cut}}`);
+}
+
+/** As much of a text as fits, without the half of a character at its end. */
+function beginning(text: Buffer): string {
+  return new TextDecoder().decode(text.subarray(0, MAX_RESULT_BYTES), { stream: true });
+}
+
+/** JSON text `{status, data}` of an approved call that was made; undefined when there is none. */
+export function openResult(
+  { vault }: Pick<Broker, 'vault'>,
+  approval: Ref & Pick<ApprovalTable, 'result'>,
+): string | undefined {
+  return approval.result === null
+    ? undefined
+    : vault.open(placeOf(approval, 'result'), approval.result).toString('utf8');
+}
+
+/** Status, type and size of an answer: never content. */
+export function summarise({ status, contentType, bytes }: Upstream): string {
+  return [`status ${status}`, contentType ?? 'no content type', `${bytes} bytes`].join(', ');
+}

@@ -1,0 +1,40 @@
+/** What an approval is at a moment (specification, States and transitions, Approval). */
+import type { Instant } from '../decision/facts.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+
+type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
+
+/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
+export function statusAt({ status, expires_at }: Omit<Stated, 'exec_state'>, now: Instant): ApprovalTable['status'] {
+  return status === 'pending' && expires_at <= now ? 'expired' : status;
+}
+
+/** Whether nothing more can become of it: denied, expired, or approved and replayed, with whatever outcome. */
+export function isSettled(approval: Stated, now: Instant): boolean {
+  const status = statusAt(approval, now);
+  if (status === 'approved') return approval.exec_state !== 'claimed' && approval.exec_state !== 'intent';
+  return status !== 'pending';
+}
+
+/** Who decided and how: on the audit rows of the decision and of the replay, and in their receipts. */
+export type ApprovalProvenance = {
+  decided_by: string;
+  decided_at: string;
+  how: NonNullable<ApprovalTable['decided_how']>;
+  request_hash: string;
+  hold_audit_id: string;
+};
+
+/** The provenance of a decision that is about to be made, or was. */
+export function provenanceOf(
+  approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
+  decision: { at: Instant; by: string; how: NonNullable<ApprovalTable['decided_how']> },
+): ApprovalProvenance {
+  return {
+    decided_by: decision.by,
+    decided_at: new Date(decision.at).toISOString(),
+    how: decision.how,
+    request_hash: approval.request_hash,
+    hold_audit_id: approval.audit_id,
+  };
+}

@@ -1,0 +1,54 @@
+/** `execution_error` of an approval: why an approved call was not made, or what is not known of it. */
+import type { AuditRow } from '../store/audit.ts';
+import type { Outcome } from './outcome.ts';
+
+/** What recovery says of a replay whose process died after its intent. */
+export const STOPPED_IN_FLIGHT =
+  'outcome unknown: the broker stopped while the call was in flight; check the platform before you ask again.';
+
+export type ExecutionError = {
+  /** The platform may have acted, and nobody knows. */
+  unknown: boolean;
+  /** The platform acted, but its answer cannot be given. */
+  made: boolean;
+  /** Begins with the reason code of the replay's row, or with `outcome unknown`. */
+  text: string;
+};
+
+/** From the final row of a replay, and its outcome unless it broke off. */
+export function executionError(row: AuditRow, outcome: Outcome | undefined): ExecutionError {
+  const because = (detail: string, known = { unknown: false, made: false }): ExecutionError => ({
+    ...known,
+    text: `${row.reason}: ${/[.!?]$/.test(detail) ? detail : `${detail}.`}`,
+  });
+  switch (outcome?.kind) {
+    case undefined:
+      return row.reason === 'audit_unavailable'
+        ? because('The store did not answer, so nothing was sent')
+        : { unknown: true, made: false, text: STOPPED_IN_FLIGHT };
+    case 'unreachable':
+      return outcome.sent && row.method !== 'GET'
+        ? {
+            unknown: true,
+            made: false,
+            text: `outcome unknown: ${outcome.detail} The call may have been made; check the platform before you ask again.`,
+          }
+        : because(outcome.detail);
+    case 'response_blocked':
+      return because(`The call was made. ${outcome.detail}`, { unknown: false, made: true });
+    case 'reauth_needed':
+      return because('The platform refused the stored credential; an owner has to connect it again');
+    case 'credential_unreadable':
+      return because('The stored credential cannot be opened, so nothing was sent; an owner has to connect it again');
+    case 'not_connected':
+      return because(outcome.why ?? 'No connection of the platform can be used now, so nothing was sent');
+    case 'consent_required':
+      return because('The platform holds one token per person now, so nothing was sent');
+    case 'needs_consent':
+      return because('The connection was granted less than the scope needs, so nothing was sent');
+    case 'denied':
+      return because(`${outcome.verdict.detail}, so nothing was sent`);
+    default:
+      return because(row.detail ?? 'Nothing was sent');
+  }
+}

@@ -1,0 +1,37 @@
+/** From a held call to what its later rows and its replay take: who asked, for what, exactly. */
+
+import type { ApprovalProvenance } from '../approvals/state.ts';
+import type { Broker } from '../broker.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import type { HeldCall } from '../store/approvals.ts';
+import type { AuditRow } from '../store/audit.ts';
+import type { Action } from '../wire/action.ts';
+import { beginRow, noteFlags } from './call.ts';
+
+/** A row about a held call, with who decided on it, before anything more is known. */
+export function rowOfHeld(
+  held: HeldCall,
+  provenance: ApprovalProvenance,
+  ids: { auditId: string; correlationId: string },
+  broker: Pick<Broker, 'clock' | 'instanceId'>,
+): AuditRow {
+  const agent = { organisation_id: held.organisation_id, id: held.agent_id, agent_id: held.agent_public_id };
+  const action = {
+    platform: held.platform_id,
+    scope: held.scope,
+    method: held.method as Action['method'],
+    ...(held.agent_reason !== null && { reason: held.agent_reason }),
+  };
+  const row = beginRow({ agent, sessionId: held.session_id }, action, ids, broker);
+  row.path = held.path;
+  row.connection_id = held.connection_id;
+  row.approval_id = held.id;
+  noteFlags(row, { approval: provenance });
+  return row;
+}
+
+/** The action that a sealed request was made of: the other direction of `requestOf`. */
+export function actionOf(request: JsonObject): Action {
+  const present = Object.entries(request).filter(([, value]) => value !== null);
+  return Object.fromEntries(present) as Action;
+}

@@ -1,0 +1,155 @@
+/**
+ * The replay of an approved call, at most once: the claim is durable before anything else, every check is made again on
+ * today's facts, and each step is written together with the audit row that says the same.
+ */
+import { openRequest, sealResult, summarise, type Upstream } from '../approvals/sealed.ts';
+import { provenanceOf } from '../approvals/state.ts';
+import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import { findHeldCall, type HeldCall } from '../store/approvals.ts';
+import type { AuditRow } from '../store/audit.ts';
+import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+import { act, type Replay, refuseReplay } from './act.ts';
+import { executionError } from './execution-error.ts';
+import type { Governor } from './governor.ts';
+import { actionOf, rowOfHeld } from './held-row.ts';
+import type { Outcome } from './outcome.ts';
+import { AuditUnavailable, type Companion, Superseded } from './record.ts';
+
+export type Replays = {
+  /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */
+  start(claimed: ApprovalTable, options?: { recovered: boolean }): Promise<void>;
+  isRunning(id: string): boolean;
+  /** Resolves when no replay is under way, or after `patienceMs`. */
+  settled(patienceMs: number): Promise<void>;
+};
+
+/** `governor` is asked for when the first replay starts: the governor holds this. */
+export function makeReplays(governor: () => Governor): Replays {
+  const running = new Map<string, Promise<void>>();
+  const run = async (claimed: ApprovalTable, recovered: boolean): Promise<void> => {
+    const { broker, changes } = governor();
+    try {
+      await replayOnce(governor(), claimed, recovered);
+    } catch (error) {
+      // Before its intent nothing was sent, and the next round of recovery tries again; after it nobody does.
+      if (error instanceof AuditUnavailable && error.cause instanceof Superseded) return;
+      broker.log.error({ err: error, approval: claimed.id }, 'a replay could not be brought to its end');
+    } finally {
+      changes.tell(claimed);
+    }
+  };
+  return {
+    start: (claimed, { recovered } = { recovered: false }) => {
+      const found = running.get(claimed.id);
+      if (found) return found;
+      const replay = run(claimed, recovered).finally(() => running.delete(claimed.id));
+      running.set(claimed.id, replay);
+      return replay;
+    },
+    isRunning: (id) => running.has(id),
+    settled: async (patienceMs) => {
+      let timeout: NodeJS.Timeout | undefined;
+      const patience = new Promise((resolve) => {
+        timeout = setTimeout(resolve, patienceMs);
+      });
+      await Promise.race([Promise.all(running.values()), patience]);
+      clearTimeout(timeout);
+    },
+  };
+}
+
+async function replayOnce(governor: Governor, claimed: ApprovalTable, recovered: boolean): Promise<void> {
+  const { broker, recorder } = governor;
+  const held = await findHeldCall(broker.store.db, claimed.organisation_id, claimed.id);
+  // Whoever took the claim over sees to it.
+  if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
+  const now = broker.clock();
+  const ids = { auditId: uuidv7(now), correlationId: newCorrelationId() };
+  const provenance = provenanceOf(held, { at: held.decided_at!, by: held.decided_by!, how: held.decided_how! });
+  const companion = companionOf(governor, held);
+  const refuse = async (reason: string, detail: string) => {
+    const row = rowOfHeld(held, provenance, ids, broker);
+    recorder.accompany(row, companion);
+    await refuseReplay(governor, row, reason, detail);
+  };
+  if (recovered && held.expires_at <= now)
+    return await refuse(
+      'approval_expired',
+      'The broker restarted after the approval had expired, so nothing was sent.',
+    );
+  const request = readRequest(governor, held);
+  if (request === undefined) return await refuse('request_unreadable', 'The stored request cannot be opened.');
+  const rows = await governor.facts(held.agent_public_id, held.platform_id, '');
+  const agent = rows[0];
+  if (!agent) return await refuse('agent_revoked', 'The agent is no longer there.');
+  const who = { kind: 'agent' as const, rows, agent, source: '', sessionId: held.session_id };
+  const replay: Replay = {
+    approvalId: held.id,
+    provenance,
+    requestHash: held.request_hash,
+    connectionId: held.connection_id,
+    companion,
+  };
+  await act(governor, who, actionOf(request), { ...ids, now, replay });
+}
+
+function readRequest({ broker }: Governor, held: HeldCall): JsonObject | undefined {
+  try {
+    return openRequest(broker, held);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, approval: held.id }, 'the request of a held call cannot be opened');
+    return undefined;
+  }
+}
+
+/** Moves the approval along with the row of its replay. */
+function companionOf(governor: Governor, held: HeldCall): Companion {
+  const { broker, changes } = governor;
+  return async (db, row, value) => {
+    // It was not sent, and its intent may or may not be stored: without one the claim stands, and is tried again.
+    if (row.state === 'final' && row.reason === 'audit_unavailable') {
+      const step = {
+        exec_state: 'failed' as const,
+        executed_at: null,
+        execution_error: executionError(row, undefined).text,
+      };
+      await endIntendedReplay(db, held, row.id, step);
+      return;
+    }
+    const step = stepOf(governor, held, row, value as Outcome | undefined);
+    const moved = await moveReplay(db, held, row.id, step);
+    if (!moved) throw new Superseded(`another process has the replay of ${held.id}`);
+    if (step.exec_state !== 'intent') await changes.announce(db, held);
+    broker.log.debug({ approval: held.id, state: step.exec_state }, 'a replay went on');
+  };
+}
+
+function stepOf({ broker }: Governor, held: HeldCall, row: AuditRow, outcome: Outcome | undefined): ReplayStep {
+  if (row.state === 'intent') return { exec_state: 'intent' };
+  const at = row.finished_at!;
+  if (outcome?.kind === 'answered') {
+    const { encoding } = outcome.notes;
+    const { dataJson, bytes, contentType } = outcome;
+    const answer: Upstream = {
+      status: outcome.upstreamStatus,
+      dataJson,
+      bytes,
+      encoding,
+      ...(contentType && { contentType }),
+    };
+    return {
+      exec_state: 'done',
+      executed_at: at,
+      result: sealResult(broker, held, answer),
+      result_summary: summarise(answer),
+    };
+  }
+  const { unknown, made, text } = executionError(row, outcome);
+  return unknown
+    ? { exec_state: 'unknown', execution_error: text }
+    : { exec_state: 'failed', executed_at: made ? at : null, execution_error: text };
+}

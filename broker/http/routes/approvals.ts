@@ -1,0 +1,129 @@
+/** An agent's own held calls (specification, Approval; Pending actions). */
+import { openResult } from '../../approvals/sealed.ts';
+import { isSettled, statusAt } from '../../approvals/state.ts';
+import type { Broker } from '../../broker.ts';
+import type { Governor } from '../../calls/governor.ts';
+import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
+import type { ApprovalTable } from '../../store/schema.ts';
+import { Refusal } from '../errors.ts';
+import { json, type Reply } from '../reply.ts';
+import { type Context, route } from '../route.ts';
+
+const MAX_WAIT_SECONDS = 50;
+const DAY_MS = 24 * 3600 * 1000;
+const MAX_LISTED = 1_000;
+
+const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
+
+/** GET /v1/approvals/{id}: with `?wait=` answers as soon as nothing more can become of it, or when the time is over. */
+export const approval = route({
+  method: 'GET',
+  path: '/v1/approvals/{id}',
+  auth: 'agent',
+  limit: { name: 'approvals', perMinute: 60, per: 'agent' },
+  capability: 'approvals.read',
+  summary: 'One held call of this agent: its status, and once it was approved and made, the answer of the platform.',
+  answers: { 200: 'The approval.' },
+  errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
+  handle: async ({ governor, who, params, query, request }) => {
+    const id = params.id!.toLowerCase();
+    if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
+    const waitMs = readWait(query) * 1000;
+    const { organisation_id, id: agentUuid } = who.agent;
+    const read = async (): Promise<ApprovalTable> => {
+      const found = await findApproval(governor.broker.store.db, organisation_id, id);
+      if (found?.agent_id !== agentUuid) throw new Refusal('not_found', 'This agent has no such approval.');
+      return found;
+    };
+    const found = waitMs === 0 ? await read() : await readSettled(governor, id, read, { waitMs, request });
+    return shown(governor.broker, found);
+  },
+});
+
+function readWait(query: URLSearchParams): number {
+  const text = query.get('wait');
+  if (text === null) return 0;
+  if (!/^\d{1,6}$/.test(text))
+    throw new Refusal('invalid_request', `wait: whole seconds, ${MAX_WAIT_SECONDS} at most.`);
+  return Math.min(Number(text), MAX_WAIT_SECONDS);
+}
+
+/** Reads until it is settled, time is over, or nobody listens any more. Between two readings it costs the store nothing. */
+async function readSettled(
+  { broker, changes }: Governor,
+  id: string,
+  read: () => Promise<ApprovalTable>,
+  { waitMs, request }: { waitMs: number; request: Context['request'] },
+): Promise<ApprovalTable> {
+  const until = performance.now() + waitMs;
+  const watch = changes.watch(id);
+  const { socket } = request;
+  socket.once('close', watch.end);
+  try {
+    for (;;) {
+      const found = await read();
+      const now = broker.clock();
+      const left = until - performance.now();
+      if (isSettled(found, now) || left <= 0 || watch.over()) return found;
+      await watch.news(found.status === 'pending' ? Math.min(left, found.expires_at - now) : left);
+    }
+  } finally {
+    socket.off('close', watch.end);
+    watch.end();
+  }
+}
+
+/** The result is JSON text already, so that the platform's numbers keep their digits. */
+function shown(broker: Broker, found: ApprovalTable): Reply {
+  const facts = {
+    approval_id: found.id,
+    status: statusAt(found, broker.clock()),
+    created_at: time(found.created_at),
+    expires_at: time(found.expires_at),
+    executed_at: time(found.executed_at),
+    ...(found.execution_error !== null && { execution_error: found.execution_error }),
+    ...(found.note !== null && { note: found.note }),
+    ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
+  };
+  const result = openResult(broker, found);
+  const text = JSON.stringify(facts);
+  return { status: 200, body: result === undefined ? text : `${text.slice(0, -1)},"result":${result}}` };
+}
+
+/** GET /v1/agents/me/pending-actions: what waits, and what was decided or expired within 24 hours. */
+export const pendingActions = route({
+  method: 'GET',
+  path: '/v1/agents/me/pending-actions',
+  auth: 'agent',
+  limit: { name: 'pending-actions', perMinute: 30, per: 'agent' },
+  capability: 'approvals.list',
+  summary: 'Held calls of this agent that wait, and those of the last 24 hours that no longer do.',
+  answers: { 200: 'Both lists, newest first.' },
+  errors: ['rate_limited'],
+  handle: async ({ governor: { broker }, who }) => {
+    const now = broker.clock();
+    const { organisation_id, id } = who.agent;
+    const window = { since: now - DAY_MS, now, limit: MAX_LISTED };
+    const found = await listApprovalsOf(broker.store.db, organisation_id, id, window);
+    const item = (one: (typeof found)[number]) => ({
+      approval_id: one.id,
+      platform_id: one.platform_id,
+      scope: one.scope,
+      created_at: time(one.created_at),
+    });
+    const isPending = (one: (typeof found)[number]) => statusAt(one, now) === 'pending';
+    return json(200, {
+      pending: found.filter(isPending).map((one) => ({ ...item(one), expires_at: time(one.expires_at) })),
+      recently_completed: found
+        .filter((one) => !isPending(one))
+        .map((one) => ({
+          ...item(one),
+          status: statusAt(one, now),
+          executed_at: time(one.executed_at),
+          result_summary: one.result_summary,
+          execution_error: one.execution_error,
+        })),
+    });
+  },
+});

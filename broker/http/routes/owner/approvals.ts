@@ -1,0 +1,182 @@
+/** Held calls, as owners see and decide them. */
+import { z } from 'zod';
+import { openRequest } from '../../../approvals/sealed.ts';
+import { statusAt } from '../../../approvals/state.ts';
+import type { Governor } from '../../../calls/governor.ts';
+import { decideHeld } from '../../../calls/owner-decision.ts';
+import { shownRequest } from '../../../calls/shown-request.ts';
+import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { findApproval, findHeldCall, type HeldCall, listHeldCalls } from '../../../store/approvals.ts';
+import type { ApprovalTable } from '../../../store/schema.ts';
+import { text } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const MOST = 200;
+const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
+/** How long the answer to an approval waits for the call, which goes on without it. */
+const PATIENCE_MS = 15_000;
+
+const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
+
+/** What became of it so far. */
+const stated = (one: Omit<ApprovalTable, 'action' | 'result'>, now: number) => ({
+  approval_id: one.id,
+  status: statusAt(one, now),
+  created_at: time(one.created_at),
+  expires_at: time(one.expires_at),
+  expires_in_seconds: statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null,
+  decided_at: time(one.decided_at),
+  decided_by: one.decided_by,
+  how: one.decided_how,
+  note: one.note,
+  executed_at: time(one.executed_at),
+  execution_error: one.execution_error,
+  result_summary: one.result_summary,
+  audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
+});
+
+/** What can be told without opening the request. `reason` is the agent's own words. */
+const summary = (held: HeldCall, now: number) => {
+  const decision = held.held_decision === null ? null : JSON.parse(held.held_decision);
+  return {
+    ...stated(held, now),
+    agent: { id: held.agent_id, agent_id: held.agent_public_id, name: held.agent_name, status: held.agent_status },
+    platform: held.platform_id,
+    connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },
+    method: held.method,
+    path: held.path,
+    scope: held.scope,
+    reason: held.agent_reason,
+    held_because: { reason: held.held_reason, detail: held.held_detail, rules: decision?.matched ?? [] },
+    request_hash: held.request_hash,
+  };
+};
+
+/** GET /owner/approvals?status=&limit=&before=: newest first; `before` is the id of the last one of the page before. */
+export const ownerApprovals = route({
+  method: 'GET',
+  path: '/owner/approvals',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.approvals.list',
+  summary: "The organisation's held calls, newest first.",
+  answers: { 200: 'A page of held calls, without their bodies.' },
+  errors: ['invalid_request'],
+  handle: async ({ governor: { broker }, who, query }) => {
+    const limit = Number(query.get('limit') ?? 50);
+    const status = query.get('status');
+    const before = query.get('before')?.toLowerCase();
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
+      throw new Refusal('invalid_request', `limit: a whole number from 1 to ${MOST}.`);
+    if (status !== null && !isStatus(status))
+      throw new Refusal('invalid_request', `status: one of ${STATUSES.join(', ')}.`);
+    if (before !== undefined && !UUID_PATTERN.test(before))
+      throw new Refusal('invalid_request', 'before: the id of a held call.');
+    const now = broker.clock();
+    const page = { limit, now, ...(status !== null && { status }), ...(before !== undefined && { before }) };
+    const found = await listHeldCalls(broker.store.db, who.organisationId, page);
+    return json(200, {
+      approvals: found.map((held) => summary(held, now)),
+      next: found.length === limit ? found.at(-1)!.id : null,
+    });
+  },
+});
+
+const isStatus = (value: string): value is (typeof STATUSES)[number] => STATUSES.some((status) => status === value);
+
+async function loadHeld({ broker }: Governor, organisationId: string, id: string): Promise<HeldCall> {
+  const held = UUID_PATTERN.test(id)
+    ? await findHeldCall(broker.store.db, organisationId, id.toLowerCase())
+    : undefined;
+  if (!held) throw new Refusal('not_found', 'The organisation has no such held call.');
+  return held;
+}
+
+/** GET /owner/approvals/{id}: the exact request, opened, for whoever decides. */
+export const ownerApproval = route({
+  method: 'GET',
+  path: '/owner/approvals/{id}',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.approvals.read',
+  summary: 'One held call with the exact request that would be sent.',
+  answers: { 200: 'The held call.' },
+  errors: ['not_found'],
+  handle: async ({ governor, who, params }) => {
+    const held = await loadHeld(governor, who.organisationId, params.id!);
+    const request = await shownRequest(governor, held, openRequest(governor.broker, held));
+    return json(200, { ...summary(held, governor.broker.clock()), request });
+  },
+});
+
+const Word = z.strictObject({
+  note: text(1000).min(1).optional().describe('for the agent to read, and on record'),
+  request_hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be the request_hash of the held call')
+    .optional()
+    .describe('of the request that was shown: another one is not decided'),
+});
+
+const DECISIONS = [
+  { verb: 'approve', status: 'approved', summary: 'Approves a held call, which is then made at most once.' },
+  { verb: 'deny', status: 'denied', summary: 'Denies a held call, which is then never made.' },
+] as const;
+
+/** POST /owner/approvals/{id}/approve and /deny. The call does not depend on whether anybody waits for this answer. */
+export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =>
+  route({
+    method: 'POST',
+    path: `/owner/approvals/{id}/${verb}`,
+    auth: 'owner',
+    role: 'approver',
+    capability: `owner.approvals.${verb}`,
+    summary: what,
+    body: Word,
+    answers: { 200: 'The held call as it is now; executed_at is null while the platform has not answered.' },
+    errors: ['invalid_request', 'not_found', 'already_decided', 'request_changed', 'approval_expired'],
+    handle: async ({ governor, who, params, body, request, correlationId }) => {
+      const { broker } = governor;
+      const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+      // A browser's session comes in a cookie, a program's in the header.
+      const how = request.headers.authorization === undefined ? 'console' : 'api';
+      const word = {
+        status,
+        how,
+        ...(body.note !== undefined && { note: body.note }),
+        ...(body.request_hash !== undefined && { requestHash: body.request_hash }),
+      } as const;
+      const decided = await decideHeld(governor, who.owner, id, word, { correlationId });
+      switch (decided.kind) {
+        case 'not_found':
+          throw new Refusal('not_found', 'The organisation has no such held call.');
+        case 'already_decided':
+          throw new Refusal('already_decided', `This call was ${decided.status} already.`, {
+            extra: { status: decided.status },
+          });
+        case 'expired':
+          throw new Refusal('approval_expired', 'Nobody decided this call in time; the agent has to ask again.');
+        case 'changed':
+          throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
+            extra: { request_hash: decided.requestHash },
+          });
+        case 'decided': {
+          await patiently(decided.replayed);
+          const now = await findApproval(broker.store.db, who.organisationId, id);
+          return json(200, stated(now ?? decided.approval, broker.clock()));
+        }
+      }
+    },
+  }),
+);
+
+async function patiently(replayed: Promise<void>): Promise<void> {
+  let timeout: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timeout = setTimeout(resolve, PATIENCE_MS);
+  });
+  await Promise.race([replayed, patience]);
+  clearTimeout(timeout);
+}

@@ -1,0 +1,110 @@
+/** Short notices from one replica to the others, by PostgreSQL's LISTEN and NOTIFY. */
+import { randomUUID } from 'node:crypto';
+import { sql } from 'kysely';
+import pg from 'pg';
+import type { Db } from './store.ts';
+
+export type Notices = {
+  /** Reaches every listener on this database when the transaction commits, and nobody when it does not. */
+  send(db: Db, payload: string): Promise<void>;
+  /** Listens on one connection of its own, which is made anew whenever it breaks, until closed. */
+  listen(on: Listener): { close(): Promise<void> };
+};
+
+export type Listener = {
+  heard(payload: string): void;
+  /** Whether what others send arrives now. Said at the start, and at every change: what was sent in between is lost. */
+  reachable(now: boolean): void;
+};
+
+const CHANNEL = 'agent_broker_notices';
+const AGAIN_MS = 500;
+/** How often a listener sends itself a word, and how long that may take to come back. */
+const PROBE_EVERY_MS = 10_000;
+const PROBE_MS = 2_000;
+
+/**
+ * A connection may be half dead, and a pooler in between may take LISTEN without ever passing anything on. So the listener
+ * believes in its connection only as long as its own words come back through it.
+ */
+export function makeNotices(settings: pg.ClientConfig): Notices {
+  return {
+    send: async (db, payload) => {
+      await sql`select pg_notify(${CHANNEL}, ${payload})`.execute(db);
+    },
+    listen: (on) => startListening(settings, on),
+  };
+}
+
+function startListening(settings: pg.ClientConfig, on: Listener): { close(): Promise<void> } {
+  let client: pg.Client | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let closed = false;
+  let up = false;
+  let cameBack: (() => void) | undefined;
+
+  const say = (now: boolean) => {
+    if (now === up || closed) return;
+    up = now;
+    on.reachable(now);
+  };
+
+  const probe = async (through: pg.Client, word: string): Promise<void> => {
+    let overdue: NodeJS.Timeout | undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        overdue = setTimeout(() => reject(new Error('a notice did not come back')), PROBE_MS);
+        cameBack = resolve;
+        through.query('select pg_notify($1, $2)', [CHANNEL, word]).catch(reject);
+      });
+    } finally {
+      clearTimeout(overdue);
+    }
+  };
+
+  const connect = async (): Promise<void> => {
+    const word = `probe ${randomUUID()}`;
+    const mine = new pg.Client(settings);
+    client = mine;
+    const broken = () => {
+      if (client !== mine || closed) return;
+      client = undefined;
+      say(false);
+      mine.end().catch(() => {});
+      clearTimeout(timer);
+      timer = setTimeout(connect, AGAIN_MS);
+    };
+    mine.on('error', broken);
+    mine.on('end', broken);
+    mine.on('notification', ({ payload = '' }) => {
+      if (payload === word) cameBack?.();
+      else if (!payload.startsWith('probe ')) on.heard(payload);
+    });
+    const live = async (): Promise<void> => {
+      try {
+        await probe(mine, word);
+        if (client !== mine || closed) return;
+        say(true);
+        timer = setTimeout(live, PROBE_EVERY_MS);
+      } catch {
+        broken();
+      }
+    };
+    try {
+      await mine.connect();
+      await mine.query(`listen ${CHANNEL}`);
+    } catch {
+      return broken();
+    }
+    await live();
+  };
+
+  void connect();
+  return {
+    close: async () => {
+      closed = true;
+      clearTimeout(timer);
+      await client?.end().catch(() => {});
+    },
+  };
+}
