@@ -23,6 +23,8 @@ export type ApprovalChanges = {
   watch(id: string): ApprovalWatch;
   /** Hears of every change of every approval, as well as can be: what happens while the way to others is down is missed. */
   subscribe(listener: (ref: ApprovalRef) => void): () => void;
+  /** How many wait for news of it here. */
+  waiting(id: string): number;
   /** Lets everyone go who waits. */
   release(): void;
   close(): Promise<void>;
@@ -136,6 +138,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    waiting: (id) => waiters.get(id)?.size ?? 0,
     release: () => {
       released = true;
       for (const id of [...waiters.keys()]) wake(id);

@@ -66,6 +66,15 @@ const RETRY_PAUSE_MS = 200;
 /** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
 const MOST_LATE = 10_000;
 
+/** Another process took this one for dead and closed the row as unknown; `value` came too late for it. */
+export class ClosedElsewhere extends Error {
+  readonly value: unknown;
+  constructor(value: unknown) {
+    super('the row was closed by another process');
+    this.value = value;
+  }
+}
+
 /** Whether the same write can never succeed. */
 const isHopeless = (error: unknown): boolean => isRowFault(error) || error instanceof Superseded;
 
@@ -167,8 +176,8 @@ export function makeRecorder(broker: Broker): Recorder {
       throw new AuditUnavailable(sent, error);
     }
     takeBackNote(row);
-    // Another process took this one for dead and closed the row as unknown: what is signed stands.
-    if (!stored) throw new AuditUnavailable(sent, new Error('the row was closed by another process'));
+    // What is signed stands.
+    if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
     return value as Recorded<T>;
   };
 

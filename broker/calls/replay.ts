@@ -3,7 +3,7 @@
  * today's facts, and each step is written together with the audit row that says the same.
  */
 import { openRequest, sealResult, summarise, type Upstream } from '../approvals/sealed.ts';
-import { provenanceOf } from '../approvals/state.ts';
+import { type ApprovalProvenance, provenanceOf } from '../approvals/state.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { JsonObject } from '../decision/facts.ts';
@@ -12,11 +12,12 @@ import type { AuditRow } from '../store/audit.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import { act, type Replay, refuseReplay } from './act.ts';
+import { noteFlags } from './call.ts';
 import { executionError } from './execution-error.ts';
 import type { Governor } from './governor.ts';
 import { actionOf, rowOfHeld } from './held-row.ts';
 import type { Outcome } from './outcome.ts';
-import { AuditUnavailable, type Companion, Superseded } from './record.ts';
+import { AuditUnavailable, ClosedElsewhere, type Companion, Superseded } from './record.ts';
 
 export type Replays = {
   /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */
@@ -93,7 +94,32 @@ async function replayOnce(governor: Governor, claimed: ApprovalTable, recovered:
     connectionId: held.connection_id,
     companion,
   };
-  await act(governor, who, actionOf(request), { ...ids, now, replay });
+  try {
+    await act(governor, who, actionOf(request), { ...ids, now, replay });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable && error.cause instanceof ClosedElsewhere)) throw error;
+    await noteLate(governor, held, {
+      auditId: ids.auditId,
+      provenance,
+      outcome: error.cause.value as Outcome | undefined,
+    });
+  }
+}
+
+/** Another process took this one for dead and closed the row as unknown. What is signed stands; what came is beside it. */
+async function noteLate(
+  { broker, recorder }: Governor,
+  held: HeldCall,
+  { auditId, provenance, outcome }: { auditId: string; provenance: ApprovalProvenance; outcome: Outcome | undefined },
+): Promise<void> {
+  const ids = { auditId: uuidv7(broker.clock()), correlationId: newCorrelationId() };
+  const row = rowOfHeld(held, provenance, ids, broker);
+  row.kind = 'event';
+  row.reason = 'late_outcome';
+  row.upstream_status = outcome?.kind === 'answered' ? outcome.upstreamStatus : null;
+  row.detail = `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`;
+  noteFlags(row, { late_for: auditId });
+  await recorder.finish(row, undefined, false);
 }
 
 function readRequest({ broker }: Governor, held: HeldCall): JsonObject | undefined {
