@@ -72,6 +72,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.governor = governor;
     open.recovery = await startRecovery(governor, options.beatMs);
     await options.beforeServing?.(governor);
+    await open.recovery.beginReplays();
     open.housekeeping = startHousekeeping(broker, {
       'expiring held calls': (now) => expireHeld(governor, now),
     });

@@ -1,4 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { decideHeld } from '../broker/calls/owner-decision.ts';
+import { uuidv4 } from '../broker/crypto/ids.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { strike } from '../broker/store/breakers.ts';
@@ -313,6 +315,18 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
     finish();
     expect((await waiting).body.result).toEqual({ status: 200, data: { ok: true } });
+  });
+
+  test('a broker that stops lets a replay come to its end', async () => {
+    world.upstream.answer = (_request, response) =>
+      setTimeout(() => response.setHeader('content-type', 'application/json').end('{"late":1}'), 400);
+    const id = await hold();
+    const { governor } = world.running;
+    const word = { status: 'approved', how: 'api' } as const;
+    const decided = await decideHeld(governor, organisation.owner, id, word, { correlationId: uuidv4() });
+    expect(decided.kind).toBe('decided');
+    await world.restart();
+    expect((await agent.get(`/v1/approvals/${id}`)).body.result).toEqual({ status: 200, data: { late: 1 } });
   });
 
   test('AP-26 a result is bounded, may hold NUL, and never the credential; it is stored sealed', async () => {

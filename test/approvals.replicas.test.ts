@@ -97,6 +97,27 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     expect(performance.now() - since).toBeLessThan(500);
   });
 
+  test('while notices cannot arrive at all, the store is asked: the answer comes within two seconds', async () => {
+    const id = await hold(there);
+    const waiting = there.get(`/v1/approvals/${id}?wait=30`);
+    await letItWait();
+    let down = true;
+    const keepDown = (async () => {
+      while (down) {
+        await sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+        await pause(10);
+      }
+    })();
+    await pause(1_000);
+    const began = performance.now();
+    await decide(id, 'deny');
+    expect((await waiting).body.status).toBe('denied');
+    expect(performance.now() - began).toBeLessThan(2_000);
+    down = false;
+    await keepDown;
+  });
+
   test('a decision is undone with its notice: nobody is woken for nothing', async () => {
     const { changes } = world.running.governor;
     const heard: string[] = [];

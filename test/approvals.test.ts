@@ -3,9 +3,12 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expireHeld } from '../broker/calls/expiry.ts';
 import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
+import { generateMasterKey } from '../broker/crypto/master-key.ts';
+import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { findApproval } from '../broker/store/approvals.ts';
 import { isRowFault } from '../broker/store/row-fault.ts';
-import type { TestAgent } from './world/agent.ts';
+import { rewrapAll } from '../broker/vault.ts';
+import { send, type TestAgent } from './world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -61,6 +64,8 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     const decided = await approve(id, { note: 'Go on.' });
     expect(decided.status, decided.text).toBe(200);
     expect(decided.body).toMatchObject({ status: 'approved', how: 'api', decided_by: organisation.owner.id });
+    const { decided_by_email } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+    expect(decided_by_email).toBe(organisation.owner.email);
     expect(world.upstream.seen.length).toBe(before + 1);
     const { method, target, headers, body } = world.upstream.seen.at(-1)!;
     expect([method, target, JSON.parse(body)]).toEqual(['POST', '/v1/items?notify=1', WRITE.data]);
@@ -308,6 +313,44 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 2 * DAY_MS + 60_000;
     expect((await asker.get('/v1/agents/me/pending-actions')).body).toEqual({ pending: [], recently_completed: [] });
     expect((await (await organisation.agent()).get('/v1/agents/me/pending-actions')).body.pending).toEqual([]);
+  });
+
+  test('a browser decides with its cookie and the header that no other site can send; no body is an empty one', async () => {
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    const click = (id: string, headers: Record<string, string>) =>
+      send(`${agent.baseUrl}/owner/approvals/${id}/approve`, {
+        method: 'POST',
+        headers: { cookie: `svc_owner=${token}`, ...headers },
+      });
+    const id = await hold();
+    expectEnvelope(await withoutCalls(world, () => click(id, {})), 403, 'forbidden');
+    const clicked = await click(id, { 'x-svc-csrf': '1' });
+    expect([clicked.status, clicked.body.how], clicked.text).toEqual([200, 'console']);
+  });
+
+  test('a new master key opens requests and results all the same; altered ones are nobody’s', async () => {
+    const [made, waits] = [await hold(), await hold()];
+    await approve(made);
+    const { vault, store: opened } = world.running.broker;
+    const old = vault.masterKeys();
+    const { key: current } = generateMasterKey();
+    vault.useMasterKeys({ current, previous: [old.current] });
+    expect((await rewrapAll(opened, vault)).unreadable).toEqual([]);
+    vault.useMasterKeys({ current, previous: [] });
+    expect((await agent.get(`/v1/approvals/${made}`)).body.result.status).toBe(200);
+    expect((await organisation.ask('GET', `/owner/approvals/${waits}`)).body.request.body).toEqual(WRITE.data);
+    vault.useMasterKeys({ current: old.current, previous: [current] });
+    await rewrapAll(opened, vault);
+    vault.useMasterKeys(old);
+    const bytes = Buffer.alloc(80);
+    await opened.db.updateTable('approvals').set({ result: bytes, action: bytes }).where('id', '=', made).execute();
+    const { status, body } = await agent.get(`/v1/approvals/${made}`);
+    expect([status, body.result, body.execution_error]).toEqual([
+      200,
+      undefined,
+      expect.stringMatching(/^result_unreadable/),
+    ]);
+    expect((await organisation.ask('GET', `/owner/approvals/${made}`)).body.request).toBeNull();
   });
 
   test('a decision that cannot be recorded is not made', async () => {

@@ -21,7 +21,7 @@ export function addVerifyCommand(program: Command): void {
         options.json
           ? `${JSON.stringify({ ok: true, kid: result.kid, payload }, null, 2)}\n`
           : `The receipt is genuine: signed by key ${result.kid}.\n` +
-              `  ${payload.result}: ${payload.agent} ${payload.method} ${payload.platform} ${payload.path ?? ''} (${payload.scope})\n` +
+              `  ${payload.result ?? payload.reason}: ${payload.agent} ${payload.method} ${payload.platform} ${payload.path ?? ''} (${payload.scope})\n` +
               `  reason ${payload.reason}, at ${new Date(Number(payload.iat) * 1000).toISOString()}, audit row ${payload.jti}\n`,
       );
     });

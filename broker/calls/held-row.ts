@@ -1,7 +1,9 @@
 /** From a held call to what its later rows and its replay take: who asked, for what, exactly. */
 
+import { openRequest } from '../approvals/sealed.ts';
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import type { Broker } from '../broker.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import type { HeldCall } from '../store/approvals.ts';
 import type { AuditRow } from '../store/audit.ts';
@@ -28,6 +30,20 @@ export function rowOfHeld(
   row.approval_id = held.id;
   noteFlags(row, { approval: provenance });
   return row;
+}
+
+/** The exact request; undefined, and said in the log, when what is stored was altered. */
+export function readHeldRequest(
+  { broker }: { broker: Pick<Broker, 'vault' | 'log'> },
+  held: HeldCall,
+): JsonObject | undefined {
+  try {
+    return openRequest(broker, held);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, approval: held.id }, 'the request of a held call cannot be opened');
+    return undefined;
+  }
 }
 
 /** The action that a sealed request was made of: the other direction of `requestOf`. */

@@ -66,18 +66,20 @@ export async function decideHeld(
   row.reason = `approval_${word.status}`;
   row.detail = word.note ?? null;
   let decided: ApprovalTable | undefined;
+  let refusal: { error: unknown } | undefined;
   try {
     await recorder.finishWith(row, undefined, async (tx) => {
       decided = await decideHeldCall(tx, ref, decision);
       if (!decided) throw new Lost();
-      await word.also?.(tx);
+      await word.also?.(tx).catch((error) => {
+        refusal = { error };
+        throw error;
+      });
       await changes.announce(tx, ref);
     });
   } catch (error) {
-    if (!(error instanceof AuditUnavailable)) throw error;
-    // What the caller's own part threw is the caller's to answer.
-    if (decided && !(error.cause instanceof Lost) && word.also) throw error.cause;
-    if (!(error.cause instanceof Lost)) throw error;
+    if (refusal) throw refusal.error;
+    if (!(error instanceof AuditUnavailable && error.cause instanceof Lost)) throw error;
     const after = await findHeldCall(db, owner.organisation_id, approvalId);
     return (after && whyNot(after, now)) ?? { kind: 'expired' };
   }

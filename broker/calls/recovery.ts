@@ -16,7 +16,11 @@ const BEAT_MS = 5_000;
 const SILENT_ROUNDS = 4;
 const BATCH = 100;
 
-export type Recovery = { stop(): Promise<void> };
+export type Recovery = {
+  /** From now on replays that were claimed and not begun are begun. Not before governance is as it shall be. */
+  beginReplays(): Promise<void>;
+  stop(): Promise<void>;
+};
 
 /**
  * Beats, and looks for what dead processes left behind, every `everyMs` until stopped. The first round is done when the
@@ -32,9 +36,9 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
     await closeReads(broker, recorder);
     await watch();
     await closeOrphans(governor);
-    if (!stopping) await takeOverReplays(governor);
+    if (replaying) await takeOverReplays(governor);
   };
-  let stopping = false;
+  let replaying = false;
   await round();
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
@@ -45,8 +49,12 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
       });
   }, everyMs);
   return {
+    beginReplays: async () => {
+      replaying = true;
+      await takeOverReplays(governor);
+    },
     stop: async () => {
-      stopping = true;
+      replaying = false;
       clearInterval(timer);
       await running;
       await recorder.retryLate();

@@ -2,11 +2,9 @@
  * The replay of an approved call, at most once: the claim is durable before anything else, every check is made again on
  * today's facts, and each step is written together with the audit row that says the same.
  */
-import { openRequest, sealResult, summarise, type Upstream } from '../approvals/sealed.ts';
+import { sealResult, summarise, type Upstream } from '../approvals/sealed.ts';
 import { type ApprovalProvenance, provenanceOf } from '../approvals/state.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import { SealError } from '../crypto/seal.ts';
-import type { JsonObject } from '../decision/facts.ts';
 import { findHeldCall, type HeldCall } from '../store/approvals.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
@@ -15,7 +13,7 @@ import { act, type Replay, refuseReplay } from './act.ts';
 import { noteFlags } from './call.ts';
 import { executionError } from './execution-error.ts';
 import type { Governor } from './governor.ts';
-import { actionOf, rowOfHeld } from './held-row.ts';
+import { actionOf, readHeldRequest, rowOfHeld } from './held-row.ts';
 import type { Outcome } from './outcome.ts';
 import { AuditUnavailable, ClosedElsewhere, type Companion, Superseded } from './record.ts';
 
@@ -81,7 +79,7 @@ async function replayOnce(governor: Governor, claimed: ApprovalTable, recovered:
       'approval_expired',
       'The broker restarted after the approval had expired, so nothing was sent.',
     );
-  const request = readRequest(governor, held);
+  const request = readHeldRequest(governor, held);
   if (request === undefined) return await refuse('request_unreadable', 'The stored request cannot be opened.');
   const rows = await governor.facts(held.agent_public_id, held.platform_id, '');
   const agent = rows[0];
@@ -120,16 +118,6 @@ async function noteLate(
   row.detail = `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`;
   noteFlags(row, { late_for: auditId });
   await recorder.finish(row, undefined, false);
-}
-
-function readRequest({ broker }: Governor, held: HeldCall): JsonObject | undefined {
-  try {
-    return openRequest(broker, held);
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    broker.log.error({ err: error, security: true, approval: held.id }, 'the request of a held call cannot be opened');
-    return undefined;
-  }
 }
 
 /** Moves the approval along with the row of its replay. */

@@ -45,6 +45,8 @@ export type Route<A extends Auth = Auth, Schema extends z.ZodType = z.ZodType> =
   capability: string;
   summary: string;
   body?: Schema;
+  /** Whether no body at all stands for `{}`. */
+  bodyOptional?: boolean;
   /** Members of the body whose strings may hold U+0000. */
   nulAllowedIn?: readonly string[];
   /** Largest body in bytes; 1 MiB unless said otherwise. */

@@ -72,6 +72,7 @@ type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; 
  * that is not UTF-8 (RFC 8259 section 8.1) is refused: decoded with replacement characters it would be another one.
  */
 function parseBody({ body, headers }: Request, route: Route): ParsedBody {
+  if (route.bodyOptional && isEmpty(headers)) return { ok: true, value: {}, platform: '' };
   if (!Buffer.isBuffer(body))
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]?.toLowerCase();
@@ -88,6 +89,10 @@ function parseBody({ body, headers }: Request, route: Route): ParsedBody {
     /^[\x21-\x7e]+$/.test(platform);
   return { ok: true, value, platform: usable ? platform : '' };
 }
+
+/** No body was sent (RFC 9112 section 6.3). */
+const isEmpty = (headers: Request['headers']): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
 /** Puts the body into the context. Answers a reply when it is not what the route takes. */
 async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {

@@ -52,6 +52,7 @@ export type HeldCall = ApprovalTable & {
   agent_reason: string | null;
   connection_id: string | null;
   connection_label: string | null;
+  decided_by_email: string | null;
   held_reason: string | null;
   held_detail: string | null;
   held_decision: string | null;
@@ -69,6 +70,9 @@ const heldCalls = (db: Db, organisationId: string) =>
     .leftJoin('connections as c', (j) =>
       j.onRef('c.organisation_id', '=', 'p.organisation_id').onRef('c.id', '=', 'h.connection_id'),
     )
+    .leftJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'p.organisation_id').onRef('o.id', '=', 'p.decided_by'),
+    )
     .selectAll('p')
     .select([
       'a.agent_id as agent_public_id',
@@ -78,6 +82,7 @@ const heldCalls = (db: Db, organisationId: string) =>
       'h.agent_reason',
       'h.connection_id',
       'c.label as connection_label',
+      'o.email as decided_by_email',
       'h.reason as held_reason',
       'h.detail as held_detail',
       'h.decision as held_decision',

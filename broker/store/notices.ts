@@ -22,6 +22,7 @@ const AGAIN_MS = 500;
 /** How often a listener sends itself a word, and how long that may take to come back. */
 const PROBE_EVERY_MS = 10_000;
 const PROBE_MS = 2_000;
+const GOODBYE_MS = 1_000;
 
 /**
  * A connection may be half dead, and a pooler in between may take LISTEN without ever passing anything on. So the listener
@@ -104,7 +105,9 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
     close: async () => {
       closed = true;
       clearTimeout(timer);
-      await client?.end().catch(() => {});
+      // A connection that is half dead would say good-bye for minutes.
+      const patience = new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref());
+      await Promise.race([client?.end().catch(() => {}), patience]);
     },
   };
 }

@@ -78,6 +78,38 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect((await agent.act(held)).status).toBe(202);
   });
 
+  test.each([
+    ['the decision', 1],
+    ['the intent', 2],
+    ['the outcome', 3],
+  ])(
+    'ST-10 at the commit of %s of an approved call: it is made, once, and the agent reads its answer',
+    async (_what, commit) => {
+      const { lossy, world, organisation, agent } = await lossyWorld();
+      const { approval_id: id } = (await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' })).body;
+      const { governor } = world.running;
+      if (commit === 1) lossy.loseAnswerTo('commit');
+      if (commit === 2) {
+        const { start } = governor.replays;
+        governor.replays.start = (...given) => {
+          lossy.loseAnswerTo('commit');
+          return start(...given);
+        };
+      }
+      if (commit === 3)
+        world.upstream.answer = (_request, response) => {
+          lossy.loseAnswerTo('commit');
+          response.end('{}');
+        };
+      const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      expect([answer.status, lossy.lost()]).toEqual([commit === 1 ? 503 : 200, 1]);
+      const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+      expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });
+      expect(world.upstream.seen).toHaveLength(1);
+      expect((await evidenceOf(world, agent, body.audit_id)).row).toMatchObject({ result: 'allowed' });
+    },
+  );
+
   test('ST-10 again and again under load: every call that the platform saw is on record, once', async () => {
     const database = await newDatabase();
     const world = await startWorld('sqlite', { DATABASE_URL: database });

@@ -4,6 +4,7 @@ import { isSettled, statusAt } from '../../approvals/state.ts';
 import type { Broker } from '../../broker.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { SealError } from '../../crypto/seal.ts';
 import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
 import type { ApprovalTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
@@ -86,9 +87,28 @@ function shown(broker: Broker, found: ApprovalTable): Reply {
     ...(found.note !== null && { note: found.note }),
     ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
   };
-  const result = openResult(broker, found);
-  const text = JSON.stringify(facts);
-  return { status: 200, body: result === undefined ? text : `${text.slice(0, -1)},"result":${result}}` };
+  const result = readResult(broker, found);
+  const text = JSON.stringify(result === 'unreadable' ? { ...facts, execution_error: UNREADABLE } : facts);
+  return {
+    status: 200,
+    body: result === undefined || result === 'unreadable' ? text : `${text.slice(0, -1)},"result":${result}}`,
+  };
+}
+
+const UNREADABLE =
+  'result_unreadable: The call was made, but its stored answer cannot be opened. Look at the platform.';
+
+function readResult(broker: Broker, found: ApprovalTable): string | undefined {
+  try {
+    return openResult(broker, found);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error(
+      { err: error, security: true, approval: found.id },
+      'the result of an approved call cannot be opened',
+    );
+    return 'unreadable';
+  }
 }
 
 /** GET /v1/agents/me/pending-actions: what waits, and what was decided or expired within 24 hours. */

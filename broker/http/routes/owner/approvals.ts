@@ -1,8 +1,8 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
-import { openRequest } from '../../../approvals/sealed.ts';
 import { statusAt } from '../../../approvals/state.ts';
 import type { Governor } from '../../../calls/governor.ts';
+import { readHeldRequest } from '../../../calls/held-row.ts';
 import { decideHeld } from '../../../calls/owner-decision.ts';
 import { shownRequest } from '../../../calls/shown-request.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
@@ -49,6 +49,7 @@ const summary = (held: HeldCall, now: number) => {
     path: held.path,
     scope: held.scope,
     reason: held.agent_reason,
+    decided_by_email: held.decided_by_email,
     held_because: { reason: held.held_reason, detail: held.held_detail, rules: decision?.matched ?? [] },
     request_hash: held.request_hash,
   };
@@ -106,7 +107,9 @@ export const ownerApproval = route({
   errors: ['not_found'],
   handle: async ({ governor, who, params }) => {
     const held = await loadHeld(governor, who.organisationId, params.id!);
-    const request = await shownRequest(governor, held, openRequest(governor.broker, held));
+    const opened = readHeldRequest(governor, held);
+    // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
+    const request = opened ? await shownRequest(governor, held, opened) : null;
     return json(200, { ...summary(held, governor.broker.clock()), request });
   },
 });
@@ -135,6 +138,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     capability: `owner.approvals.${verb}`,
     summary: what,
     body: Word,
+    bodyOptional: true,
     answers: { 200: 'The held call as it is now; executed_at is null while the platform has not answered.' },
     errors: ['invalid_request', 'not_found', 'already_decided', 'request_changed', 'approval_expired'],
     handle: async ({ governor, who, params, body, request, correlationId }) => {
