@@ -140,7 +140,7 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
     await world.restart();
     expect(await settled(agent, inTime!.id)).toMatchObject({ status: 'approved', result: { status: 200 } });
     const expired = await settled(agent, late!.id);
-    expect(expired.execution_error).toMatch(/^approval_expired: The broker restarted/);
+    expect(expired.execution_error).toMatch(/^approval_expired: .*nothing was sent\.$/);
     expect((await evidenceOf(world, agent, expired.audit_id)).row).toMatchObject({ result: 'blocked' });
     expect((await settled(suspended!.by, suspended!.id)).execution_error).toMatch(/^agent_suspended: /);
     expect(world.upstream.seen.map(({ body }) => JSON.parse(body))).toEqual([{ i: 0 }]);

@@ -77,7 +77,7 @@ async function replayOnce(governor: Governor, claimed: ApprovalTable, recovered:
   if (recovered && held.expires_at <= now)
     return await refuse(
       'approval_expired',
-      'The broker restarted after the approval had expired, so nothing was sent.',
+      'The approval expired before the call could be begun, so nothing was sent.',
     );
   const request = readHeldRequest(governor, held);
   if (request === undefined) return await refuse('request_unreadable', 'The stored request cannot be opened.');
