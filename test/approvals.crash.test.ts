@@ -1,15 +1,17 @@
 /** Decisions and replays, and kill -9 at every instant of them (crash points R1 to R6). */
 import { createPublicKey } from 'node:crypto';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { makeLog } from '../broker/log.ts';
+import { serve } from '../broker/main.ts';
 import { openStore } from '../broker/start.ts';
-import { decideHeldCall } from '../broker/store/approvals.ts';
+import { decideHeldCall, findApproval } from '../broker/store/approvals.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
+import { putGuardrails } from '../broker/store/governed-versions.ts';
 import type { ApprovalTable } from '../broker/store/schema.ts';
 import { send, type TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
@@ -147,6 +149,42 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
     await world.restart();
     await pause(300);
     expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('R2 a start that brings new governance decides by that, not by what was there before', async () => {
+    const world = await startWorld(store);
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const { db } = world.running.broker.store;
+    const { approval_id: id } = (await agent.act({ ...WRITE, data: {} })).body;
+    const decision = {
+      status: 'approved',
+      at: Date.now(),
+      by: organisation.owner.id,
+      how: 'api',
+      note: null,
+      auditId: uuidv4(),
+      instanceId: uuidv4(),
+    } as const;
+    await decideHeldCall(db, { organisation_id: organisation.id, id }, decision);
+    await world.running.stop();
+    const running = await serve(readConfig(world.environment), {
+      beatMs: 50,
+      beforeServing: async ({ broker }) => {
+        await pause(200);
+        await putGuardrails(broker.store.db, organisation.id, '[{"name":"new","effect":"deny"}]', Date.now());
+      },
+    });
+    try {
+      const { governor } = running;
+      const stored = () => findApproval(governor.broker.store.db, organisation.id, id);
+      await vi.waitUntil(async () => (await stored())!.exec_state === 'failed', { timeout: 10_000 });
+      expect((await stored())!.execution_error).toMatch(/^denied_by_guardrail: /);
+      expect(world.upstream.seen).toEqual([]);
+    } finally {
+      await running.stop();
+    }
   });
 
   test(`ST-03 I4 ${KILLS} kills at random instants (CRASH_SEED=${SEED}): at most one call for one approval, none without`, {
