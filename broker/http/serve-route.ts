@@ -38,7 +38,9 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
         who: who as Context['who'],
         body: undefined,
         params: request.params as Record<string, string>,
-        query: queryOf(request.originalUrl),
+        get query() {
+          return queryOf(request.originalUrl);
+        },
         request,
         source,
       };
@@ -144,10 +146,13 @@ async function recognise(
   source: string,
 ): Promise<Principal | AuthRefusal> {
   const { broker } = governor;
-  const local = governor.local.matches(token);
   if (route.auth === 'local')
     return (
-      local ?? { kind: 'refused', code: 'invalid_token', detail: "This needs the command line's local credential." }
+      governor.local.matches(token) ?? {
+        kind: 'refused',
+        code: 'invalid_token',
+        detail: "This needs the command line's local credential.",
+      }
     );
   if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
   if (route.auth === 'owner') return await authenticateOwner(broker, token);

@@ -45,10 +45,11 @@ const WRONG_SIGNATURE =
 /** Makes a verifier. It holds the stand-in keys for agents that are not there. */
 export function createAgentTokenVerifier(): AgentTokenVerifier {
   const standIns = createStandInKeys();
+  const signatureBytes = createSignatureSizes();
   return {
     verify(token, agent, key, options) {
       // A signature that cannot fit the key is turned down without the work, which would tell the key's size.
-      const fits = token.signature.length === Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8);
+      const fits = token.signature.length === signatureBytes(key);
       if (!verifySignature(token, fits ? key : standIns(token.signature.length)) || !fits) {
         return wrongSignature(isOtherwiseGood(token.claims, agent, options.now));
       }
@@ -108,6 +109,16 @@ function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Insta
     !isAhead(claims.issuedAt, now) &&
     !isPast(claims.expiresAt, now)
   );
+}
+
+/** How long a key's signatures are. Node works out a key's details anew whenever it is asked. */
+function createSignatureSizes(): (key: KeyObject) => number {
+  const sizes = new WeakMap<KeyObject, number>();
+  return (key) => {
+    const size = sizes.get(key) ?? Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8);
+    sizes.set(key, size);
+    return size;
+  };
 }
 
 function verifySignature({ signingInput, signature }: ParsedAgentToken, key: KeyObject): boolean {

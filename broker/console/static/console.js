@@ -52,10 +52,112 @@ function moveButton(agent, verb) {
   return button;
 }
 
+// Controls, bidirectional marks and invisible characters can make a text read as another one: they are shown by number.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/gu;
+const visible = (text) =>
+  text.replace(UNSEEN, (character) =>
+    character === '\n' ? character : `⟦U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟧`,
+  );
+
+/** What stays open, and what is being read, while the page refreshes. */
+const opened = new Map();
+
+function fact(name, text) {
+  const made = element('p', undefined, { class: 'fact' });
+  made.append(element('span', name, { class: 'quiet' }), document.createTextNode(` ${visible(text)}`));
+  return made;
+}
+
+function whatBecame(verb, answer) {
+  if (verb === 'deny') return 'Denied; the call is never made.';
+  if (answer.execution_error) return `Approved, but not made: ${visible(answer.execution_error)}`;
+  return answer.executed_at
+    ? `Approved and made: ${answer.result_summary ?? 'the platform answered'}.`
+    : 'Approved; the call is under way.';
+}
+
+/** The exact request: nothing of it is hidden, and the approval is of just this one. */
+function details(held, { request }) {
+  const box = element('div', undefined, { class: 'details' });
+  if (!request) {
+    box.append(element('p', 'The stored request cannot be read. Deny it; the agent may ask again.'));
+    return box;
+  }
+  box.append(
+    fact('Sends', `${request.method} ${held.platform} ${request.endpoint}`),
+    fact('Held because', held.held_because.detail ?? held.held_because.reason),
+    fact('Recipients', request.recipients.length > 0 ? request.recipients.join(', ') : 'none named'),
+  );
+  if (Object.keys(request.headers).length > 0) box.append(fact('Headers', JSON.stringify(request.headers)));
+  if (request.body !== null) box.append(element('pre', visible(JSON.stringify(request.body, null, 2))));
+  if (held.reason) box.append(fact('In the agent’s own words:', `“${held.reason}”`));
+  box.append(fact('Time left', `${Math.ceil(held.expires_in_seconds / 60)} min`));
+  for (const verb of ['approve', 'deny']) {
+    const button = element('button', verb === 'approve' ? 'Approve' : 'Deny', { type: 'button', class: verb });
+    button.addEventListener('click', async () => {
+      button.disabled = true;
+      try {
+        const answer = await ask('POST', `/owner/approvals/${held.approval_id}/${verb}`, {
+          request_hash: held.request_hash,
+        });
+        notice.textContent = whatBecame(verb, answer);
+      } catch (error) {
+        notice.textContent = error.message;
+      }
+      opened.delete(held.approval_id);
+      await refresh();
+    });
+    box.append(button);
+  }
+  return box;
+}
+
+function heldRow(held) {
+  const look = element('button', opened.has(held.approval_id) ? 'Close' : 'Look', { type: 'button' });
+  const made = row(
+    `${visible(held.agent.name)}: ${held.method} ${held.platform} ${visible(held.path)}`,
+    `${held.scope} · ${new Date(held.created_at).toLocaleString()}`,
+    look,
+  );
+  look.addEventListener('click', async () => {
+    if (!opened.delete(held.approval_id)) {
+      const whole = await ask('GET', `/owner/approvals/${held.approval_id}`).catch((error) => {
+        notice.textContent = error.message;
+      });
+      if (whole) opened.set(held.approval_id, whole);
+    }
+    await refresh();
+  });
+  if (opened.has(held.approval_id)) made.append(details(held, opened.get(held.approval_id)));
+  return made;
+}
+
+const EVENTS = { approval_approved: 'approved', approval_denied: 'denied' };
 const MOVES = { active: ['suspend', 'revoke'], suspended: ['resume', 'revoke'], pending_bind: ['revoke'] };
 
+// Buttons must not move under a finger or lose the keyboard's place: the list is drawn anew only when it differs.
+let drawn = '';
+function shownBefore(approvals) {
+  const now = JSON.stringify([approvals.map((held) => held.approval_id), [...opened.keys()]]);
+  const same = now === drawn;
+  drawn = now;
+  return same;
+}
+
 async function show() {
-  const [{ agents }, { rows }] = await Promise.all([ask('GET', '/owner/agents'), ask('GET', '/owner/audit?limit=30')]);
+  const [{ approvals }, { agents }, { rows }] = await Promise.all([
+    ask('GET', '/owner/approvals?status=pending'),
+    ask('GET', '/owner/agents'),
+    ask('GET', '/owner/audit?limit=30'),
+  ]);
+  if (!shownBefore(approvals))
+    document
+      .getElementById('held')
+      .replaceChildren(
+        ...(approvals.length
+          ? approvals.map(heldRow)
+          : [element('p', 'Nothing waits for a decision.', { class: 'notice quiet' })]),
+      );
   const agentRows = agents.map((agent) =>
     row(
       agent.name,
@@ -72,9 +174,11 @@ async function show() {
   const names = new Map(agents.map((agent) => [agent.agent_id, agent.name]));
   const decisionRows = rows.map((decision) =>
     row(
-      `${names.get(decision.agent_public_id) ?? decision.agent_public_id}: ${decision.method} ${decision.platform_id} ${decision.path ?? ''}`,
+      visible(
+        `${names.get(decision.agent_public_id) ?? decision.agent_public_id}: ${decision.method} ${decision.platform_id} ${decision.path ?? ''}`,
+      ),
       `${decision.scope} · ${decision.reason} · ${new Date(decision.created_at).toLocaleString()}`,
-      state(decision.result ?? 'in flight'),
+      state(decision.result ?? EVENTS[decision.reason] ?? 'in flight'),
     ),
   );
   document
