@@ -122,7 +122,7 @@ describe.concurrent('SIGTERM cuts off a call that hangs after 10 s', { timeout: 
     expect(performance.now() - began).toBeGreaterThan(GRACE_MS - 500);
     expect([cut.status, cut.body.error, cut.body.outcome]).toEqual([502, 'upstream_unreachable', 'unknown']);
     await expectCleanEnd(child, environment);
-    expect(performance.now() - began).toBeLessThan(GRACE_MS + 3_000);
+    expect(performance.now() - began).toBeLessThan(GRACE_MS + 8_000);
     const rows = await query(environment, 'select id, result, flags from audit_rows');
     expect(rows).toMatchObject([{ id: cut.body.audit_id, result: 'errored' }]);
     expect(JSON.parse(String(rows[0]!.flags)).outcome).toBe('unknown');
@@ -250,7 +250,7 @@ describe('stopping', () => {
     await until('answers', () => answers > 20);
     const began = performance.now();
     await Promise.all([world.running.stop(), world.running.stop()]);
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(performance.now() - began).toBeLessThan(6_000);
     over = true;
     await asking;
     agent.destroy();

@@ -40,8 +40,33 @@ const canonicalRow = createRowCanonicalizer(HASHED_COLUMNS);
 
 /** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of a row's hashed columns. */
 export function rowHash(row: AuditRow): string {
-  const hashed: Record<string, unknown> = {};
-  for (const column of HASHED_COLUMNS) hashed[column] = row[column];
+  // Written out, because an object that grows member by member is half the cost of the hash.
+  const hashed: Pick<AuditRow, (typeof HASHED_COLUMNS)[number]> = {
+    organisation_id: row.organisation_id,
+    id: row.id,
+    kind: row.kind,
+    created_at: row.created_at,
+    finished_at: row.finished_at,
+    agent_id: row.agent_id,
+    agent_public_id: row.agent_public_id,
+    platform_id: row.platform_id,
+    connection_id: row.connection_id,
+    scope: row.scope,
+    method: row.method,
+    path: row.path,
+    result: row.result,
+    reason: row.reason,
+    detail: row.detail,
+    decision: row.decision,
+    approval_id: row.approval_id,
+    session_id: row.session_id,
+    agent_reason: row.agent_reason,
+    violating: row.violating,
+    upstream_status: row.upstream_status,
+    flags: row.flags,
+    pii: row.pii,
+    correlation_id: row.correlation_id,
+  };
   return sha256Hex(canonicalRow(hashed));
 }
 

@@ -38,6 +38,8 @@ export function openPostgres(url: string, options: { connections: number; onErro
   const hot = new pg.Pool({
     ...settings,
     max: hotConnections,
+    // Kept for good: a new one has to prepare everything again, just when a call comes after a pause.
+    idleTimeoutMillis: 0,
     // PostgreSQL would plan the facts query anew each time, for five milliseconds: it thinks a plan that fits all lists
     // of questions dearer than one that is made for this list.
     onConnect: (client) => client.query('set plan_cache_mode = force_generic_plan'),

@@ -79,7 +79,7 @@ describe('endpoint patterns', () => {
     expect(path(`${'/**/a'.repeat(30)}/b`).matches('/a'.repeat(200))).toBe(false);
     expect(path(`/${'*a'.repeat(400)}b`).matches(`/${'a'.repeat(8000)}`)).toBe(false);
     expect(compilePattern(`${'*a'.repeat(400)}b`, 'text').matches('a'.repeat(8000))).toBe(false);
-    expect(performance.now() - started).toBeLessThan(200);
+    expect(performance.now() - started).toBeLessThan(1_000);
   });
 });
 

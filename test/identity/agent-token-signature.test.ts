@@ -72,7 +72,7 @@ describe('signatures', () => {
       const known = fastest(() => verifier.verify(parsed.token, agent, key, { now: NOW, baseUrl: BASE_URL }));
       const unknown = fastest(() => verifier.refuseUnknown(parsed.token));
       // The agent's key has 256 bytes. Without a stand-in the two would be 10 to 20 times apart.
-      expect(Math.max(known, unknown) / Math.min(known, unknown)).toBeLessThan(2.5);
+      expect(Math.max(known, unknown) / Math.min(known, unknown)).toBeLessThan(4);
     }
   });
 });

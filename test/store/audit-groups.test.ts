@@ -1,0 +1,73 @@
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { auditGroupWriter, findAuditRow, groupSize } from '../../broker/store/audit.ts';
+import { migrate } from '../../broker/store/migrate.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import { afterFile } from '../world/after-file.ts';
+import { auditRow } from '../world/rows.ts';
+import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+
+describe('the size of a group', () => {
+  test.each(['sqlite', 'postgres'] as const)('is never nothing, and nearly all that waits, on %s', (dialect) => {
+    const sizes = new Set<number>();
+    for (let waiting = 1; waiting <= 300; waiting++) {
+      const size = groupSize({ dialect }, waiting);
+      expect(size).toBeGreaterThanOrEqual(1);
+      expect(size).toBeLessThanOrEqual(waiting);
+      expect(size).toBeGreaterThanOrEqual(0.8 * Math.min(waiting, 64));
+      sizes.add(size);
+    }
+    if (dialect === 'postgres') expect(sizes.size).toBeLessThanOrEqual(20);
+  });
+});
+
+describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
+  const open = async () => {
+    const store =
+      kind === 'sqlite'
+        ? openSqlite(join(newFolder(), 'store'))
+        : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
+    afterFile(() => store.close().catch(() => {}));
+    await migrate(store);
+    return store;
+  };
+
+  test('is stored as it is, in whatever number', async () => {
+    const store = await open();
+    const write = auditGroupWriter(store);
+    for (const size of [1, 2, 3, 20, 64]) {
+      const rows = Array.from({ length: size }, (_, at) =>
+        auditRow({ path: `/items/${at}`, detail: at % 2 ? null : 'é' }),
+      );
+      expect(await write(rows)).toEqual(new Set(rows.map(({ id }) => id)));
+      for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toEqual(row);
+    }
+  });
+
+  test('is stored whole or not at all', async () => {
+    const store = await open();
+    const rows = [auditRow(), auditRow({ kind: 'nonsense' as 'action' }), auditRow()];
+    await expect(auditGroupWriter(store)(rows)).rejects.toThrow();
+    for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toBeUndefined();
+    // And the connection is as good as before.
+    expect((await auditGroupWriter(store)([rows[0]!])).size).toBe(1);
+  });
+
+  test('is never part of a transaction that is open meanwhile', async () => {
+    const store = await open();
+    const [inside, outside] = [auditRow(), auditRow()];
+    let written: Promise<unknown> | undefined;
+    const failing = store.db.transaction().execute(async (transaction) => {
+      await transaction.insertInto('audit_rows').values(inside).execute();
+      written = auditGroupWriter(store)([outside]);
+      for (let turn = 0; turn < 20; turn++) await setImmediate();
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    await written;
+    expect(await findAuditRow(store.db, inside.organisation_id, inside.id)).toBeUndefined();
+    expect(await findAuditRow(store.db, outside.organisation_id, outside.id)).toEqual(outside);
+  });
+});

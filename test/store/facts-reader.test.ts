@@ -1,0 +1,112 @@
+import { randomInt } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { BREAKER_LIMITS } from '../../broker/decision/breaker.ts';
+import { moveAgent } from '../../broker/store/agents.ts';
+import { strike } from '../../broker/store/breakers.ts';
+import { setConnectionStatus } from '../../broker/store/connections.ts';
+import { ALL_PLATFORMS } from '../../broker/store/facts.ts';
+import { type FactsReader, factsReader } from '../../broker/store/facts-reader.ts';
+import { updateOrganisation } from '../../broker/store/organisations.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HERE = '127.0.0.1';
+
+describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let read: FactsReader;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    read = factsReader(world.running.broker.store);
+  });
+
+  const db = () => world.running.broker.store.db;
+
+  test('that are asked for at the same time reach whom they are about', async () => {
+    const agents = await Promise.all(
+      Array.from({ length: 70 }, (_, at) => organisation.agent({ name: `agent-${at}` })),
+    );
+    const nobody = 'agt_00000000000000000000';
+    const asked = [...agents.map(({ agentId }) => agentId), nobody, agents[0]!.agentId];
+    const answers = await Promise.all(asked.map((agentId) => read(agentId, 'demo', HERE)));
+    expect(answers.map((rows) => rows[0]?.agent_id)).toEqual(asked.map((id) => (id === nobody ? undefined : id)));
+    expect(answers.every((rows) => rows.length <= 1)).toBe(true);
+  });
+
+  test('are the same one by one, in a group, and about all platforms', async () => {
+    const agent = await organisation.agent();
+    const [alone] = await read(agent.agentId, 'demo', HERE);
+    const together = factsReader(world.running.broker.store);
+    const grouped = await Promise.all([1, 2, 3].map(() => together(agent.agentId, 'demo', HERE)));
+    const [onAll] = await read(agent.agentId, ALL_PLATFORMS, HERE);
+    expect(grouped).toEqual([[alone], [alone], [alone]]);
+    expect(onAll).toEqual(alone);
+    expect(alone).toMatchObject({ agent_id: agent.agentId, platform_id: 'demo', status: 'active', parent_id: null });
+    expect(alone!.created_at).toBeTypeOf('number');
+    expect(alone!.connection_credential).toBeInstanceOf(Uint8Array);
+  });
+
+  test('stay the very same objects until something of them changes, and nobody can change them', async () => {
+    const agent = await organisation.agent();
+    const first = await read(agent.agentId, 'demo', HERE);
+    expect(await read(agent.agentId, 'demo', HERE)).toBe(first);
+    expect(() => Object.assign(first[0]!, { status: 'revoked' })).toThrow(TypeError);
+    expect(() => (first as unknown[]).push(first[0])).toThrow(TypeError);
+  });
+
+  const changes: [string, (agent: TestAgent) => Promise<unknown>][] = [
+    [
+      'its status',
+      (agent) =>
+        moveAgent(
+          db(),
+          { organisationId: organisation.id, id: agent.id },
+          { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null },
+          Date.now(),
+        ),
+    ],
+    ['the guardrails', () => organisation.guardrails([{ name: 'none', effect: 'deny', endpoints: ['/none'] }])],
+    ['the platform', () => organisation.platform({ secret: null, manifest: { name: `Demo ${randomInt(1_000_000)}` } })],
+    [
+      'the organisation',
+      () => updateOrganisation(db(), organisation.id, { approval_ttl_ms: randomInt(1_000, 1_000_000) }),
+    ],
+    [
+      'a breaker',
+      (agent) =>
+        strike(
+          db(),
+          { organisation_id: organisation.id, agent_id: agent.id, cause: 'breaker_api_error', key: '' },
+          { ...BREAKER_LIMITS.breaker_api_error, strikes: 1 },
+          Date.now(),
+        ),
+    ],
+    [
+      'the state of its connection',
+      async (agent) => {
+        const [row] = await read(agent.agentId, 'demo', HERE);
+        const place = { organisationId: organisation.id, id: row!.connection_id! };
+        const other = row!.connection_status === 'active' ? 'reauth_needed' : 'active';
+        await setConnectionStatus(db(), place, other);
+      },
+    ],
+  ];
+  test.each(changes)('are new at the very next question after a change of %s', async (_what, change) => {
+    const agent = await organisation.agent();
+    const before = await read(agent.agentId, 'demo', HERE);
+    await change(agent);
+    const after = await read(agent.agentId, 'demo', HERE);
+    expect(after).not.toBe(before);
+    expect(after).not.toEqual(before);
+  });
+
+  test('about an agent that is not there are kept by nobody', async () => {
+    const nobody = 'agt_00000000000000000001';
+    expect(await read(nobody, 'demo', HERE)).toEqual([]);
+    expect(await read(nobody, ALL_PLATFORMS, HERE)).toEqual([]);
+  });
+});

@@ -1,0 +1,65 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { gather } from '../../broker/store/gather.ts';
+
+/** A gatherer whose questions are answered when the test says so. */
+function gathering(most = 64) {
+  const groups: { asked: readonly number[]; answer(): void; fail(error: Error): void }[] = [];
+  const ask = gather<number, string>(
+    (asked) =>
+      new Promise((resolve, reject) => {
+        groups.push({ asked, answer: () => resolve(asked.map((one) => `answer to ${one}`)), fail: reject });
+      }),
+    most,
+  );
+  return { ask, groups };
+}
+
+describe('questions that come at the same time', () => {
+  test('go out together, and each gets its own answer', async () => {
+    const { ask, groups } = gathering();
+    const asking = Promise.all([ask(1), ask(2), ask(3)]);
+    await setImmediate();
+    expect(groups.map(({ asked }) => asked)).toEqual([[1, 2, 3]]);
+    groups[0]!.answer();
+    expect(await asking).toEqual(['answer to 1', 'answer to 2', 'answer to 3']);
+  });
+
+  test('wait for the question under way, and then go at once', async () => {
+    const { ask, groups } = gathering();
+    const first = ask(1);
+    await setImmediate();
+    const later = Promise.all([ask(2), ask(3)]);
+    await setImmediate();
+    expect(groups).toHaveLength(1);
+    groups[0]!.answer();
+    await first;
+    await setImmediate();
+    expect(groups[1]!.asked).toEqual([2, 3]);
+    groups[1]!.answer();
+    expect(await later).toEqual(['answer to 2', 'answer to 3']);
+  });
+
+  test('are never more in one than there may be', async () => {
+    const { ask, groups } = gathering(2);
+    const asking = Promise.all([1, 2, 3, 4, 5].map(ask));
+    for (const size of [2, 2, 1]) {
+      await setImmediate();
+      expect(groups.at(-1)!.asked).toHaveLength(size);
+      groups.at(-1)!.answer();
+    }
+    expect(await asking).toHaveLength(5);
+  });
+
+  test('fail together, and the next ones are asked all the same', async () => {
+    const { ask, groups } = gathering();
+    const asking = Promise.allSettled([ask(1), ask(2)]);
+    await setImmediate();
+    const later = ask(3);
+    groups[0]!.fail(new Error('gone'));
+    expect((await asking).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await setImmediate();
+    groups[1]!.answer();
+    expect(await later).toBe('answer to 3');
+  });
+});
