@@ -15,7 +15,7 @@ import { newFolder, postgresNote, STORES, type StoreKind } from './world/stores.
 import { CANARY, startWorld, type World } from './world/world.ts';
 
 /** On all stores together; the whole run is CRASH_KILLS=200. */
-const KILLS = Math.ceil(Number(process.env.CRASH_KILLS ?? 40) / STORES.length);
+const KILLS = Math.ceil(Number(process.env.CRASH_KILLS ?? 20) / STORES.length);
 const SEED = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const BODY_CANARY = 'BODY-CANARY-5e1f-abcdefghij-0123456789';
 const LONGEST_RECOVERY_MS = 30_000;
