@@ -18,14 +18,15 @@ describe('the packed package', () => {
   const env: NodeJS.ProcessEnv = { PATH, HOME: process.env.HOME, LOG_LEVEL: 'silent' };
 
   beforeAll(async () => {
-    await run('npm', ['pack', '--pack-destination', folder], { cwd: ROOT, env });
+    // npm itself gets everything: the machine's certificates, proxy and registry are named there.
+    const npm = (...args: string[]) =>
+      run('npm', args, { cwd: args[0] === 'pack' ? ROOT : folder, env: { ...process.env, PATH } });
+    await npm('pack', '--pack-destination', folder);
     const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!;
-    await run('npm', ['init', '-y'], { cwd: folder, env });
+    await npm('init', '-y');
     try {
-      await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, tarball)], {
-        cwd: folder,
-        env,
-      });
+      const patience = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '500', '--fetch-timeout', '30000'];
+      await npm('install', '--no-audit', '--no-fund', '--prefer-offline', ...patience, join(folder, tarball));
       installed = true;
     } catch (error) {
       // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
