@@ -146,6 +146,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       at: Date.now(),
       by: organisation.owner.id,
       how: 'api',
+      with: null,
       note: null,
       auditId: uuidv4(),
       instanceId,

@@ -26,7 +26,7 @@ import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
 
-const MIGRATIONS = ['0001-foundation', '0002-approvals'];
+const MIGRATIONS = ['0001-foundation', '0002-approvals', '0003-owners-approve'];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
 async function emptyStore(kind: StoreKind): Promise<() => Store> {
@@ -155,7 +155,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
   });
 
   test('foreign keys are in force', async () => {
-    const insert = sql`insert into owners values ('nobody', 'o', 'o@acme.example', 'admin', 'added', 0)`;
+    const insert = sql`insert into owners (organisation_id, id, email, role, origin, created_at) values ('nobody', 'o', 'o@acme.example', 'admin', 'added', 0)`;
     await expect(insert.execute(store.db)).rejects.toThrow(/foreign key/i);
   });
 

@@ -16,6 +16,15 @@ export function isSettled(approval: Stated, now: Instant): boolean {
   return status !== 'pending';
 }
 
+/** The passkey that decided, as far as a receipt tells it. */
+export type PasskeyEvidence = {
+  credential_id: string;
+  /** Whether the authenticator verified the person, by finger, face or PIN. */
+  user_verified: boolean;
+  /** `not_kept`: a synced passkey, which always reports 0 (WebAuthn section 6.1.1). */
+  counter: 'increased' | 'not_kept';
+};
+
 /** Who decided and how: on the audit rows of the decision and of the replay, and in their receipts. */
 export type ApprovalProvenance = {
   decided_by: string;
@@ -23,12 +32,13 @@ export type ApprovalProvenance = {
   how: NonNullable<ApprovalTable['decided_how']>;
   request_hash: string;
   hold_audit_id: string;
+  passkey?: PasskeyEvidence;
 };
 
 /** The provenance of a decision that is about to be made, or was. */
 export function provenanceOf(
   approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
-  decision: { at: Instant; by: string; how: NonNullable<ApprovalTable['decided_how']> },
+  decision: { at: Instant; by: string; how: NonNullable<ApprovalTable['decided_how']>; with: string | null },
 ): ApprovalProvenance {
   return {
     decided_by: decision.by,
@@ -36,5 +46,6 @@ export function provenanceOf(
     how: decision.how,
     request_hash: approval.request_hash,
     hold_audit_id: approval.audit_id,
+    ...(decision.with !== null && { passkey: JSON.parse(decision.with) }),
   };
 }

@@ -1,5 +1,5 @@
 /** An owner's word on a held call: recorded and signed in the transaction that decides it, then the call is replayed. */
-import { provenanceOf, statusAt } from '../approvals/state.ts';
+import { type PasskeyEvidence, provenanceOf, statusAt } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { type Decision, decideHeldCall, findHeldCall, type HeldCall } from '../store/approvals.ts';
 import type { ApprovalTable } from '../store/schema.ts';
@@ -11,6 +11,8 @@ import { AuditUnavailable } from './record.ts';
 export type OwnersWord = {
   status: Decision['status'];
   how: Decision['how'];
+  /** Of a decision by passkey. */
+  passkey?: PasskeyEvidence;
   /** For the agent to read. */
   note?: string;
   /** Of the request that the owner was shown: another one is not decided. */
@@ -57,6 +59,7 @@ export async function decideHeld(
     at: now,
     by: owner.id,
     how: word.how,
+    with: word.passkey ? JSON.stringify(word.passkey) : null,
     note: word.note ?? null,
     auditId,
     instanceId: broker.instanceId,

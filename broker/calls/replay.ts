@@ -67,7 +67,12 @@ async function replayOnce(governor: Governor, claimed: ApprovalTable, recovered:
   if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
   const now = broker.clock();
   const ids = { auditId: uuidv7(now), correlationId: newCorrelationId() };
-  const provenance = provenanceOf(held, { at: held.decided_at!, by: held.decided_by!, how: held.decided_how! });
+  const provenance = provenanceOf(held, {
+    at: held.decided_at!,
+    by: held.decided_by!,
+    how: held.decided_how!,
+    with: held.decided_with,
+  });
   const companion = companionOf(governor, held);
   const refuse = async (reason: string, detail: string) => {
     const row = rowOfHeld(held, provenance, ids, broker);

@@ -31,6 +31,7 @@ export async function createOrganisation(
       guardrails_version: 0,
       approval_ttl_ms: APPROVAL_TTL_MS,
       created_at: now,
+      require_user_verification: 0,
     };
     await putOrganisation(transaction, organisation);
     const owner = await putOwner(transaction, {

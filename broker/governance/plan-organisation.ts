@@ -47,6 +47,7 @@ export function planOwners(planning: Planning): void {
       role,
       origin: 'governance',
       created_at: now,
+      oidc_subject: null,
     };
     owner.role = role;
     if (!known) future.push(owner);

@@ -171,6 +171,7 @@ const OPEN_COLUMNS = [
   'execution_error',
   'result_summary',
   'replay_audit_id',
+  'decided_with',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
 /** Of these, those on which no agent needs to wait any longer for news. */
@@ -195,6 +196,8 @@ export type Decision = {
   at: number;
   by: string;
   how: NonNullable<ApprovalTable['decided_how']>;
+  /** JSON; see ApprovalTable. */
+  with: string | null;
   note: string | null;
   auditId: AuditTable['id'];
   /** The process that replays it, when it is approved. */
@@ -218,6 +221,7 @@ export async function decideHeldCall(
       decided_at: decision.at,
       decided_by: decision.by,
       decided_how: decision.how,
+      decided_with: decision.with,
       note: decision.note,
       decision_audit_id: decision.auditId,
       exec_state: approved ? 'claimed' : 'none',

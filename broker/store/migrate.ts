@@ -2,12 +2,14 @@ import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
 import { approvals } from './migrations/0002-approvals.ts';
+import { ownersApprove } from './migrations/0003-owners-approve.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
 const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
+  '0003-owners-approve': { up: (db: Kysely<unknown>) => ownersApprove(db, types) },
 });
 
 const migratorOf = (store: Store): Migrator =>

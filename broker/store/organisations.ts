@@ -1,4 +1,4 @@
-import type { OrganisationTable, OwnerTable } from './schema.ts';
+import type { NewOrganisation, NewOwner, OrganisationTable, OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** The one organisation of this name, or undefined. */
@@ -12,7 +12,7 @@ export async function listOrganisations(db: Db): Promise<OrganisationTable[]> {
 }
 
 /** Makes an organisation. */
-export async function putOrganisation(db: Db, organisation: OrganisationTable): Promise<void> {
+export async function putOrganisation(db: Db, organisation: NewOrganisation): Promise<void> {
   await db.insertInto('organisations').values(organisation).execute();
 }
 
@@ -47,7 +47,7 @@ export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTab
 }
 
 /** Makes an owner, or gives the one with this e-mail address the role. Answers the owner. */
-export async function putOwner(db: Db, owner: OwnerTable): Promise<OwnerTable> {
+export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return await db
     .insertInto('owners')
     .values({ ...owner, email: owner.email.toLowerCase() })

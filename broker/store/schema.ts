@@ -16,6 +16,8 @@ export type OrganisationTable = {
   /** How long a held call waits for its decision. */
   approval_ttl_ms: number;
   created_at: number;
+  /** Whether a passkey decides only when its authenticator verified the person, by finger, face or PIN. */
+  require_user_verification: Bit;
 };
 
 export type OwnerTable = {
@@ -26,6 +28,8 @@ export type OwnerTable = {
   /** `first_start`: made by the first start, kept beside the ones that governance.yaml names. */
   origin: 'first_start' | 'governance' | 'added';
   created_at: number;
+  /** `sub` of the identity provider, from the first sign-in on. */
+  oidc_subject: string | null;
 };
 
 export type AgentTable = {
@@ -199,6 +203,8 @@ export type ApprovalTable = {
   /** Status, type and size of the result: never content. */
   result_summary: string | null;
   replay_audit_id: string | null;
+  /** JSON: the passkey that decided, whether its user was verified, what its counter said. */
+  decided_with: string | null;
 };
 
 /** Columns that a new held call leaves to the database. */
@@ -215,7 +221,11 @@ type DefaultedApprovalColumns =
   | 'execution_error'
   | 'result'
   | 'result_summary'
-  | 'replay_audit_id';
+  | 'replay_audit_id'
+  | 'decided_with';
+
+export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification'>;
+export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
 
 /** A new held call. */
 export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns>;
@@ -223,6 +233,56 @@ export type NewApproval = Omit<ApprovalTable, DefaultedApprovalColumns>;
 type WithDefaults<Table, Column extends keyof Table> = Omit<Table, Column> & {
   [Name in Column]: ColumnType<Table[Name], Table[Name] | undefined, Table[Name]>;
 };
+
+/** One enrolled authenticator of an owner (specification, Passkey credential). */
+export type PasskeyTable = {
+  organisation_id: string;
+  id: string;
+  owner_id: string;
+  /** In base64url, unique in the whole store. */
+  credential_id: string;
+  /** COSE key. */
+  public_key: Uint8Array;
+  counter: number;
+  /** JSON: a list of WebAuthn's transports. */
+  transports: string;
+  device_name: string;
+  /** The authenticator's model id. */
+  aaguid: string;
+  /** Whether it may be copied to other devices; such ones keep no counter. */
+  synced: Bit;
+  /** `disabled`: its counter went back, so that it may have been cloned. */
+  status: 'active' | 'disabled';
+  created_at: number;
+  last_used_at: number | null;
+};
+
+export type AccessRequestTable = {
+  organisation_id: string;
+  id: string;
+  /** What the agent polls with, beside its own authentication. */
+  token: string;
+  agent_id: string;
+  platform_id: string;
+  /** Empty when none was named. */
+  scope: string;
+  reason_code: 'not_connected' | 'not_granted' | 'grant_expired' | 'needs_consent' | 'scope_denied';
+  /** The agent's own words. */
+  reason: string | null;
+  status: 'pending' | 'approved' | 'denied' | 'expired';
+  created_at: number;
+  expires_at: number;
+  decided_at: number | null;
+  decided_by: string | null;
+  /** What the owner says to the agent. */
+  note: string | null;
+  /** JSON: the scopes that the approval granted. */
+  granted: string | null;
+  decision_audit_id: string | null;
+};
+
+/** Owner sessions that were signed out before they ended by themselves. */
+export type EndedSessionTable = { organisation_id: string; session_id: string; expires_at: number };
 
 export type IdempotencyTable = {
   organisation_id: string;
@@ -282,8 +342,8 @@ export type MetaTable = { name: string; value: string };
 export type InstanceTable = { id: string; started_at: number; seen_at: number };
 
 export type Schema = {
-  organisations: OrganisationTable;
-  owners: OwnerTable;
+  organisations: WithDefaults<OrganisationTable, 'require_user_verification'>;
+  owners: WithDefaults<OwnerTable, 'oidc_subject'>;
   agents: AgentTable;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
@@ -295,6 +355,9 @@ export type Schema = {
   breakers: BreakerTable;
   audit_rows: AuditTable;
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
+  passkeys: PasskeyTable;
+  access_requests: AccessRequestTable;
+  ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;
   signing_keys: SigningKeyTable;
