@@ -4,6 +4,7 @@ import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { agentsMe } from './routes/agents-me.ts';
 import { approval, pendingActions } from './routes/approvals.ts';
+import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
@@ -22,6 +23,7 @@ export const ROUTES: readonly Route[] = [
   auditReceipt,
   approval,
   pendingActions,
+  approveRequest,
   diagnostics,
   ownerDiagnostics,
   health,

@@ -48,6 +48,7 @@ export type HeldCall = ApprovalTable & {
   agent_public_id: string;
   agent_name: string;
   agent_status: string;
+  agent_owner_id: string;
   session_id: string | null;
   agent_reason: string | null;
   connection_id: string | null;
@@ -58,7 +59,7 @@ export type HeldCall = ApprovalTable & {
   held_decision: string | null;
 };
 
-const heldCalls = (db: Db, organisationId: string) =>
+const heldCalls = (db: Db) =>
   db
     .selectFrom('approvals as p')
     .innerJoin('agents as a', (j) =>
@@ -78,6 +79,7 @@ const heldCalls = (db: Db, organisationId: string) =>
       'a.agent_id as agent_public_id',
       'a.name as agent_name',
       'a.status as agent_status',
+      'a.owner_id as agent_owner_id',
       'h.session_id',
       'h.agent_reason',
       'h.connection_id',
@@ -86,12 +88,16 @@ const heldCalls = (db: Db, organisationId: string) =>
       'h.reason as held_reason',
       'h.detail as held_detail',
       'h.decision as held_decision',
-    ])
-    .where('p.organisation_id', '=', organisationId);
+    ]);
 
 /** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */
 export async function findHeldCall(db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> {
-  return await heldCalls(db, organisationId).where('p.id', '=', id).executeTakeFirst();
+  return await heldCalls(db).where('p.organisation_id', '=', organisationId).where('p.id', '=', id).executeTakeFirst();
+}
+
+/** The same for whoever has nothing but the id, which is random, and so a capability. */
+export async function findHeldCallById(db: Db, id: string): Promise<HeldCall | undefined> {
+  return await heldCalls(db).where('p.id', '=', id).executeTakeFirst();
 }
 
 /** A page of an organisation's held calls, newest first, older than the held call `before`. */
@@ -100,7 +106,7 @@ export async function listHeldCalls(
   organisationId: string,
   page: { status?: ApprovalTable['status']; before?: string; limit: number; now: number },
 ): Promise<HeldCall[]> {
-  let query = heldCalls(db, organisationId);
+  let query = heldCalls(db).where('p.organisation_id', '=', organisationId);
   const { status, now } = page;
   if (status === 'pending') query = query.where('p.status', '=', 'pending').where('p.expires_at', '>', now);
   else if (status === 'expired')

@@ -11,6 +11,7 @@ import { Action } from '../../wire/action.ts';
 import { readCaller } from '../caller.ts';
 import { envelope, errorReply, meta, reportHint } from '../envelope.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
+import { approveUrl } from '../held-call.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, route } from '../route.ts';
 
@@ -123,7 +124,7 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
       return json(202, {
         status: 'pending_approval',
         approval_id: outcome.approvalId,
-        message: `Held until a person decides: ${outcome.reason}. Do not send it again; poll the approval instead.`,
+        message: `Held until a person decides: ${outcome.reason}. An owner decides at ${approveUrl(governor.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
         expires_at: new Date(outcome.expiresAt).toISOString(),
         _meta: meta(governor, CAPABILITY, { audit_id, ...outcome.notes }, [
           { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },

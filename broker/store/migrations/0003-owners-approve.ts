@@ -92,6 +92,8 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .alterTable('organisations')
     .addColumn('require_user_verification', 'integer', (c) => c.notNull().defaultTo(0))
     .execute();
+  // By its link alone: whoever decides by passkey names no organisation.
+  await db.schema.createIndex('approvals_by_id').on('approvals').column('id').unique().execute();
   // JSON: the passkey that decided, whether its user was verified, what its counter said.
   await db.schema.alterTable('approvals').addColumn('decided_with', 'text').execute();
 }

@@ -1,15 +1,14 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
-import { statusAt } from '../../../approvals/state.ts';
 import type { Governor } from '../../../calls/governor.ts';
 import { readHeldRequest } from '../../../calls/held-row.ts';
 import { decideHeld } from '../../../calls/owner-decision.ts';
 import { shownRequest } from '../../../calls/shown-request.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { findApproval, findHeldCall, type HeldCall, listHeldCalls } from '../../../store/approvals.ts';
-import type { ApprovalTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
+import { stated, summary } from '../../held-call.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -17,43 +16,6 @@ const MOST = 200;
 const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
 /** How long the answer to an approval waits for the call, which goes on without it. */
 const PATIENCE_MS = 15_000;
-
-const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
-
-/** What became of it so far. */
-const stated = (one: Omit<ApprovalTable, 'action' | 'result'>, now: number) => ({
-  approval_id: one.id,
-  status: statusAt(one, now),
-  created_at: time(one.created_at),
-  expires_at: time(one.expires_at),
-  expires_in_seconds: statusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null,
-  decided_at: time(one.decided_at),
-  decided_by: one.decided_by,
-  how: one.decided_how,
-  note: one.note,
-  executed_at: time(one.executed_at),
-  execution_error: one.execution_error,
-  result_summary: one.result_summary,
-  audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
-});
-
-/** What can be told without opening the request. `reason` is the agent's own words. */
-const summary = (held: HeldCall, now: number) => {
-  const decision = held.held_decision === null ? null : JSON.parse(held.held_decision);
-  return {
-    ...stated(held, now),
-    agent: { id: held.agent_id, agent_id: held.agent_public_id, name: held.agent_name, status: held.agent_status },
-    platform: held.platform_id,
-    connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },
-    method: held.method,
-    path: held.path,
-    scope: held.scope,
-    reason: held.agent_reason,
-    decided_by_email: held.decided_by_email,
-    held_because: { reason: held.held_reason, detail: held.held_detail, rules: decision?.matched ?? [] },
-    request_hash: held.request_hash,
-  };
-};
 
 /** GET /owner/approvals?status=&limit=&before=: newest first; `before` is the id of the last one of the page before. */
 export const ownerApprovals = route({
@@ -79,7 +41,7 @@ export const ownerApprovals = route({
     const page = { limit, now, ...(status !== null && { status }), ...(before !== undefined && { before }) };
     const found = await listHeldCalls(broker.store.db, who.organisationId, page);
     return json(200, {
-      approvals: found.map((held) => summary(held, now)),
+      approvals: found.map((held) => summary(broker, held)),
       next: found.length === limit ? found.at(-1)!.id : null,
     });
   },
@@ -110,7 +72,9 @@ export const ownerApproval = route({
     const opened = readHeldRequest(governor, held);
     // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
     const request = opened ? await shownRequest(governor, held, opened) : null;
-    return json(200, { ...summary(held, governor.broker.clock()), request });
+    const facts = summary(governor.broker, held);
+    const owned_by_me = held.agent_owner_id === who.owner.id;
+    return json(200, { ...facts, agent: { ...facts.agent, owned_by_me }, request });
   },
 });
 

@@ -1,0 +1,64 @@
+/** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
+import { statusAt } from '../../approvals/state.ts';
+import { readHeldRequest } from '../../calls/held-row.ts';
+import { shownRequest } from '../../calls/shown-request.ts';
+import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { findHeldCallById, type HeldCall } from '../../store/approvals.ts';
+import { Refusal } from '../errors.ts';
+import { heldBecause, secondsLeft, time } from '../held-call.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+/** The address of the page must not travel on to wherever somebody goes from it. */
+const HEADERS = { 'Referrer-Policy': 'no-referrer' };
+
+/**
+ * GET /approve/{id}/request. While it waits: the exact request, and what it takes to decide on it. Afterwards only what
+ * became of it, so that an old link tells nothing. Never anything that the broker puts in.
+ */
+export const approveRequest = route({
+  method: 'GET',
+  path: '/approve/{id}/request',
+  auth: 'none',
+  limit: { name: 'approve-page', perMinute: 60, per: 'address' },
+  capability: 'approvals.page',
+  summary: 'A held call as the approval page shows it; the approval id is the capability.',
+  answers: { 200: 'The held call, or once it was decided or is over, what became of it.' },
+  errors: ['not_found', 'rate_limited'],
+  handle: async ({ governor, params }) => {
+    const { broker } = governor;
+    const id = params.id!.toLowerCase();
+    const held = UUID_PATTERN.test(id) ? await findHeldCallById(broker.store.db, id) : undefined;
+    if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
+    const now = broker.clock();
+    if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
+    const opened = readHeldRequest(governor, held);
+    return json(
+      200,
+      {
+        status: 'pending',
+        expires_at: time(held.expires_at),
+        expires_in_seconds: secondsLeft(held, now),
+        agent: { name: held.agent_name, agent_id: held.agent_public_id },
+        platform: held.platform_id,
+        connection: held.connection_label,
+        scope: held.scope,
+        reason: held.agent_reason,
+        held_because: heldBecause(held),
+        request_hash: held.request_hash,
+        // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
+        request: opened ? await shownRequest(governor, held, opened) : null,
+      },
+      HEADERS,
+    );
+  },
+});
+
+const became = (held: HeldCall, now: number) => ({
+  status: statusAt(held, now),
+  expires_at: time(held.expires_at),
+  decided_at: time(held.decided_at),
+  executed_at: time(held.executed_at),
+  execution_error: held.execution_error,
+  result_summary: held.result_summary,
+});
