@@ -5,8 +5,8 @@ import type { ApprovalProvenance } from '../approvals/state.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import type { JsonObject } from '../decision/facts.ts';
-import type { HeldCall } from '../store/approvals.ts';
 import type { AuditRow } from '../store/audit.ts';
+import type { HeldCall } from '../store/held-calls.ts';
 import type { Action } from '../wire/action.ts';
 import { beginRow, noteFlags } from './call.ts';
 

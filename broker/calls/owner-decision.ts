@@ -1,7 +1,8 @@
 /** An owner's word on a held call: recorded and signed in the transaction that decides it, then the call is replayed. */
 import { type PasskeyEvidence, provenanceOf, statusAt } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { type Decision, decideHeldCall, findHeldCall, type HeldCall } from '../store/approvals.ts';
+import { type Decision, decideHeldCall } from '../store/approvals.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import type { Governor } from './governor.ts';

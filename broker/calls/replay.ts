@@ -5,8 +5,8 @@
 import { sealResult, summarise, type Upstream } from '../approvals/sealed.ts';
 import { type ApprovalProvenance, provenanceOf } from '../approvals/state.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import { findHeldCall, type HeldCall } from '../store/approvals.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import { act, type Replay, refuseReplay } from './act.ts';

@@ -2,8 +2,8 @@
 import { parseEndpoint } from '../decision/endpoint.ts';
 import type { CallAsk, JsonObject, JsonValue } from '../decision/facts.ts';
 import { namedRecipients } from '../decision/recipients.ts';
-import type { HeldCall } from '../store/approvals.ts';
 import { findPlatform } from '../store/governed-versions.ts';
+import type { HeldCall } from '../store/held-calls.ts';
 import type { Governor } from './governor.ts';
 import { actionOf } from './held-row.ts';
 

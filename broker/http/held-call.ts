@@ -1,7 +1,7 @@
 /** A held call as owners read it, wherever they read it. */
 import { statusAt } from '../approvals/state.ts';
 import type { Broker } from '../broker.ts';
-import type { HeldCall } from '../store/approvals.ts';
+import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 
 export const time = (instant: number | null): string | null =>

@@ -16,7 +16,6 @@ import { json, type Reply } from '../reply.ts';
 import { type Context, route } from '../route.ts';
 
 const CAPABILITY = 'actions.execute';
-const PER_MINUTE = 600;
 const MAX_KEY = 255;
 
 /** POST /v1/actions (specification, Governed call). */
@@ -24,7 +23,7 @@ export const actions = route({
   method: 'POST',
   path: '/v1/actions',
   auth: 'agent',
-  limit: { name: 'actions', perMinute: PER_MINUTE, per: 'agent' },
+  limit: { name: 'actions', perMinute: 600, per: 'agent' },
   capability: CAPABILITY,
   summary: 'Make a governed call to a connected platform.',
   body: Action,

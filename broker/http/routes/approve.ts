@@ -3,7 +3,7 @@ import { statusAt } from '../../approvals/state.ts';
 import { readHeldRequest } from '../../calls/held-row.ts';
 import { shownRequest } from '../../calls/shown-request.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
-import { findHeldCallById, type HeldCall } from '../../store/approvals.ts';
+import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, secondsLeft, time } from '../held-call.ts';
 import { json } from '../reply.ts';

@@ -1,0 +1,88 @@
+/** Held calls as people see them: with who asked, for what, and why they were held. */
+import { findApproval } from './approvals.ts';
+import type { ApprovalTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** A held call with who asked for it, and what its row says of why it was held. */
+export type HeldCall = ApprovalTable & {
+  agent_public_id: string;
+  agent_name: string;
+  agent_status: string;
+  agent_owner_id: string;
+  session_id: string | null;
+  agent_reason: string | null;
+  connection_id: string | null;
+  connection_label: string | null;
+  decided_by_email: string | null;
+  held_reason: string | null;
+  held_detail: string | null;
+  held_decision: string | null;
+};
+
+const heldCalls = (db: Db) =>
+  db
+    .selectFrom('approvals as p')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'p.organisation_id').onRef('a.id', '=', 'p.agent_id'),
+    )
+    .leftJoin('audit_rows as h', (j) =>
+      j.onRef('h.organisation_id', '=', 'p.organisation_id').onRef('h.id', '=', 'p.audit_id'),
+    )
+    .leftJoin('connections as c', (j) =>
+      j.onRef('c.organisation_id', '=', 'p.organisation_id').onRef('c.id', '=', 'h.connection_id'),
+    )
+    .leftJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'p.organisation_id').onRef('o.id', '=', 'p.decided_by'),
+    )
+    .selectAll('p')
+    .select([
+      'a.agent_id as agent_public_id',
+      'a.name as agent_name',
+      'a.status as agent_status',
+      'a.owner_id as agent_owner_id',
+      'h.session_id',
+      'h.agent_reason',
+      'h.connection_id',
+      'c.label as connection_label',
+      'o.email as decided_by_email',
+      'h.reason as held_reason',
+      'h.detail as held_detail',
+      'h.decision as held_decision',
+    ]);
+
+/** One held call of an organisation with everything about it but the request itself, which is sealed; or undefined. */
+export async function findHeldCall(db: Db, organisationId: string, id: string): Promise<HeldCall | undefined> {
+  return await heldCalls(db).where('p.organisation_id', '=', organisationId).where('p.id', '=', id).executeTakeFirst();
+}
+
+/** The same for whoever has nothing but the id, which is random, and so a capability. */
+export async function findHeldCallById(db: Db, id: string): Promise<HeldCall | undefined> {
+  return await heldCalls(db).where('p.id', '=', id).executeTakeFirst();
+}
+
+/** A page of an organisation's held calls, newest first, older than the held call `before`. */
+export async function listHeldCalls(
+  db: Db,
+  organisationId: string,
+  page: { status?: ApprovalTable['status']; before?: string; limit: number; now: number },
+): Promise<HeldCall[]> {
+  let query = heldCalls(db).where('p.organisation_id', '=', organisationId);
+  const { status, now } = page;
+  if (status === 'pending') query = query.where('p.status', '=', 'pending').where('p.expires_at', '>', now);
+  else if (status === 'expired')
+    query = query.where((eb) =>
+      eb.or([eb('p.status', '=', 'expired'), eb.and([eb('p.status', '=', 'pending'), eb('p.expires_at', '<=', now)])]),
+    );
+  else if (status) query = query.where('p.status', '=', status);
+  if (page.before !== undefined) {
+    const last = await findApproval(db, organisationId, page.before);
+    if (!last) return [];
+    query = query.where((eb) =>
+      eb.or([
+        eb('p.created_at', '<', last.created_at),
+        eb.and([eb('p.created_at', '=', last.created_at), eb('p.id', '<', last.id)]),
+      ]),
+    );
+  }
+  return await query.orderBy('p.created_at', 'desc').orderBy('p.id', 'desc').limit(page.limit).execute();
+}
