@@ -63,6 +63,10 @@ describe('the packed package', () => {
       const version = (await (await fetch(`${url}/version`)).json()) as { builtAt: string };
       expect(Date.parse(version.builtAt)).toBeGreaterThan(0);
       expect(await (await fetch(`${url}/console`)).text()).toContain('Agent Broker');
+      for (const library of ['preact', 'preact-hooks', 'htm', 'simplewebauthn-browser'])
+        expect(await (await fetch(`${url}/console/vendor/${library}.js`)).text()).toMatch(
+          /export\s*(\{|default|const)/,
+        );
     } finally {
       child.kill('SIGTERM');
     }

@@ -1,48 +1,76 @@
-/** The owner's web pages: static files, served with a Content-Security-Policy that allows nothing inline and no framing. */
-import { readFileSync } from 'node:fs';
+/** The owner's web pages: files, served with a Content-Security-Policy that allows nothing inline and no framing. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Reply } from '../http/reply.ts';
+import { vendored } from './vendor.ts';
 
-export type Page = { path: string; file: string; type: string; summary: string };
+/** What answers at a path. */
+export type Served = { path: string; summary: string; body: Buffer; type: string };
 
-export const PAGES: readonly Page[] = [
-  { path: '/console', file: 'console.html', type: 'text/html; charset=utf-8', summary: 'The console.' },
-  {
-    path: '/console/sign-in',
-    file: 'sign-in.html',
-    type: 'text/html; charset=utf-8',
-    summary: 'Where a sign-in link leads.',
-  },
-  {
-    path: '/console/console.js',
-    file: 'console.js',
-    type: 'text/javascript; charset=utf-8',
-    summary: 'Script of the console.',
-  },
-  {
-    path: '/console/sign-in.js',
-    file: 'sign-in.js',
-    type: 'text/javascript; charset=utf-8',
-    summary: 'Script of the sign-in page.',
-  },
-  {
-    path: '/console/console.css',
-    file: 'console.css',
-    type: 'text/css; charset=utf-8',
-    summary: 'Style of the console.',
-  },
+/** Pages by their address. What they load (`static/x.js`, at `/console/x.js`) is found by itself. */
+const PAGES: readonly { path: string; file: string; summary: string }[] = [
+  { path: '/console', file: 'console.html', summary: 'The console.' },
+  { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
 ];
 
+const TYPES: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+const STATIC = new URL('./static/', import.meta.url);
+
+/** Everything that the pages are made of, read from disk. Throws when a file is not part of this build. */
+export function readPages(): Served[] {
+  const read = (file: string) => ({ body: readFileSync(new URL(file, STATIC)), type: typeOf(file) });
+  const files = readdirSync(fileURLToPath(STATIC), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.html'))
+    .map((entry) => `${entry.parentPath}/${entry.name}`.slice(fileURLToPath(STATIC).length).replace(/^\//, ''));
+  return [
+    ...PAGES.map(({ path, file, summary }) => ({ path, summary, ...read(file) })),
+    ...files.map((file) => ({ path: `/console/${file}`, summary: 'Part of the console.', ...read(file) })),
+    ...vendored().map(({ path, text }) => ({
+      path,
+      summary: 'A library of the console.',
+      body: Buffer.from(text),
+      type: typeOf(path),
+    })),
+  ];
+}
+
+function typeOf(file: string): string {
+  const type = TYPES[extname(file)];
+  if (!type) throw new Error(`The console has a file of a kind that is not served: ${file}`);
+  return type;
+}
+
 const HEADERS = {
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
+  // Asked for anew each time, sent anew only when it changed.
+  'Cache-Control': 'no-cache',
 };
 
-/** Reads a page once and answers it from then on. Throws when the file is not part of this build. */
-export function pageReply(page: Page): () => Reply {
-  const body = readFileSync(new URL(`./static/${page.file}`, import.meta.url));
-  return () => ({ status: 200, type: page.type, headers: { ...HEADERS }, body });
+/** Answers with a file, or with 304 to whoever has it already (RFC 9110 section 13.1.2). */
+export function pageReply({ body, type }: Served): (ifNoneMatch: string | undefined) => Reply {
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  const headers = { ...HEADERS, ETag: etag };
+  return (ifNoneMatch) =>
+    ifNoneMatch?.includes(etag) ? { status: 304, headers } : { status: 200, type, headers, body };
 }

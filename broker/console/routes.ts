@@ -1,19 +1,19 @@
 import { type Route, route } from '../http/route.ts';
-import { PAGES, pageReply } from './pages.ts';
+import { pageReply, readPages } from './pages.ts';
 
 /** The routes of the console's files. Read when the broker starts, not before. */
 export function consoleRoutes(): Route[] {
-  return PAGES.map((page) => {
-    const reply = pageReply(page);
+  return readPages().map((served) => {
+    const reply = pageReply(served);
     return route({
       method: 'GET',
-      path: page.path,
+      path: served.path,
       auth: 'none',
       capability: 'console.page',
-      summary: page.summary,
-      answers: { 200: 'The file.' },
+      summary: served.summary,
+      answers: { 200: 'The file.', 304: 'The file that you have is still the same.' },
       errors: [],
-      handle: async () => reply(),
+      handle: async ({ request }) => reply(request.headers['if-none-match']),
     });
   });
 }

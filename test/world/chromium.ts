@@ -1,7 +1,11 @@
 /** Real Chromium, driven over its debugging protocol. Only loopback pages are opened. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { afterFile } from './after-file.ts';
+import { type Authenticator, plugIn } from './authenticator.ts';
+import { connectDevtools } from './devtools.ts';
+import { press } from './keyboard.ts';
 import { newFolder } from './stores.ts';
 
 const BINARY = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
@@ -11,15 +15,40 @@ export const withoutChromium: string | undefined =
   BINARY === undefined ? 'Chromium is not installed (on Debian: apt-get install chromium)' : undefined;
 if (withoutChromium && process.env.CI) throw new Error(withoutChromium);
 
+/** Pictures for people to look at: they are not kept in the repository. */
+const ARTEFACTS = resolve(import.meta.dirname, '..', '..', 'test-artefacts');
+
+export type Size = { width: number; height: number };
+
 export type Page = {
   open(url: string): Promise<void>;
-  /** The value of an expression in the page. */
+  /** The value of an expression in the page. Throws what it throws. */
   value<T>(expression: string): Promise<T>;
-  /** Waits until the expression is true, 10 s at most. */
+  /** Waits until the expression is true, 15 s at most; one that throws, as while a page loads, is not. */
   until(expression: string): Promise<void>;
+  /** The pointer goes to the middle of the first element that the selector finds, once there is one, and clicks. */
+  click(selector: string): Promise<void>;
+  /** `Enter`, `a`, `?`, `Shift+Tab`, … */
+  press(...keys: string[]): Promise<void>;
+  /** Writes where the focus is. */
+  type(text: string): Promise<void>;
+  /** From now on the window has this size; a phone's has touch and twice the pixels. */
+  resize(size: Size, as?: 'window' | 'phone'): Promise<void>;
+  /** From now on the person prefers this. */
+  prefer(scheme: 'light' | 'dark'): Promise<void>;
+  /** Cuts this page off from everything, or lets it through again. */
+  offline(cut: boolean): Promise<void>;
+  /** Plugs in a passkey authenticator made of software; `options` are those of WebAuthn.addVirtualAuthenticator. */
+  authenticator(options?: object): Promise<Authenticator>;
   /** What the page wrote to the console as errors, and what its policy refused. */
   complaints: string[];
-  screenshot(path: string): Promise<void>;
+  /** Writes a PNG into test-artefacts/, or wherever an absolute path says. */
+  screenshot(name: string): Promise<void>;
+};
+
+export type Browser = {
+  /** A page of its own: it shares no cookies with the others. */
+  page(size: Size): Promise<Page>;
 };
 
 const FLAGS = [
@@ -28,6 +57,7 @@ const FLAGS = [
   '--disable-gpu',
   '--disable-quic',
   '--no-first-run',
+  '--hide-scrollbars',
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
@@ -35,25 +65,31 @@ const FLAGS = [
 ];
 
 /** Starts a browser with one page of this size; it ends with the test file. */
-export async function openPage(size: { width: number; height: number }): Promise<Page> {
-  const child = spawn(
-    BINARY!,
-    [...FLAGS, `--user-data-dir=${newFolder()}`, `--window-size=${size.width},${size.height}`, 'about:blank'],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+export async function openPage(size: Size): Promise<Page> {
+  return await (await startBrowser()).page(size);
+}
+
+/** Starts a browser; it ends with the test file. */
+export async function startBrowser(): Promise<Browser> {
+  const child = spawn(BINARY!, [...FLAGS, `--user-data-dir=${newFolder()}`, 'about:blank'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   afterFile(async () => {
     const ended = new Promise((done) => child.once('exit', done));
     child.kill();
     await ended;
   });
-  const { host } = new URL(await debuggerAddress(child));
-  const targets = (await (await fetch(`http://${host}/json`)).json()) as {
-    type: string;
-    webSocketDebuggerUrl: string;
-  }[];
-  const socket = new WebSocket(targets.find(({ type }) => type === 'page')!.webSocketDebuggerUrl);
-  await new Promise((opened) => socket.addEventListener('open', opened, { once: true }));
-  return pageOver(socket);
+  const address = await debuggerAddress(child);
+  const browser = await connectDevtools(address);
+  return {
+    page: async (size) => {
+      const { browserContextId } = await browser.command('Target.createBrowserContext');
+      const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
+      const page = await pageAt(`ws://${new URL(address).host}/devtools/page/${targetId}`);
+      await page.resize(size);
+      return page;
+    },
+  };
 }
 
 function debuggerAddress(child: ChildProcess): Promise<string> {
@@ -68,44 +104,82 @@ function debuggerAddress(child: ChildProcess): Promise<string> {
   });
 }
 
-async function pageOver(socket: WebSocket): Promise<Page> {
-  const waiting = new Map<number, (result: Record<string, unknown>) => void>();
+const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
+
+async function pageAt(address: string): Promise<Page> {
+  const devtools = await connectDevtools(address);
+  const { command } = devtools;
   const complaints: string[] = [];
-  let last = 0;
-  socket.addEventListener('message', ({ data }) => {
-    const message = JSON.parse(String(data));
-    if (message.id) waiting.get(message.id)?.(message.result ?? {});
-    if (message.method === 'Runtime.exceptionThrown') complaints.push(JSON.stringify(message.params));
-    if (message.method === 'Log.entryAdded' && message.params.entry.level === 'error')
-      complaints.push(`${message.params.entry.text} ${message.params.entry.url ?? ''}`);
+  devtools.on('Runtime.exceptionThrown', (params) => complaints.push(JSON.stringify(params)));
+  devtools.on('Log.entryAdded', ({ entry }) => {
+    if (entry.level === 'error') complaints.push(`${entry.text} ${entry.url ?? ''}`);
   });
-  const command = (method: string, params: object = {}): Promise<Record<string, unknown>> =>
-    new Promise((answered) => {
-      waiting.set(++last, answered);
-      socket.send(JSON.stringify({ id: last, method, params }));
-    });
   for (const domain of ['Page', 'Runtime', 'Log']) await command(`${domain}.enable`);
+
   const value = async <T>(expression: string): Promise<T> => {
-    const { result } = await command('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
-    return (result as { value: T }).value;
+    const { result, exceptionDetails } = await command('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    if (exceptionDetails) throw new Error(`${expression}\n${exceptionDetails.exception?.description}`);
+    return result.value;
+  };
+  const until = async (expression: string) => {
+    const end = Date.now() + 15_000;
+    while (!(await value<boolean>(expression).catch(() => false))) {
+      if (Date.now() > end)
+        throw new Error(`never came true: ${expression}\n${await value('document.body.innerText')}`);
+      await pause(50);
+    }
   };
   return {
     complaints,
     value,
+    until,
     open: async (url) => {
       await command('Page.navigate', { url });
     },
-    until: async (expression) => {
-      const end = Date.now() + 10_000;
-      while (!(await value<boolean>(expression))) {
-        if (Date.now() > end)
-          throw new Error(`never came true: ${expression}\n${await value('document.body.innerText')}`);
-        await new Promise((again) => setTimeout(again, 50));
-      }
+    click: async (selector) => {
+      const found = `document.querySelector(${JSON.stringify(selector)})`;
+      await until(`${found} !== null`);
+      const at = await value<{ x: number; y: number }>(`(() => {
+        const found = ${found};
+        found.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+        const box = found.getBoundingClientRect();
+        return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+      })()`);
+      const event = { ...at, button: 'left', clickCount: 1 };
+      await command('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at });
+      await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });
+      await command('Input.dispatchMouseEvent', { type: 'mouseReleased', ...event });
     },
-    screenshot: async (path) => {
+    press: async (...keys) => {
+      for (const key of keys) await press(devtools, key);
+    },
+    type: async (text) => {
+      await command('Input.insertText', { text });
+    },
+    resize: async (size, as = 'window') => {
+      const phone = as === 'phone';
+      await command('Emulation.setDeviceMetricsOverride', { ...size, mobile: phone, deviceScaleFactor: phone ? 2 : 1 });
+      await command('Emulation.setTouchEmulationEnabled', { enabled: phone });
+    },
+    prefer: async (scheme) => {
+      const features = [{ name: 'prefers-color-scheme', value: scheme }];
+      await command('Emulation.setEmulatedMedia', { features });
+    },
+    offline: async (cut) => {
+      await command('Network.enable');
+      const speed = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+      await command('Network.emulateNetworkConditions', { offline: cut, ...speed });
+    },
+    authenticator: (options) => plugIn(devtools, options),
+    screenshot: async (name) => {
+      const path = name.startsWith('/') ? name : join(ARTEFACTS, name);
+      mkdirSync(dirname(path), { recursive: true });
       const { data } = await command('Page.captureScreenshot');
-      writeFileSync(path, Buffer.from(String(data), 'base64'));
+      writeFileSync(path, Buffer.from(data, 'base64'));
     },
   };
 }

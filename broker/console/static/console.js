@@ -1,21 +1,8 @@
 // Reads the owner API with the session cookie. Everything shown is set as text, never as HTML.
-const notice = document.getElementById('notice');
+import { ask } from '/console/api.js';
+import { visible } from '/console/visible.js';
 
-async function ask(method, path, body) {
-  const response = await fetch(path, {
-    method,
-    // The header makes the request one that no other site's form or link can send.
-    headers: { 'X-Svc-Csrf': '1', ...(body && { 'Content-Type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const answer = await response.json().catch(() => ({}));
-  if (response.status === 401) {
-    location.replace('/console/sign-in');
-    throw new Error('signed out');
-  }
-  if (!response.ok) throw new Error(answer.detail ?? `The broker answered ${response.status}.`);
-  return answer;
-}
+const notice = document.getElementById('notice');
 
 function element(tag, text, attributes = {}) {
   const made = document.createElement(tag);
@@ -51,13 +38,6 @@ function moveButton(agent, verb) {
   });
   return button;
 }
-
-// Controls, bidirectional marks and invisible characters can make a text read as another one: they are shown by number.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/gu;
-const visible = (text) =>
-  text.replace(UNSEEN, (character) =>
-    character === '\n' ? character : `⟦U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟧`,
-  );
 
 /** What stays open, and what is being read, while the page refreshes. */
 const opened = new Map();

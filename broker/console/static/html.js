@@ -1,0 +1,19 @@
+// What the pages are written with: templates (htm) that make elements of Preact. A value in a template becomes text, never
+// HTML; there is no dangerouslySetInnerHTML anywhere.
+import htm from '/console/vendor/htm.js';
+import { h } from '/console/vendor/preact.js';
+
+export const html = htm.bind(h);
+export { createContext, Fragment, render } from '/console/vendor/preact.js';
+export {
+  useCallback,
+  useContext,
+  useEffect,
+  useErrorBoundary,
+  useId,
+  useLayoutEffect,
+  useMemo,
+  useReducer,
+  useRef,
+  useState,
+} from '/console/vendor/preact-hooks.js';
