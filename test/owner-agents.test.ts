@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { send } from './world/agent.ts';
-import { auditIdOf, evidenceOf, expectEnvelope } from './world/evidence.ts';
+import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from './world/evidence.ts';
+import { refuseAuditRows } from './world/faults.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -79,6 +80,47 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       Array.from({ length: 6 }, () => organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {})),
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409, 409]);
+  });
+
+  test('each move is on record with a receipt: who made it, how, and of which agent', async () => {
+    const fresh = await world.organisation();
+    const agent = await fresh.agent({ grants: {} });
+    const session = mintOwnerSession(world.running.broker, fresh.owner).token;
+    await fresh.ask('POST', `/owner/agents/${agent.id}/suspend`, { reason: 'odd' });
+    world.clock.skewMs += 5;
+    const cookie = { cookie: `svc_owner=${session}`, 'x-svc-csrf': '1' };
+    expect((await post(`/owner/agents/${agent.id}/resume`, {}, cookie)).status).toBe(200);
+    world.clock.skewMs += 5;
+    await fresh.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
+    await fresh.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
+    const { rows } = (await fresh.ask('GET', '/owner/audit')).body;
+    expect(
+      rows.map(({ kind, reason, result, detail }: Record<string, unknown>) => [kind, reason, result, detail]),
+    ).toEqual([
+      ['event', 'agent_revoked', null, null],
+      ['event', 'agent_resumed', null, null],
+      ['event', 'agent_suspended', null, 'odd'],
+    ]);
+    for (const [i, how] of ['api', 'console', 'api'].entries()) {
+      const fetched = await fresh.ask('GET', `/v1/audit/${rows[i].id}/receipt`);
+      expect(fetched.status, fetched.text).toBe(200);
+      const { payload } = await verifyReceipt(world, fetched.body.receipt);
+      expect(payload).toMatchObject({ kind: 'event', reason: rows[i].reason, agent: agent.agentId });
+      expect(payload.change).toEqual({ by: fresh.owner.id, how });
+      expect(payload.row_hash).toBe(rows[i].row_hash);
+      expect(JSON.stringify(payload)).not.toContain('odd');
+    }
+  });
+
+  test('a move that cannot be recorded is not made', async () => {
+    const agent = await organisation.agent();
+    const mend = await refuseAuditRows(world);
+    try {
+      expectEnvelope(await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, {}), 503, 'audit_unavailable');
+    } finally {
+      await mend();
+    }
+    expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
   });
 
   test.each<[string, unknown]>([

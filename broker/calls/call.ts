@@ -20,9 +20,9 @@ export type Call = {
   row: AuditRow;
 };
 
-/** Who asks, as far as a row names them. */
+/** Who asks, as far as a row names them; of an owner's change, the agent that it is about, if any. */
 export type Asker = {
-  agent: Pick<AgentPrincipal['agent'], 'organisation_id' | 'id' | 'agent_id'>;
+  agent: { organisation_id: string; id: string | null; agent_id: string | null };
   sessionId: string | null;
 };
 

@@ -3,7 +3,7 @@ import type { ApprovalProvenance } from '../approvals/state.ts';
 import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import type { SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
-import type { MatchedRule } from '../decision/facts.ts';
+import type { JsonObject, MatchedRule } from '../decision/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
@@ -79,6 +79,12 @@ export type RecordedDecision = {
 };
 
 /**
+ * Of an owner's change: who made it (the owner's uuid), with a browser's session or a bearer, and what it was about. Never
+ * a secret, nor the owner's words.
+ */
+export type OwnersChange = { by: string; how: 'console' | 'api' } & JsonObject;
+
+/**
  * The payload of a final row's receipt. It never carries bodies, the query, addresses (of people or machines), or the
  * agent's own words: those only as a hash, keyed with the row's random id, because a short sentence can be guessed.
  */
@@ -96,6 +102,7 @@ export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents
     method: row.method,
     path: row.path,
     ...(row.kind === 'event' && { kind: row.kind }),
+    ...changeIn(row),
     result: row.result,
     reason: row.reason,
     decision: row.decision === null ? null : JSON.parse(row.decision),
@@ -111,6 +118,12 @@ export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents
 /** Who approved: on the rows of a decision and of a replay. */
 function provenanceIn({ flags }: AuditRow): Partial<ApprovalProvenance> {
   return flags === null ? {} : ((JSON.parse(flags) as { approval?: ApprovalProvenance }).approval ?? {});
+}
+
+/** What an owner changed: on the rows of changes. */
+function changeIn({ kind, flags }: AuditRow): { change?: OwnersChange } {
+  const change = kind === 'event' && flags !== null && (JSON.parse(flags) as { change?: OwnersChange }).change;
+  return change ? { change } : {};
 }
 
 /** Hashes and signs a row that is final but for that, in place. */

@@ -45,7 +45,7 @@ export type Recorder = {
   intend<T>(row: AuditRow, call: () => Promise<Recorded<T>>): Promise<Recorded<T>>;
   /** Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. */
   finish<T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>>;
-  /** The same in one transaction with what `also` writes. */
+  /** The same in one transaction with what `also` writes, which may still fill in the row. */
   finishWith<T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>): Promise<Recorded<T>>;
   /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
   retryLate(): Promise<number>;
@@ -207,10 +207,10 @@ export function makeRecorder(broker: Broker): Recorder {
     finish,
     finishWith: async <T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>) => {
       try {
-        complete(row);
         await broker.store.db.transaction().execute(async (db) => {
-          if (!(await putAuditRow(db, row))) throw new Error('the row is final already');
           await also(db);
+          complete(row);
+          if (!(await putAuditRow(db, row))) throw new Error('the row is final already');
         });
       } catch (error) {
         throw new AuditUnavailable(false, error);

@@ -5,6 +5,7 @@ import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
+import { ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -35,19 +36,36 @@ export const ownerAgents = route({
     json(200, { agents: (await listAgents(broker.store.db, who.organisationId)).map(shown) }),
 });
 
-type Move = { verb: string; from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null; summary: string };
+type Move = {
+  verb: string;
+  /** Of the event on record. */
+  reason: string;
+  from: readonly AgentStatus[];
+  to: AgentStatus;
+  cause: HaltCause | null;
+  summary: string;
+};
 
 const MOVES: readonly Move[] = [
   {
     verb: 'suspend',
+    reason: 'agent_suspended',
     from: ['active'],
     to: 'suspended',
     cause: 'owner_manual',
     summary: 'Stops an agent until it is resumed.',
   },
-  { verb: 'resume', from: ['suspended'], to: 'active', cause: null, summary: 'Lets a suspended agent go on.' },
+  {
+    verb: 'resume',
+    reason: 'agent_resumed',
+    from: ['suspended'],
+    to: 'active',
+    cause: null,
+    summary: 'Lets a suspended agent go on.',
+  },
   {
     verb: 'revoke',
+    reason: 'agent_revoked',
     from: ['active', 'suspended', 'pending', 'pending_bind'],
     to: 'revoked',
     cause: 'owner_manual',
@@ -70,20 +88,23 @@ export const ownerAgentMoves = MOVES.map((move) =>
     summary: move.summary,
     body: Reason,
     answers: { 200: 'The agent as it is now.' },
-    errors: ['invalid_request', 'not_found', 'conflict'],
-    handle: async ({ governor: { broker }, who, params, body }) => {
-      const { db } = broker.store;
-      const agent = await findAgent(db, who.organisationId, params.id!);
+    errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+    handle: async (context) => {
+      const { governor, who, params, body } = context;
+      const agent = await findAgent(governor.broker.store.db, who.organisationId, params.id!);
       if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
       const place = { organisationId: who.organisationId, id: agent.id };
-      const moved = await moveAgent(db, place, { ...move, detail: body.reason ?? null }, broker.clock());
-      const now = (await findAgent(db, who.organisationId, agent.id))!;
-      if (!moved)
+      const detail = body.reason ?? null;
+      const moved = await ownerChange(context, { reason: move.reason, detail, agent }, async (db) => {
+        const done = await moveAgent(db, place, { ...move, detail }, governor.broker.clock());
+        const now = (await findAgent(db, who.organisationId, agent.id))!;
+        if (done) return now;
         throw new Refusal(
           'conflict',
           `This agent is ${now.status}; ${move.verb} takes one that is ${move.from.join(' or ')}.`,
         );
-      return json(200, shown(now));
+      });
+      return json(200, shown(moved));
     },
   }),
 );

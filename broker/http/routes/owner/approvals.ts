@@ -10,6 +10,7 @@ import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import { stated, summary } from '../../held-call.ts';
+import { howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -106,14 +107,13 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     bodyOptional: true,
     answers: { 200: 'The held call as it is now; executed_at is null while the platform has not answered.' },
     errors: ['invalid_request', 'not_found', 'already_decided', 'request_changed', 'approval_expired'],
-    handle: async ({ governor, who, params, body, request, correlationId }) => {
+    handle: async (context) => {
+      const { governor, who, params, body, correlationId } = context;
       const { broker } = governor;
       const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-      // A browser's session comes in a cookie, a program's in the header.
-      const how = request.headers.authorization === undefined ? 'console' : 'api';
       const word = {
         status,
-        how,
+        how: howOf(context),
         ...(body.note !== undefined && { note: body.note }),
         ...(body.request_hash !== undefined && { requestHash: body.request_hash }),
       } as const;

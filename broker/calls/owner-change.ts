@@ -1,0 +1,69 @@
+/** A change that an owner makes: recorded and signed in the transaction that makes it, so that neither is without the other. */
+import { uuidv7 } from '../crypto/ids.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import type { Db } from '../store/store.ts';
+import { beginRow, noteFlags } from './call.ts';
+import type { Governor } from './governor.ts';
+import type { OwnersChange } from './receipt.ts';
+import { AuditUnavailable } from './record.ts';
+
+export type Change = {
+  /** What happened, such as `policy_changed`: the `reason` of the event's row. */
+  reason: string;
+  /** The owner's own words; on record, not in the receipt. */
+  detail?: string | null;
+  /** What it is about, where it is one of these. */
+  agent?: { id: string; agent_id: string };
+  platform?: string;
+  connection?: string;
+};
+
+export type ChangingOwner = {
+  owner: { id: string; organisation_id: string };
+  how: OwnersChange['how'];
+  correlationId: string;
+};
+
+/**
+ * Makes a change and records it as an event with a receipt, in one transaction. `make` writes with the database that it is
+ * given and with no other; what it answers comes out, what it throws undoes everything and comes out as it is. `note` adds
+ * facts to what is on record and in the receipt (names, versions; never a secret).
+ *
+ * @throws AuditUnavailable when the event could not be recorded: then the change is not made
+ */
+export async function recordChange<Made>(
+  { broker, recorder }: Governor,
+  { owner, how, correlationId }: ChangingOwner,
+  { reason, detail, agent, platform, connection }: Change,
+  make: (db: Db, note: (facts: JsonObject) => void) => Promise<Made>,
+): Promise<Made> {
+  const about = { organisation_id: owner.organisation_id, id: agent?.id ?? null, agent_id: agent?.agent_id ?? null };
+  const row = beginRow(
+    { agent: about, sessionId: null },
+    platform === undefined ? {} : { platform },
+    { auditId: uuidv7(broker.clock()), correlationId },
+    broker,
+  );
+  row.kind = 'event';
+  row.reason = reason;
+  row.detail = detail ?? null;
+  row.connection_id = connection ?? null;
+  let made: { value: Made } | undefined;
+  let refusal: { error: unknown } | undefined;
+  try {
+    await recorder.finishWith(row, undefined, async (db) => {
+      const facts: JsonObject = {};
+      try {
+        made = { value: await make(db, (more) => void Object.assign(facts, more)) };
+      } catch (error) {
+        refusal = { error };
+        throw error;
+      }
+      noteFlags(row, { change: { by: owner.id, how, ...facts } });
+    });
+  } catch (error) {
+    if (refusal && error instanceof AuditUnavailable) throw refusal.error;
+    throw error;
+  }
+  return made!.value;
+}

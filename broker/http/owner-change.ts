@@ -1,0 +1,19 @@
+import { type Change, recordChange } from '../calls/owner-change.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import type { Db } from '../store/store.ts';
+import type { Context } from './route.ts';
+
+/** How an owner asks: a browser's session comes in a cookie, a program's in the header. */
+export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' {
+  return request.headers.authorization === undefined ? 'console' : 'api';
+}
+
+/** Makes a change for the owner who asks, on record (see `recordChange`). A Refusal that `make` throws is the answer. */
+export async function ownerChange<Made>(
+  context: Context<'owner'>,
+  change: Change,
+  make: (db: Db, note: (facts: JsonObject) => void) => Promise<Made>,
+): Promise<Made> {
+  const { governor, who, correlationId } = context;
+  return await recordChange(governor, { owner: who.owner, how: howOf(context), correlationId }, change, make);
+}
