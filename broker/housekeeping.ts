@@ -3,6 +3,7 @@ import type { Broker } from './broker.ts';
 import type { Instant } from './decision/facts.ts';
 import { retireFollowedKeys } from './keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
+import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 
@@ -20,6 +21,8 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
     'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
     'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
+    // By then the JWT itself is refused, also by a clock that is a little behind.
+    'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
     ...more,
   };

@@ -1,10 +1,17 @@
 import { readFileSync, statSync } from 'node:fs';
+import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { readConfig } from '../broker/config.ts';
+import { signCompact } from '../broker/crypto/jws.ts';
+import type { JsonObject } from '../broker/decision/facts.ts';
+import { authenticateOwner, mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { serve } from '../broker/main.ts';
 import { runFile } from '../broker/run-file.ts';
+import { purgeEndedSessions } from '../broker/store/ended-sessions.ts';
+import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send } from './world/agent.ts';
 import { expectEnvelope } from './world/evidence.ts';
-import { postgresNote, STORES } from './world/stores.ts';
+import { newFolder, postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
@@ -114,6 +121,140 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     );
     const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
     expect(out.headers.get('set-cookie')).toMatch(/^svc_owner=; Path=\/; Max-Age=0/);
+  });
+
+  const sessionOf = (owner: OwnerTable = organisation.owner) => mintOwnerSession(world.running.broker, owner).token;
+  const as = (session: string, path: string, init: RequestInit = {}, url = world.running.baseUrl) =>
+    send(url + path, { ...init, headers: { authorization: `Bearer ${session}`, ...init.headers } });
+
+  test('who is signed in: role, organisation and the end of the session', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    const { status, body } = await as(sessionOf(viewer), '/owner/me');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      id: viewer.id,
+      email: viewer.email,
+      role: 'viewer',
+      organisation: { id: organisation.id, name: expect.stringMatching(/^org-/) },
+      session_expires_at: expect.stringMatching(/Z$/),
+      sign_in: 'local',
+      base_url: world.running.baseUrl,
+    });
+    const left = Date.parse(body.session_expires_at) - Date.now();
+    expect([left > 11.9 * 60 * MINUTE_MS, left <= 12 * 60 * MINUTE_MS]).toEqual([true, true]);
+    expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, {}), 401, 'missing_token');
+  });
+
+  test('the sign-in page learns how owners sign in', async () => {
+    const answer = await send(`${world.running.baseUrl}/owner/sign-in-options`, {});
+    expect([answer.status, answer.body]).toEqual([200, { method: 'local' }]);
+  });
+
+  test('signing out ends the session itself: a copy of the cookie, and the bearer in it, are refused', async () => {
+    const signedIn = await post('/owner/sign-in', {
+      token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
+    });
+    const cookie = cookieOf(signedIn);
+    const session = cookie.slice(cookie.indexOf('=') + 1);
+    const another = sessionOf();
+    expect((await as(session, '/owner/me')).status).toBe(200);
+    const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
+    expect([out.status, out.body]).toEqual([200, { signed_out: true }]);
+    const copied = await send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } });
+    expectEnvelope(copied, 401, 'token_expired');
+    expect(copied.body.detail).toContain('signed out');
+    expectEnvelope(await as(session, '/owner/me'), 401, 'token_expired');
+    expectEnvelope(await as(session, '/owner/sign-out', { method: 'POST' }), 401, 'token_expired');
+    expectEnvelope(await as(session, `/v1/audit/${crypto.randomUUID()}/receipt`, {}), 401, 'token_expired');
+    // Only this one: the owner's other sessions go on.
+    expect((await as(another, '/owner/me')).status).toBe(200);
+    expectEnvelope(await as(another, '/owner/sign-out', { method: 'POST', body: '{' }), 400, 'invalid_request');
+    expect((await as(another, '/owner/sign-out', { method: 'POST' })).status).toBe(200);
+    expectEnvelope(await as(another, '/owner/me'), 401, 'token_expired');
+  });
+
+  test('what was signed out is remembered until it would have ended, and not for ever', async () => {
+    const { db } = world.running.broker.store;
+    const count = async () => (await db.selectFrom('ended_sessions').selectAll().execute()).length;
+    const ended = sessionOf();
+    await as(ended, '/owner/sign-out', { method: 'POST' });
+    const before = await count();
+    await purgeEndedSessions(db, Date.now());
+    expect(await count()).toBe(before);
+    expectEnvelope(await as(ended, '/owner/me'), 401, 'token_expired');
+    await purgeEndedSessions(db, Date.now() + 13 * 60 * MINUTE_MS);
+    expect(await count()).toBe(0);
+  });
+
+  test('the check costs one statement', async () => {
+    const { db } = world.running.broker.store;
+    const session = sessionOf();
+    let statements = 0;
+    const counted = db.withPlugin({
+      transformQuery: ({ node }) => {
+        statements++;
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    });
+    const broker = { ...world.running.broker, store: { ...world.running.broker.store, db: counted } };
+    expect(await authenticateOwner(broker, session)).toMatchObject({ kind: 'owner' });
+    expect(statements).toBe(1);
+  });
+
+  test('a removed owner is out at the next request, and a changed role is in force at it', async () => {
+    const { db } = world.running.broker.store;
+    const owner = await organisation.addOwner('admin');
+    const session = sessionOf(owner);
+    expect((await as(session, '/owner/me')).body.role).toBe('admin');
+    await db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', owner.id).execute();
+    expect((await as(session, '/owner/me')).body.role).toBe('viewer');
+    const agent = await organisation.agent({ grants: {} });
+    expectEnvelope(
+      await post(`/owner/agents/${agent.id}/suspend`, {}, { authorization: `Bearer ${session}` }),
+      403,
+      'forbidden',
+    );
+    await db.deleteFrom('owners').where('id', '=', owner.id).execute();
+    expectEnvelope(await as(session, '/owner/me'), 401, 'invalid_token');
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['without jti, as older releases made them', { jti: undefined }],
+    ['with a jti that is no text', { jti: 1 }],
+    ['of another broker', { iss: 'http://other.test' }],
+    ['for another audience', { aud: 'http://localhost' }],
+    ['without an organisation', { org: undefined }],
+    ['of another organisation', { org: crypto.randomUUID() }],
+    ['without an end', { exp: undefined }],
+    ['of nobody', { sub: undefined }],
+  ])('a session %s is refused', async (_name, different) => {
+    const { broker } = world.running;
+    const claims = { ...decodeJwt(sessionOf()), ...different } as JsonObject;
+    const present = Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined));
+    const forged = signCompact(broker.keys.signer('session', Date.now()), { typ: 'svc-owner+jwt' }, present);
+    expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_token');
+  });
+
+  test.runIf(store === 'postgres')('signed out on one replica is signed out on all of them', async () => {
+    const replica = await serve(
+      readConfig({
+        ...world.environment,
+        PORT: '0',
+        BASE_URL: world.running.baseUrl,
+        AGENT_BROKER_DATA: newFolder(),
+        AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+      }),
+    );
+    try {
+      const { url } = JSON.parse(readFileSync(runFile(replica.broker.config.dataFolder), 'utf8'));
+      const session = sessionOf();
+      expect((await as(session, '/owner/me', {}, url)).status).toBe(200);
+      await as(session, '/owner/sign-out', { method: 'POST' });
+      expectEnvelope(await as(session, '/owner/me', {}, url), 401, 'token_expired');
+    } finally {
+      await replica.stop();
+    }
   });
 
   test('keys rotate: each job alone, and by nobody but whoever runs the broker', async () => {

@@ -13,6 +13,7 @@ import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/a
 import { ownerAudit } from './routes/owner/audit.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
+import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
 import { addOwner } from './routes/owner/owners.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 
@@ -34,6 +35,8 @@ export const ROUTES: readonly Route[] = [
   ownerLink,
   ownerSignIn,
   ownerSignOut,
+  ownerSignInOptions,
+  ownerMe,
   ownerAgents,
   ...ownerAgentMoves,
   ownerAudit,

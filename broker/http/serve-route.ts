@@ -7,7 +7,7 @@ import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { readBearer } from '../identity/bearer.ts';
 import { authenticateOwner } from '../identity/owner-session.ts';
 import type { AuthRefusal, Principal } from '../identity/principal.ts';
-import { hasCsrfHeader, readSessionCookie } from '../identity/session-cookie.ts';
+import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import { errorReply } from './envelope.ts';
@@ -116,7 +116,7 @@ async function authenticate(
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none') return undefined;
-  const token = tokenOf(route, request);
+  const token = tokenOf(route, request, governor.broker.baseUrl);
   const who = await recognise(route, governor, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who);
   if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
@@ -125,16 +125,16 @@ async function authenticate(
 }
 
 /** The bearer; for owners, without one, the session cookie of a browser. */
-function tokenOf(route: Route, request: Request): string {
+function tokenOf(route: Route, request: Request, baseUrl: string): string {
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice')
     throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
   const takesCookie = route.auth === 'owner' || route.auth === 'agent_or_owner';
-  const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request) : undefined;
+  const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
   if (session === undefined) throw unauthenticated(bearer);
-  if (route.method !== 'GET' && !hasCsrfHeader(request))
-    throw new Refusal('forbidden', 'A request with a session cookie needs the header X-Svc-Csrf.');
+  const foreign = foreignRequest(request, baseUrl);
+  if (foreign !== undefined) throw new Refusal('forbidden', foreign);
   return session;
 }
 

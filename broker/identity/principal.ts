@@ -19,7 +19,14 @@ export type OwnerPrincipal = {
   owner: OwnerTable;
   organisationId: string;
   role: OwnerTable['role'];
+  session: OwnerSession;
 };
+
+/** Who said that it is the owner: this broker's own issuer, or the organisation's identity provider. */
+export type SignIn = 'local' | 'oidc';
+
+/** `expiresAt`: seconds since the epoch. */
+export type OwnerSession = { id: string; expiresAt: number; signIn: SignIn };
 
 /** Whoever can read the data folder of this process: the operator's command line. */
 export type LocalPrincipal = { kind: 'local' };

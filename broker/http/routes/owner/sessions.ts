@@ -5,6 +5,7 @@ import { hashToken } from '../../../crypto/one-time-token.ts';
 import { mintOwnerSession, SESSION_SECONDS } from '../../../identity/owner-session.ts';
 import { sessionCookie } from '../../../identity/session-cookie.ts';
 import { signInLink } from '../../../identity/sign-in-link.ts';
+import { endSession } from '../../../store/ended-sessions.ts';
 import { useOneTimeToken } from '../../../store/one-time-tokens.ts';
 import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';
 import type { OwnerTable } from '../../../store/schema.ts';
@@ -104,16 +105,24 @@ export const ownerSignIn = route({
   },
 });
 
-/** POST /owner/sign-out: ends the session of this browser. */
+/** POST /owner/sign-out: ends the session itself, so that a copy of it is refused too, at once and on every replica. */
 export const ownerSignOut = route({
   method: 'POST',
   path: '/owner/sign-out',
   auth: 'owner',
+  role: 'viewer',
   capability: 'owner.sign_out',
-  summary: 'Ends the session of this browser.',
+  summary: 'Ends this session, wherever it is used.',
   body: z.strictObject({}),
-  answers: { 200: 'The cookie is gone.' },
-  errors: [],
-  handle: async ({ governor: { broker } }) =>
-    json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, broker.baseUrl) }),
+  bodyOptional: true,
+  answers: { 200: 'The session is over, and the cookie gone.' },
+  errors: ['invalid_request'],
+  handle: async ({ governor: { broker }, who }) => {
+    await endSession(broker.store.db, {
+      organisation_id: who.organisationId,
+      session_id: who.session.id,
+      expires_at: who.session.expiresAt * 1000,
+    });
+    return json(200, { signed_out: true }, { 'Set-Cookie': sessionCookie('', 0, broker.baseUrl) });
+  },
 });

@@ -1,0 +1,41 @@
+import type { EndedSessionTable, OwnerTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/**
+ * The owner of a session, as the owner is now, and whether the session was signed out: one statement, because every
+ * request of an owner asks this. Undefined when the organisation has no such owner (any more).
+ */
+export async function findOwnerOfSession(
+  db: Db,
+  session: { organisationId: string; ownerId: string; sessionId: string },
+): Promise<{ owner: OwnerTable; ended: boolean } | undefined> {
+  const found = await db
+    .selectFrom('owners')
+    .leftJoin('ended_sessions', (join) =>
+      join
+        .onRef('ended_sessions.organisation_id', '=', 'owners.organisation_id')
+        .on('ended_sessions.session_id', '=', session.sessionId),
+    )
+    .selectAll('owners')
+    .select('ended_sessions.session_id as ended_session')
+    .where('owners.organisation_id', '=', session.organisationId)
+    .where('owners.id', '=', session.ownerId)
+    .executeTakeFirst();
+  if (!found) return undefined;
+  const { ended_session: ended, ...owner } = found;
+  return { owner, ended: ended !== null };
+}
+
+/** Remembers that a session was signed out. Doing it again changes nothing. */
+export async function endSession(db: Db, session: EndedSessionTable): Promise<void> {
+  await db
+    .insertInto('ended_sessions')
+    .values(session)
+    .onConflict((c) => c.columns(['organisation_id', 'session_id']).doNothing())
+    .execute();
+}
+
+/** Forgets sessions that were over by themselves before `before`. */
+export async function purgeEndedSessions(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('ended_sessions').where('expires_at', '<', before).execute();
+}
