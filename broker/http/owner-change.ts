@@ -10,7 +10,7 @@ export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' 
 
 /** Makes a change for the owner who asks, on record (see `recordChange`). A Refusal that `make` throws is the answer. */
 export async function ownerChange<Made>(
-  context: Context<'owner'>,
+  context: Pick<Context<'owner'>, 'governor' | 'who' | 'correlationId' | 'request'>,
   change: Change,
   make: (db: Db, note: (facts: JsonObject) => void) => Promise<Made>,
 ): Promise<Made> {

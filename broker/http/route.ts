@@ -1,4 +1,4 @@
-/** An endpoint of ours is one declaration: validation, authentication, limits, errors and, later, OpenAPI come from it. */
+/** An endpoint of ours is one declaration: validation, authentication, limits, errors and the OpenAPI document come from it. */
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
@@ -19,19 +19,35 @@ type PrincipalOf<A extends Auth> = A extends 'none'
         ? Extract<Principal, { kind: 'local' }>
         : Extract<Principal, { kind: 'agent' | 'owner' }>;
 
-export type Context<A extends Auth = Auth, Body = unknown> = {
+export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams> = {
   governor: Governor;
   who: PrincipalOf<A>;
   body: Body;
   params: Record<string, string>;
-  query: URLSearchParams;
+  /** What the declaration's `query` makes of the parameters; without one, the parameters as they came. */
+  query: Query;
   request: IncomingMessage;
   correlationId: string;
   /** The client's address as strikes and limits know it. */
   source: string;
 };
 
-export type Route<A extends Auth = Auth, Schema extends z.ZodType = z.ZodType> = {
+/**
+ * What an answer holds: in words, and as a schema where there is one, which the OpenAPI document shows and a test holds real
+ * answers to. `type`: the media type; JSON unless said otherwise.
+ */
+export type AnswerDeclaration = string | { description: string; schema?: z.ZodType; type?: string };
+
+/** Why a body was refused: in one sentence, and every finding when it was JSON. */
+export type MalformedBody = { body: unknown; detail: string; issues?: readonly z.core.$ZodIssue[] };
+
+type Declared<Query extends z.ZodObject | undefined> = Query extends z.ZodObject ? z.output<Query> : URLSearchParams;
+
+export type Route<
+  A extends Auth = Auth,
+  Schema extends z.ZodType = z.ZodType,
+  Query extends z.ZodObject | undefined = z.ZodObject | undefined,
+> = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
   path: string;
@@ -44,6 +60,10 @@ export type Route<A extends Auth = Auth, Schema extends z.ZodType = z.ZodType> =
   /** `_meta.capability`. */
   capability: string;
   summary: string;
+  /** The parameters of the path, for the document: to what is none of them the handler has its own answer, a 404. */
+  params?: Readonly<Record<string, z.ZodType<string>>>;
+  /** Parameters after `?`. Names that are not declared are left alone. */
+  query?: Query;
   body?: Schema;
   /** Whether no body at all stands for `{}`. */
   bodyOptional?: boolean;
@@ -51,16 +71,18 @@ export type Route<A extends Auth = Auth, Schema extends z.ZodType = z.ZodType> =
   nulAllowedIn?: readonly string[];
   /** Largest body in bytes; 1 MiB unless said otherwise. */
   maxBodyBytes?: number;
-  answers: Record<number, string>;
+  answers: Record<number, AnswerDeclaration>;
   errors: readonly ErrorCode[];
   /** Answers an authenticated caller whose body is refused, where more than a 400 comes of it. `body`: as far as it parsed. */
-  onMalformed?: (context: Context<A, undefined>, problem: { body: unknown; detail: string }) => Promise<Reply>;
-  handle: (context: Context<A, z.output<Schema>>) => Promise<Reply>;
+  onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
+  handle: (context: Context<A, z.output<Schema>, Declared<Query>>) => Promise<Reply>;
 };
 
-/** Declares a route; the types of principal and body follow from the declaration. */
-export function route<A extends Auth, Schema extends z.ZodType = z.ZodType<undefined>>(
-  declaration: Route<A, Schema>,
-): Route {
+/** Declares a route; the types of principal, body and query follow from the declaration. */
+export function route<
+  A extends Auth,
+  Schema extends z.ZodType = z.ZodType<undefined>,
+  Query extends z.ZodObject | undefined = undefined,
+>(declaration: Route<A, Schema, Query>): Route {
   return declaration as unknown as Route;
 }

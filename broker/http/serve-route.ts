@@ -12,6 +12,7 @@ import { ALL_PLATFORMS } from '../store/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
 import { type Reply, send } from './reply.ts';
 import type { Context, Route } from './route.ts';
@@ -33,13 +34,14 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
       if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
+      const declared = route.query && readQuery(route.query, request.originalUrl);
       const context: Context = {
         ...base,
         who: who as Context['who'],
         body: undefined,
         params: request.params as Record<string, string>,
         get query() {
-          return queryOf(request.originalUrl);
+          return (declared as never) ?? queryOf(request.originalUrl);
         },
         request,
         source,
@@ -105,7 +107,11 @@ async function validate(route: Route, parsed: ParsedBody, context: Context): Pro
   }
   const detail = result ? firstProblem(result.error!) : (parsed as { error: string }).error;
   if (!route.onMalformed) throw new Refusal('invalid_request', detail);
-  return await route.onMalformed(context as never, { body: parsed.ok ? parsed.value : undefined, detail });
+  return await route.onMalformed(context as never, {
+    body: parsed.ok ? parsed.value : undefined,
+    detail,
+    ...(result && { issues: result.error!.issues }),
+  });
 }
 
 async function authenticate(
@@ -166,11 +172,6 @@ async function recognise(
 function unauthenticated(refused: AuthRefusal): Refusal {
   const challenge = refused.code === 'missing_token' ? 'Bearer' : `Bearer error="invalid_token"`;
   return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
-}
-
-function queryOf(url: string): URLSearchParams {
-  const mark = url.indexOf('?');
-  return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
 }
 
 /** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */

@@ -11,15 +11,24 @@ import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import { stated, summary } from '../../held-call.ts';
 import { howOf } from '../../owner-change.ts';
+import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-const MOST = 200;
 const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
 /** How long the answer to an approval waits for the call, which goes on without it. */
 const PATIENCE_MS = 15_000;
 
-/** GET /owner/approvals?status=&limit=&before=: newest first; `before` is the id of the last one of the page before. */
+const Page = z.object({
+  status: z
+    .enum(STATUSES, `one of ${STATUSES.join(', ')}`)
+    .optional()
+    .describe('only those that are in this state'),
+  limit: pageSize(200, 50),
+  before: uuid('the id of the last held call of the page before').optional(),
+});
+
+/** GET /owner/approvals: newest first. */
 export const ownerApprovals = route({
   method: 'GET',
   path: '/owner/approvals',
@@ -27,20 +36,11 @@ export const ownerApprovals = route({
   role: 'viewer',
   capability: 'owner.approvals.list',
   summary: "The organisation's held calls, newest first.",
+  query: Page,
   answers: { 200: 'A page of held calls, without their bodies.' },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query }) => {
-    const limit = Number(query.get('limit') ?? 50);
-    const status = query.get('status');
-    const before = query.get('before')?.toLowerCase();
-    if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
-      throw new Refusal('invalid_request', `limit: a whole number from 1 to ${MOST}.`);
-    if (status !== null && !isStatus(status))
-      throw new Refusal('invalid_request', `status: one of ${STATUSES.join(', ')}.`);
-    if (before !== undefined && !UUID_PATTERN.test(before))
-      throw new Refusal('invalid_request', 'before: the id of a held call.');
-    const now = broker.clock();
-    const page = { limit, now, ...(status !== null && { status }), ...(before !== undefined && { before }) };
+  handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
+    const page = { limit, now: broker.clock(), ...(status && { status }), ...(before && { before }) };
     const found = await listHeldCalls(broker.store.db, who.organisationId, page);
     return json(200, {
       approvals: found.map((held) => summary(broker, held)),
@@ -48,8 +48,6 @@ export const ownerApprovals = route({
     });
   },
 });
-
-const isStatus = (value: string): value is (typeof STATUSES)[number] => STATUSES.some((status) => status === value);
 
 async function loadHeld({ broker }: Governor, organisationId: string, id: string): Promise<HeldCall> {
   const held = UUID_PATTERN.test(id)

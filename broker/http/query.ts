@@ -1,0 +1,57 @@
+/** What stands after `?` in one of our own addresses. */
+import { z } from 'zod';
+import { Refusal } from './errors.ts';
+import { firstProblem } from './validation.ts';
+
+/** The parameters of a request as they came. */
+export function queryOf(url: string): URLSearchParams {
+  const mark = url.indexOf('?');
+  return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+}
+
+/**
+ * Reads the parameters that a route declares. One that is malformed or given twice is refused, so that nobody wonders
+ * which one counted; names that the route does not know are left alone, for proxies and browsers add some.
+ *
+ * @throws Refusal invalid_request
+ */
+export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: string): z.output<Schema> {
+  const given = queryOf(url);
+  const read = Object.keys(schema.shape).flatMap((name) => {
+    const values = given.getAll(name);
+    if (values.length > 1) throw new Refusal('invalid_request', `${name}: is given twice; send it once.`);
+    return values.map((value) => [name, value]);
+  });
+  const result = schema.safeParse(Object.fromEntries(read));
+  if (!result.success) throw new Refusal('invalid_request', firstProblem(result.error));
+  return result.data;
+}
+
+/** A whole number as it stands in a query. The document calls it what it is: an integer. */
+export const wholeNumber = (least: number, most: number) => {
+  const error = `a whole number from ${least} to ${most}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, error)
+    .transform(Number)
+    .refine((number) => number >= least && number <= most, error)
+    .meta({ type: 'integer', minimum: least, maximum: most });
+};
+
+/** A UUID, in whichever case, as we write it. */
+export const uuid = (what: string) =>
+  z
+    .guid(what)
+    .transform((id) => id.toLowerCase())
+    .describe(what);
+
+/** A moment (RFC 3339), as milliseconds since the epoch. */
+export const moment = (what: string) =>
+  z.iso
+    .datetime({ offset: true, error: 'a moment such as 2026-11-20T08:00:00Z' })
+    .transform((text) => Date.parse(text))
+    .describe(what);
+
+/** How many of a list to answer. */
+export const pageSize = (most: number, usual: number) =>
+  wholeNumber(1, most).default(usual).describe(`how many at most; ${usual} when left out`);
