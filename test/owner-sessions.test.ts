@@ -50,7 +50,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       url: world.running.baseUrl.replace('localhost', '127.0.0.1'),
       local_token: localToken(),
     });
-    for (const path of ['/owner/token', '/owner/link', '/owner/keys/rotate', '/owner/owners']) {
+    for (const path of ['/owner/token', '/owner/link', '/owner/keys/rotate']) {
       for (const token of [
         mintOwnerSession(world.running.broker, organisation.owner).token,
         `cli_${'A'.repeat(43)}`,

@@ -8,7 +8,8 @@ import type { ErrorCode } from './errors.ts';
 import type { Limit } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
-export type Auth = 'none' | 'agent' | 'owner' | 'agent_or_owner' | 'local';
+/** `local`: the command line of whoever runs the broker. */
+export type Auth = 'none' | 'agent' | 'owner' | 'agent_or_owner' | 'owner_or_local' | 'local';
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
   : A extends 'agent'
@@ -17,7 +18,9 @@ type PrincipalOf<A extends Auth> = A extends 'none'
       ? Extract<Principal, { kind: 'owner' }>
       : A extends 'local'
         ? Extract<Principal, { kind: 'local' }>
-        : Extract<Principal, { kind: 'agent' | 'owner' }>;
+        : A extends 'owner_or_local'
+          ? Extract<Principal, { kind: 'owner' | 'local' }>
+          : Extract<Principal, { kind: 'agent' | 'owner' }>;
 
 export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams> = {
   governor: Governor;
@@ -52,7 +55,7 @@ export type Route<
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
   path: string;
   auth: A;
-  /** Owner routes: the least role that may. */
+  /** Routes that owners may use: the least role that may. */
   role?: 'viewer' | 'approver' | 'admin';
   limit?: Limit;
   /** Which platforms' facts come with the authentication of an agent, when the body names none. */

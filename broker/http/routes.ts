@@ -14,7 +14,8 @@ import { ownerAudit } from './routes/owner/audit.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
-import { addOwner } from './routes/owner/owners.ts';
+import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
+import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 
 export const ROUTES: readonly Route[] = [
@@ -43,7 +44,11 @@ export const ROUTES: readonly Route[] = [
   ownerApprovals,
   ownerApproval,
   ...decideApprovals,
+  ownerOwners,
   addOwner,
+  removeOwner,
+  ownerOrganisation,
+  changeOrganisation,
   governancePlan,
   governanceApply,
   governanceExport,

@@ -136,7 +136,7 @@ function tokenOf(route: Route, request: Request, baseUrl: string): string {
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice')
     throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
-  const takesCookie = route.auth === 'owner' || route.auth === 'agent_or_owner';
+  const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
   const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
   if (session === undefined) throw unauthenticated(bearer);
   const foreign = foreignRequest(request, baseUrl);
@@ -160,9 +160,11 @@ async function recognise(
         detail: "This needs the command line's local credential.",
       }
     );
+  const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
+  if (local) return local;
   if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
-  if (route.auth === 'owner') return await authenticateOwner(broker, token);
   const owner = await authenticateOwner(broker, token);
+  if (route.auth !== 'agent_or_owner') return owner;
   return owner.kind === 'owner' || owner.code === 'token_expired'
     ? owner
     : await governor.authenticateAgent(token, platformId, source);

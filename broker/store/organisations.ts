@@ -20,7 +20,9 @@ export async function putOrganisation(db: Db, organisation: NewOrganisation): Pr
 export async function updateOrganisation(
   db: Db,
   id: string,
-  change: Partial<Pick<OrganisationTable, 'name' | 'publish_identity_documents' | 'approval_ttl_ms'>>,
+  change: Partial<
+    Pick<OrganisationTable, 'name' | 'publish_identity_documents' | 'approval_ttl_ms' | 'require_user_verification'>
+  >,
 ): Promise<void> {
   await db.updateTable('organisations').set(change).where('id', '=', id).execute();
 }
@@ -56,7 +58,18 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
     .executeTakeFirstOrThrow();
 }
 
-/** Removes an owner. The database refuses while the owner still has agents. */
+/** Lets the next verified sign-in with the owner's address be the owner's. */
+export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>): Promise<void> {
+  await db
+    .updateTable('owners')
+    .set({ oidc_subject: null })
+    .where('organisation_id', '=', owner.organisation_id)
+    .where('id', '=', owner.id)
+    .execute();
+}
+
+/** Removes an owner, with the owner's passkeys; in a transaction. The database refuses while the owner still has agents. */
 export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
+  await db.deleteFrom('passkeys').where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
   await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

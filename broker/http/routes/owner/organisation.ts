@@ -1,0 +1,80 @@
+/** The organisation's own settings. */
+import { z } from 'zod';
+import { findOrganisation, updateOrganisation } from '../../../store/organisations.ts';
+import type { OrganisationTable } from '../../../store/schema.ts';
+import { ownerChange } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+
+const WEEK_SECONDS = 7 * 24 * 3600;
+
+const shown = (organisation: OrganisationTable) => ({
+  id: organisation.id,
+  name: organisation.name,
+  approval_ttl_seconds: Math.floor(organisation.approval_ttl_ms / 1000),
+  require_user_verification: organisation.require_user_verification === 1,
+  publish_identity_documents: organisation.publish_identity_documents === 1,
+  created_at: new Date(organisation.created_at).toISOString(),
+});
+
+/** GET /owner/organisation */
+export const ownerOrganisation = route({
+  method: 'GET',
+  path: '/owner/organisation',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.organisation.read',
+  summary: 'The organisation and its settings.',
+  answers: { 200: 'The organisation.' },
+  errors: [],
+  handle: async ({ governor: { broker }, who }) =>
+    json(200, shown((await findOrganisation(broker.store.db, who.organisationId))!)),
+});
+
+const Settings = z.strictObject({
+  approval_ttl_seconds: z
+    .number()
+    .int()
+    .min(60)
+    .max(WEEK_SECONDS)
+    .optional()
+    .describe('how long a held call waits for its decision; those that wait already keep their time'),
+  require_user_verification: z
+    .boolean()
+    .optional()
+    .describe('whether a passkey decides only when its authenticator verified the person, by finger, face or PIN'),
+});
+
+/** POST /owner/organisation: what is left out stays as it is. */
+export const changeOrganisation = route({
+  method: 'POST',
+  path: '/owner/organisation',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.organisation.change',
+  summary: "Changes the organisation's settings.",
+  body: Settings,
+  answers: { 200: 'The organisation as it is now.' },
+  errors: ['invalid_request', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, body } = context;
+    const before = (await findOrganisation(governor.broker.store.db, who.organisationId))!;
+    const was = shown(before);
+    const { approval_ttl_seconds: ttl = was.approval_ttl_seconds } = body;
+    const { require_user_verification: verify = was.require_user_verification } = body;
+    const changed = {
+      ...(ttl !== was.approval_ttl_seconds && { approval_ttl_seconds: ttl }),
+      ...(verify !== was.require_user_verification && { require_user_verification: verify }),
+    };
+    if (Object.keys(changed).length === 0) return json(200, was);
+    const after = await ownerChange(context, { reason: 'organisation_changed' }, async (db, note) => {
+      note(changed);
+      await updateOrganisation(db, who.organisationId, {
+        ...('approval_ttl_seconds' in changed && { approval_ttl_ms: ttl * 1000 }),
+        ...('require_user_verification' in changed && { require_user_verification: verify ? 1 : 0 }),
+      });
+      return (await findOrganisation(db, who.organisationId))!;
+    });
+    return json(200, shown(after));
+  },
+});
