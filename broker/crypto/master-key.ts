@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64 } from './base64url.ts';
 import { Secret } from './secret.ts';
 import { weakness } from './weak-key.ts';
@@ -55,6 +55,14 @@ export function generateMasterKey(): { text: Secret; key: MasterKey } {
  */
 export function checkValue(key: MasterKey): string {
   return createHmac('sha256', key.key).update('kcv').digest('hex');
+}
+
+/**
+ * A key for one job, 32 bytes: HKDF-SHA-256 (RFC 5869) of the master key.
+ * @param salt what else the key depends on; need not be secret
+ */
+export function deriveKey(master: MasterKey, job: string, salt = ''): Buffer {
+  return Buffer.from(hkdfSync('sha256', master.key, salt, `agent-broker ${job}`, 32));
 }
 
 function masterKey(bytes: Buffer): MasterKey {

@@ -16,7 +16,9 @@ import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
+import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
+import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 
 export const ROUTES: readonly Route[] = [
   actions,
@@ -26,6 +28,10 @@ export const ROUTES: readonly Route[] = [
   approval,
   pendingActions,
   approveRequest,
+  passkeyRegisterBegin,
+  passkeyRegisterFinish,
+  passkeySignBegin,
+  passkeySignFinish,
   diagnostics,
   ownerDiagnostics,
   health,
@@ -44,6 +50,9 @@ export const ROUTES: readonly Route[] = [
   ownerApprovals,
   ownerApproval,
   ...decideApprovals,
+  ownerPasskeys,
+  renameOwnerPasskey,
+  removeOwnerPasskey,
   ownerOwners,
   addOwner,
   removeOwner,

@@ -251,8 +251,11 @@ export type PasskeyTable = {
   aaguid: string;
   /** Whether it may be copied to other devices; such ones keep no counter. */
   synced: Bit;
-  /** `disabled`: its counter went back, so that it may have been cloned. */
-  status: 'active' | 'disabled';
+  /**
+   * `disabled`: its counter did not go up, so that it may have been cloned. `removed`: it was disabled, and its owner does
+   * not want to see it any more; it is kept so that nobody enrols it again.
+   */
+  status: 'active' | 'disabled' | 'removed';
   created_at: number;
   last_used_at: number | null;
 };

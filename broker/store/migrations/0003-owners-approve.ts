@@ -16,7 +16,7 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .addColumn('device_name', 'text', (c) => c.notNull())
     .addColumn('aaguid', 'text', (c) => c.notNull())
     .addColumn('synced', 'integer', (c) => c.notNull())
-    .addColumn('status', 'text', (c) => c.notNull().check(sql`status in ('active', 'disabled')`))
+    .addColumn('status', 'text', (c) => c.notNull().check(sql`status in ('active', 'disabled', 'removed')`))
     .addColumn('created_at', 'bigint', (c) => c.notNull())
     .addColumn('last_used_at', 'bigint')
     .addPrimaryKeyConstraint('passkeys_key', ['organisation_id', 'id'])

@@ -11,13 +11,12 @@ import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import { stated, summary } from '../../held-call.ts';
 import { howOf } from '../../owner-change.ts';
+import { patiently } from '../../patiently.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
-/** How long the answer to an approval waits for the call, which goes on without it. */
-const PATIENCE_MS = 15_000;
 
 const Page = z.object({
   status: z
@@ -138,12 +137,3 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     },
   }),
 );
-
-async function patiently(replayed: Promise<void>): Promise<void> {
-  let timeout: NodeJS.Timeout | undefined;
-  const patience = new Promise<void>((resolve) => {
-    timeout = setTimeout(resolve, PATIENCE_MS);
-  });
-  await Promise.race([replayed, patience]);
-  clearTimeout(timeout);
-}

@@ -1,0 +1,99 @@
+/**
+ * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge carries what it is for, when it
+ * ends, and a MAC over that, so that beginning again fills nothing up and never spoils the challenge that an owner holds.
+ *
+ * Nothing notes that one was used. What it can bring about happens once by itself: an approval is decided once, and a
+ * credential id is enrolled once.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Broker } from '../broker.ts';
+import { decodeBase64url } from '../crypto/base64url.ts';
+import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
+
+/** What a challenge is for: an owner's enrolment, or one approval of exactly one request. */
+export type ChallengeSubject =
+  | { purpose: 'register'; id: string }
+  | { purpose: 'sign'; id: string; requestHash: string };
+
+/**
+ * `expired`: past its 5 minutes, or made with a key that is gone (a restart, a rotation). `foreign`: for another purpose,
+ * owner, approval or request, or not made here at all.
+ */
+export type ChallengeState = 'good' | 'expired' | 'foreign';
+
+type Keyed = Pick<Broker, 'vault' | 'store' | 'instanceId' | 'clock'>;
+
+export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
+
+/* version 1 | purpose 1 | key id 8 | subject's uuid 16 | end in ms 8 | random 16 | HMAC-SHA-256 32 */
+const VERSION = 1;
+const PURPOSES = { register: 1, sign: 2 } as const;
+const KEY_ID = 2;
+const SUBJECT = 10;
+const ENDS = 26;
+const RANDOM = 34;
+const MAC = 50;
+const LENGTH = 82;
+
+/** Makes a challenge that is good for 5 minutes from now. */
+export function issueChallenge(broker: Keyed, subject: ChallengeSubject): Buffer {
+  const { id, secret } = keyOf(broker, broker.vault.masterKeys().current);
+  const head = Buffer.alloc(MAC);
+  head[0] = VERSION;
+  head[1] = PURPOSES[subject.purpose];
+  id.copy(head, KEY_ID);
+  uuidBytes(subject.id).copy(head, SUBJECT);
+  head.writeBigUInt64BE(BigInt(broker.clock() + CHALLENGE_LIFETIME_MS), ENDS);
+  randomBytes(MAC - RANDOM).copy(head, RANDOM);
+  return Buffer.concat([head, macOf(secret, head, subject)]);
+}
+
+/** What a challenge (base64url) says that it is for, which anybody could have written; undefined: it is none of ours. */
+export function subjectOf(challenge: string): Pick<ChallengeSubject, 'purpose' | 'id'> | undefined {
+  const bytes = decodeBase64url(challenge);
+  if (bytes?.length !== LENGTH || bytes[0] !== VERSION) return undefined;
+  const purpose = bytes[1] === PURPOSES.register ? 'register' : bytes[1] === PURPOSES.sign ? 'sign' : undefined;
+  return purpose && { purpose, id: uuidText(bytes.subarray(SUBJECT, ENDS)) };
+}
+
+/** Whether a challenge was made here for this subject and is still good. */
+export function judgeChallenge(broker: Keyed, challenge: string, subject: ChallengeSubject): ChallengeState {
+  const said = subjectOf(challenge);
+  if (said?.purpose !== subject.purpose || said.id !== subject.id.toLowerCase()) return 'foreign';
+  const bytes = decodeBase64url(challenge)!;
+  const keyId = bytes.subarray(KEY_ID, SUBJECT);
+  const { current, previous } = broker.vault.masterKeys();
+  const key = [current, ...previous].map((master) => keyOf(broker, master)).find(({ id }) => id.equals(keyId));
+  if (!key) return 'expired';
+  if (!timingSafeEqual(macOf(key.secret, bytes.subarray(0, MAC), subject), bytes.subarray(MAC))) return 'foreign';
+  return bytes.readBigUInt64BE(ENDS) <= BigInt(broker.clock()) ? 'expired' : 'good';
+}
+
+/**
+ * Replicas on one PostgreSQL have the same key, so that one finishes what another began. Embedded, each start has its own:
+ * a restart invalidates outstanding challenges (specification).
+ */
+function keyOf({ store, instanceId }: Keyed, master: MasterKey): { id: Buffer; secret: Buffer } {
+  const secret = deriveKey(master, 'passkey challenge', store.dialect === 'sqlite' ? instanceId : '');
+  return {
+    secret,
+    id: createHmac('sha256', secret)
+      .update('key id')
+      .digest()
+      .subarray(0, SUBJECT - KEY_ID),
+  };
+}
+
+/** The head has one length, so nothing of it can pass for the beginning of a hash. */
+function macOf(secret: Buffer, head: Buffer, subject: ChallengeSubject): Buffer {
+  const mac = createHmac('sha256', secret).update(head);
+  if (subject.purpose === 'sign') mac.update(subject.requestHash);
+  return mac.digest();
+}
+
+const uuidBytes = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex');
+
+function uuidText(bytes: Buffer): string {
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

@@ -1,0 +1,35 @@
+/** What the browser says of a WebAuthn ceremony, signed together with what the authenticator says (WebAuthn section 5.8.1). */
+import { isUtf8 } from 'node:buffer';
+import type { Broker } from '../broker.ts';
+import { decodeBase64url } from '../crypto/base64url.ts';
+import { parseStrictJson } from '../wire/strict-json.ts';
+
+/** Who asks, as WebAuthn knows it: the host name, and the one page origin from which answers are taken. */
+export type RelyingParty = { id: string; name: string; origin: string };
+
+export const relyingPartyOf = ({ baseUrl }: Pick<Broker, 'baseUrl'>): RelyingParty => ({
+  id: new URL(baseUrl).hostname,
+  name: 'Agent Broker',
+  origin: new URL(baseUrl).origin,
+});
+
+export type ClientData = { type: 'webauthn.create' | 'webauthn.get'; challenge: string };
+
+/**
+ * Reads and checks client data that is for us. Beyond what the library checks, it refuses what was done inside another
+ * site's page (`crossOrigin`), and JSON that two readers could read differently.
+ * @returns a sentence, when it is not acceptable
+ */
+export function readClientData(text: string, type: ClientData['type'], { origin }: RelyingParty): ClientData | string {
+  const bytes = decodeBase64url(text);
+  const parsed = bytes && isUtf8(bytes) ? parseStrictJson(bytes.toString('utf8')) : undefined;
+  const value = parsed?.ok ? parsed.value : undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return 'clientDataJSON is not a JSON object in base64url.';
+  if (value.type !== type) return `clientDataJSON must be of type ${type}.`;
+  if (typeof value.challenge !== 'string') return 'clientDataJSON has no challenge.';
+  if (value.origin !== origin) return `This was done on another site than ${origin}.`;
+  if ((value.crossOrigin !== undefined && value.crossOrigin !== false) || value.topOrigin !== undefined)
+    return "This was done inside another site's page.";
+  return { type, challenge: value.challenge };
+}

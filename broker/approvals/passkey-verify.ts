@@ -1,0 +1,104 @@
+/** Checks what authenticators answer (WebAuthn sections 7.1 and 7.2). Whose credential it is, the callers know. */
+import {
+  type AuthenticationResponseJSON,
+  type RegistrationResponseJSON,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from '@simplewebauthn/server';
+import { decodeAttestationObject } from '@simplewebauthn/server/helpers';
+import { decodeBase64url } from '../crypto/base64url.ts';
+import type { PasskeyTable } from '../store/schema.ts';
+import type { RelyingParty } from './passkey-client-data.ts';
+import { ALGORITHMS, userHandleOf } from './passkey-options.ts';
+
+type Refused = { ok: false; detail: string };
+
+const refused = (detail: string): Refused => ({ ok: false, detail });
+
+const NOT_OURS =
+  'What the authenticator answered does not fit: its signature, the site that it is for, or that nobody touched it.';
+const UNVERIFIED =
+  'The organisation requires that the authenticator verifies you, by finger, face or PIN, and it did not.';
+
+/** What an enrolment brings, as far as it is kept. */
+export type Enrolled = Pick<PasskeyTable, 'credential_id' | 'public_key' | 'counter' | 'aaguid' | 'synced'>;
+
+/** `challenge`: the one that the client data holds, judged before. */
+export async function verifyRegistration(
+  response: RegistrationResponseJSON,
+  expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
+): Promise<{ ok: true; credential: Enrolled } | Refused> {
+  if (!isUnattested(response.response.attestationObject))
+    return refused('The authenticator was asked for no attestation, but sent one.');
+  const verified = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: expected.challenge,
+    expectedOrigin: expected.rp.origin,
+    expectedRPID: expected.rp.id,
+    requireUserVerification: false,
+    supportedAlgorithmIDs: [...ALGORITHMS],
+  }).catch(() => undefined);
+  if (!verified?.verified) return refused(NOT_OURS);
+  const { credential, aaguid, userVerified, credentialDeviceType } = verified.registrationInfo;
+  if (credential.id !== response.id) return refused('The id is not that of the credential that was made.');
+  if (expected.requireUserVerification && !userVerified) return refused(UNVERIFIED);
+  return {
+    ok: true,
+    credential: {
+      credential_id: credential.id,
+      public_key: Buffer.from(credential.publicKey),
+      counter: credential.counter,
+      aaguid,
+      synced: credentialDeviceType === 'multiDevice' ? 1 : 0,
+    },
+  };
+}
+
+/**
+ * Whether there is no attestation, or only one by the new key itself. To check others, the library would fetch revocation
+ * lists from addresses that the certificate names.
+ */
+function isUnattested(attestationObject: string): boolean {
+  const bytes = decodeBase64url(attestationObject);
+  if (!bytes) return false;
+  try {
+    const decoded = decodeAttestationObject(new Uint8Array(bytes));
+    const format = decoded.get('fmt');
+    return format === 'none' || (format === 'packed' && decoded.get('attStmt').get('x5c') === undefined);
+  } catch {
+    return false;
+  }
+}
+
+/** What a person's touch brings, beside the signature. */
+export type Asserted = { counter: number; userVerified: boolean };
+
+/** `challenge`: the one that the client data holds, judged before. The counter is not looked at here. */
+export async function verifyAssertion(
+  response: AuthenticationResponseJSON,
+  passkey: PasskeyTable,
+  expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
+): Promise<({ ok: true } & Asserted) | Refused> {
+  const { userHandle } = response.response;
+  if (userHandle !== undefined && userHandle !== userHandleOf(passkey.owner_id).toString('base64url'))
+    return refused('The credential belongs to somebody else.');
+  const verified = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: expected.challenge,
+    expectedOrigin: expected.rp.origin,
+    expectedRPID: expected.rp.id,
+    requireUserVerification: false,
+    credential: {
+      id: passkey.credential_id,
+      publicKey: new Uint8Array(passkey.public_key),
+      // The library looks at the counter before the signature: then anybody could make a passkey look cloned.
+      counter: 0,
+    },
+  }).catch(() => undefined);
+  if (!verified?.verified) return refused(NOT_OURS);
+  const { newCounter, userVerified, credentialDeviceType } = verified.authenticationInfo;
+  // It never changes in the life of a credential (WebAuthn section 6.1.3).
+  if ((credentialDeviceType === 'multiDevice') !== (passkey.synced === 1)) return refused(NOT_OURS);
+  if (expected.requireUserVerification && !userVerified) return refused(UNVERIFIED);
+  return { ok: true, counter: newCounter, userVerified };
+}

@@ -1,0 +1,88 @@
+/** Enrolling passkeys (specification, Passkeys, register/begin and register/finish). */
+import type { RegistrationResponseJSON } from '@simplewebauthn/server';
+import { judgeChallenge } from '../approvals/passkey-challenge.ts';
+import { readClientData, relyingPartyOf } from '../approvals/passkey-client-data.ts';
+import { verifyRegistration } from '../approvals/passkey-verify.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
+import type { PasskeyTable } from '../store/schema.ts';
+import type { Governor } from './governor.ts';
+import { type ChangingOwner, recordChange } from './owner-change.ts';
+
+/** An owner's own ones, the disabled ones included. */
+export const MOST_PASSKEYS = 20;
+
+export type Enrolment =
+  | { kind: 'enrolled'; passkey: PasskeyTable }
+  | { kind: 'challenge_expired' }
+  | { kind: 'unverified'; detail: string }
+  /** The credential id is enrolled already, or was and is disabled: an authenticator makes an id once. */
+  | { kind: 'exists' }
+  | { kind: 'too_many' };
+
+/** Enrols what an authenticator made for this owner's challenge. Throws AuditUnavailable: it is not enrolled. */
+export async function enrolPasskey(
+  governor: Governor,
+  by: ChangingOwner,
+  { response, deviceName }: { response: RegistrationResponseJSON; deviceName: string },
+): Promise<Enrolment> {
+  const { broker } = governor;
+  const { owner } = by;
+  const rp = relyingPartyOf(broker);
+  const clientData = readClientData(response.response.clientDataJSON, 'webauthn.create', rp);
+  if (typeof clientData === 'string') return { kind: 'unverified', detail: clientData };
+  const { challenge } = clientData;
+  const state = judgeChallenge(broker, challenge, { purpose: 'register', id: owner.id });
+  if (state === 'expired') return { kind: 'challenge_expired' };
+  if (state === 'foreign')
+    return { kind: 'unverified', detail: 'The challenge is not one for an enrolment of this owner.' };
+  const organisation = await findOrganisation(broker.store.db, owner.organisation_id);
+  const requireUserVerification = organisation?.require_user_verification === 1;
+  const verified = await verifyRegistration(response, { challenge, rp, requireUserVerification });
+  if (!verified.ok) return { kind: 'unverified', detail: verified.detail };
+  const passkey: PasskeyTable = {
+    organisation_id: owner.organisation_id,
+    id: uuidv4(),
+    owner_id: owner.id,
+    ...verified.credential,
+    transports: JSON.stringify([...new Set(response.response.transports ?? [])]),
+    device_name: deviceName,
+    status: 'active',
+    created_at: broker.clock(),
+    last_used_at: null,
+  };
+  return await keep(governor, by, passkey);
+}
+
+/** Undoes an enrolment that cannot be. */
+class Impossible extends Error {
+  readonly kind: 'exists' | 'too_many';
+  constructor(kind: Impossible['kind']) {
+    super(kind);
+    this.kind = kind;
+  }
+}
+
+async function keep(governor: Governor, by: ChangingOwner, passkey: PasskeyTable): Promise<Enrolment> {
+  const owner = { organisationId: passkey.organisation_id, ownerId: passkey.owner_id };
+  try {
+    const change = { reason: 'passkey_enrolled', detail: passkey.device_name };
+    await recordChange(governor, by, change, async (db, note) => {
+      await lockPasskeysOf(db, owner);
+      if (!(await putPasskey(db, passkey))) throw new Impossible('exists');
+      if ((await listPasskeys(db, owner)).length > MOST_PASSKEYS) throw new Impossible('too_many');
+      note(told(passkey));
+    });
+    return { kind: 'enrolled', passkey };
+  } catch (error) {
+    if (!(error instanceof Impossible)) throw error;
+    return { kind: error.kind };
+  }
+}
+
+/** What is on record, and signed, of a passkey that came or went. */
+export const told = ({ credential_id, synced }: PasskeyTable): JsonObject => ({
+  passkey: { credential_id, synced: synced === 1 },
+});

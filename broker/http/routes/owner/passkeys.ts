@@ -1,0 +1,80 @@
+/** Owners' own passkeys. */
+import { z } from 'zod';
+import { told } from '../../../calls/passkey-enrolment.ts';
+import { listPasskeys, removePasskey, renamePasskey } from '../../../store/passkeys.ts';
+import type { OwnerTable, PasskeyTable } from '../../../store/schema.ts';
+import { Refusal } from '../../errors.ts';
+import { ownerChange } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+import { DeviceName } from '../../webauthn-json.ts';
+
+const shown = (passkey: PasskeyTable) => ({
+  id: passkey.id,
+  credential_id: passkey.credential_id,
+  device_name: passkey.device_name,
+  created_at: new Date(passkey.created_at).toISOString(),
+  last_used_at: passkey.last_used_at === null ? null : new Date(passkey.last_used_at).toISOString(),
+  synced: passkey.synced === 1,
+  status: passkey.status,
+  transports: JSON.parse(passkey.transports),
+  aaguid: passkey.aaguid,
+});
+
+const refOf = (owner: OwnerTable) => ({ organisationId: owner.organisation_id, ownerId: owner.id });
+
+const unknown = () => new Refusal('not_found', 'You have no such passkey.');
+
+/** GET /owner/passkeys */
+export const ownerPasskeys = route({
+  method: 'GET',
+  path: '/owner/passkeys',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.passkeys.list',
+  summary: "The owner's own passkeys.",
+  answers: { 200: 'All of them, oldest first; disabled ones too.' },
+  errors: [],
+  handle: async ({ governor: { broker }, who }) =>
+    json(200, { passkeys: (await listPasskeys(broker.store.db, refOf(who.owner))).map(shown) }),
+});
+
+/** POST /owner/passkeys/{id}/rename */
+export const renameOwnerPasskey = route({
+  method: 'POST',
+  path: '/owner/passkeys/{id}/rename',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.passkeys.rename',
+  summary: "Gives one of the owner's passkeys another name.",
+  body: z.strictObject({ device_name: DeviceName }),
+  answers: { 200: 'The passkey as it is now.' },
+  errors: ['invalid_request', 'not_found'],
+  handle: async ({ governor: { broker }, who, params, body }) => {
+    const id = params.id!.toLowerCase();
+    const renamed = await renamePasskey(broker.store.db, refOf(who.owner), id, body.device_name);
+    if (!renamed) throw unknown();
+    return json(200, shown(renamed));
+  },
+});
+
+/** DELETE /owner/passkeys/{id}: in force at once; what it decided before stands. */
+export const removeOwnerPasskey = route({
+  method: 'DELETE',
+  path: '/owner/passkeys/{id}',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.passkeys.remove',
+  summary: "Removes one of the owner's passkeys.",
+  answers: { 200: 'It is gone.' },
+  errors: ['not_found'],
+  handle: async (context) => {
+    const id = context.params.id!.toLowerCase();
+    await ownerChange(context, { reason: 'passkey_removed' }, async (db, note) => {
+      const removed = await removePasskey(db, refOf(context.who.owner), id);
+      if (!removed) throw unknown();
+      note(told(removed));
+    });
+    return json(200, { id, removed: true });
+  },
+});

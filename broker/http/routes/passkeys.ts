@@ -1,0 +1,178 @@
+/** Passkeys: enrolment by owners, and approval by whoever holds the owner's authenticator (specification, Passkeys). */
+import { z } from 'zod';
+import { issueChallenge } from '../../approvals/passkey-challenge.ts';
+import { relyingPartyOf } from '../../approvals/passkey-client-data.ts';
+import { creationOptions, requestOptions } from '../../approvals/passkey-options.ts';
+import { statusAt } from '../../approvals/state.ts';
+import { approveByPasskey } from '../../calls/passkey-approval.ts';
+import { enrolPasskey, MOST_PASSKEYS } from '../../calls/passkey-enrolment.ts';
+import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { findApproval } from '../../store/approvals.ts';
+import { findOrganisation } from '../../store/organisations.ts';
+import { findSignableApproval, listPasskeys, listSigningPasskeys } from '../../store/passkeys.ts';
+import { Refusal } from '../errors.ts';
+import { howOf } from '../owner-change.ts';
+import { patiently } from '../patiently.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+import { AuthenticationResponse, DeviceName, RegistrationResponse } from '../webauthn-json.ts';
+
+/** One for the four routes together. */
+const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address' } as const;
+const MAX_BODY_BYTES = 64 * 1024;
+
+const challengeExpired = () =>
+  new Refusal('challenge_expired', 'The challenge is older than 5 minutes, or the broker started anew. Begin again.');
+
+/** POST /v1/approvals/passkeys/register/begin */
+export const passkeyRegisterBegin = route({
+  method: 'POST',
+  path: '/v1/approvals/passkeys/register/begin',
+  auth: 'owner',
+  role: 'approver',
+  limit: LIMIT,
+  capability: 'passkeys.register.begin',
+  summary: 'Options to make a passkey of this owner with.',
+  answers: { 200: 'PublicKeyCredentialCreationOptions as JSON.' },
+  errors: ['conflict', 'rate_limited'],
+  handle: async ({ governor: { broker }, who: { owner } }) => {
+    const { db } = broker.store;
+    const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
+    const [organisation, passkeys] = await Promise.all([
+      findOrganisation(db, owner.organisation_id),
+      listPasskeys(db, ref),
+    ]);
+    if (passkeys.length >= MOST_PASSKEYS) throw tooMany();
+    const options = await creationOptions(owner, {
+      challenge: issueChallenge(broker, { purpose: 'register', id: owner.id }),
+      rp: relyingPartyOf(broker),
+      passkeys: passkeys.filter(({ status }) => status === 'active'),
+      requireUserVerification: organisation?.require_user_verification === 1,
+    });
+    return json(200, options);
+  },
+});
+
+const tooMany = () =>
+  new Refusal('conflict', `An owner has at most ${MOST_PASSKEYS} passkeys: remove one that you do not use.`);
+
+/** POST /v1/approvals/passkeys/register/finish */
+export const passkeyRegisterFinish = route({
+  method: 'POST',
+  path: '/v1/approvals/passkeys/register/finish',
+  auth: 'owner',
+  role: 'approver',
+  limit: LIMIT,
+  capability: 'passkeys.register.finish',
+  summary: 'Enrols the passkey that an authenticator made.',
+  body: z.strictObject({ response: RegistrationResponse, device_name: DeviceName }),
+  maxBodyBytes: MAX_BODY_BYTES,
+  answers: { 200: 'The passkey is enrolled.' },
+  errors: ['invalid_request', 'verification_failed', 'passkey_exists', 'conflict', 'challenge_expired', 'rate_limited'],
+  handle: async (context) => {
+    const { governor, who, body, correlationId } = context;
+    const by = { owner: who.owner, how: howOf(context), correlationId };
+    const enrolment = await enrolPasskey(governor, by, { response: body.response, deviceName: body.device_name });
+    switch (enrolment.kind) {
+      case 'enrolled': {
+        const { credential_id, device_name } = enrolment.passkey;
+        return json(200, { credential_id, device_name, verified: true });
+      }
+      case 'unverified':
+        throw new Refusal('verification_failed', enrolment.detail);
+      case 'challenge_expired':
+        throw challengeExpired();
+      case 'exists':
+        throw new Refusal('passkey_exists', 'This passkey is enrolled already, or was, and is disabled now.');
+      case 'too_many':
+        throw tooMany();
+    }
+  },
+});
+
+/** POST /v1/approvals/passkeys/sign/begin: the approval's id is the capability. Nothing of the request is told. */
+export const passkeySignBegin = route({
+  method: 'POST',
+  path: '/v1/approvals/passkeys/sign/begin',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'passkeys.sign.begin',
+  summary: "Options to approve a held call with a passkey of the agent's owner.",
+  body: z.strictObject({ approval_id: z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID') }),
+  maxBodyBytes: MAX_BODY_BYTES,
+  answers: { 200: 'PublicKeyCredentialRequestOptions as JSON.' },
+  errors: ['invalid_request', 'not_found', 'rate_limited'],
+  handle: async ({ governor: { broker }, body }) => {
+    const { db } = broker.store;
+    const approval = await findSignableApproval(db, body.approval_id.toLowerCase());
+    const waits = approval !== undefined && statusAt(approval, broker.clock()) === 'pending';
+    const passkeys = waits ? await listSigningPasskeys(db, approval) : [];
+    // One answer for all of it: an id that somebody found or guessed tells nothing more.
+    if (!waits || passkeys.length === 0)
+      throw new Refusal(
+        'not_found',
+        'No approval of this id waits for a passkey. Its owner can decide in the console.',
+      );
+    const options = await requestOptions({
+      challenge: issueChallenge(broker, { purpose: 'sign', id: approval.id, requestHash: approval.request_hash }),
+      rp: relyingPartyOf(broker),
+      passkeys,
+      requireUserVerification: approval.require_user_verification === 1,
+    });
+    return json(200, options);
+  },
+});
+
+/** POST /v1/approvals/passkeys/sign/finish */
+export const passkeySignFinish = route({
+  method: 'POST',
+  path: '/v1/approvals/passkeys/sign/finish',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'passkeys.sign.finish',
+  summary: 'Approves the held call that the challenge was made for; it is then made at most once.',
+  body: z.strictObject({ response: AuthenticationResponse }),
+  maxBodyBytes: MAX_BODY_BYTES,
+  answers: { 200: 'Approved; executed_at is null while the platform has not answered.' },
+  errors: [
+    'invalid_request',
+    'verification_failed',
+    'counter_regression',
+    'not_found',
+    'already_decided',
+    'approval_expired',
+    'challenge_expired',
+    'rate_limited',
+  ],
+  handle: async ({ governor, body, correlationId }) => {
+    const signed = await approveByPasskey(governor, body.response, { correlationId });
+    switch (signed.kind) {
+      case 'not_found':
+        throw new Refusal('not_found', 'There is no approval for this challenge.');
+      case 'already_decided':
+        throw new Refusal('already_decided', 'This call was decided already.');
+      case 'expired':
+        throw new Refusal('approval_expired', 'Nobody decided this call in time; the agent has to ask again.');
+      case 'challenge_expired':
+        throw challengeExpired();
+      case 'unverified':
+        throw new Refusal('verification_failed', signed.detail);
+      case 'counter_regression':
+        throw new Refusal(
+          'counter_regression',
+          'The counter of this passkey did not go up: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
+        );
+      case 'decided': {
+        await patiently(signed.replayed);
+        const { organisation_id, id } = signed.approval;
+        const now = await findApproval(governor.broker.store.db, organisation_id, id);
+        const executedAt = now?.executed_at ?? null;
+        return json(200, {
+          status: 'approved',
+          approval_id: id,
+          executed_at: executedAt === null ? null : new Date(executedAt).toISOString(),
+        });
+      }
+    }
+  },
+});

@@ -1,0 +1,67 @@
+/** The JSON forms of what authenticators answer (WebAuthn sections 5.1.5 and 5.1.6), and the name of a device. */
+import { z } from 'zod';
+import { text } from '../wire/action.ts';
+
+const base64url = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .regex(/^[A-Za-z0-9_-]+$/, 'must be in base64url, without padding');
+
+/** At most 1023 bytes (WebAuthn section 5.8.3). */
+const CredentialId = base64url(1364);
+const Large = base64url(32 * 1024);
+
+const credential = {
+  id: CredentialId,
+  rawId: CredentialId,
+  type: z.literal('public-key'),
+};
+
+/** Members that are not looked at may be there: browsers add to this form. */
+export const RegistrationResponse = z
+  .looseObject({
+    ...credential,
+    response: z.looseObject({
+      clientDataJSON: Large,
+      attestationObject: Large,
+      // Kept as they came, to be given back to the browser, which may know more of them than we.
+      transports: z
+        .array(z.string().regex(/^[a-z-]{1,32}$/, 'must be a transport'))
+        .max(16)
+        .optional(),
+    }),
+  })
+  .transform(({ id, rawId, type, response: { clientDataJSON, attestationObject, transports } }) => ({
+    id,
+    rawId,
+    type,
+    clientExtensionResults: {},
+    response: { clientDataJSON, attestationObject, ...(transports && { transports }) },
+  }));
+
+export const AuthenticationResponse = z
+  .looseObject({
+    ...credential,
+    response: z.looseObject({
+      clientDataJSON: Large,
+      authenticatorData: Large,
+      signature: Large,
+      userHandle: base64url(128).nullish(),
+    }),
+  })
+  .transform(({ id, rawId, type, response: { clientDataJSON, authenticatorData, signature, userHandle } }) => ({
+    id,
+    rawId,
+    type,
+    clientExtensionResults: {},
+    response: { clientDataJSON, authenticatorData, signature, ...(userHandle && { userHandle }) },
+  }));
+
+/** Shown to people beside their other passkeys: nothing in it may move or hide the rest of a line. */
+export const DeviceName = text(64)
+  .min(1)
+  .refine((name) => name.trim() !== '', 'must not be blank')
+  .refine((name) => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name), 'must not contain control or direction characters')
+  .describe('what the owner calls the authenticator');

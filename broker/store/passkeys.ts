@@ -1,0 +1,174 @@
+/** Passkeys of owners (specification, Passkey credential), and the held calls that they may decide. */
+import type { ApprovalTable, OrganisationTable, OwnerTable, PasskeyTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+type OwnerRef = { organisationId: string; ownerId: string };
+type PasskeyRef = Pick<PasskeyTable, 'organisation_id' | 'id'>;
+
+/** Roles that may decide. */
+const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
+
+/** A held call as whoever knows its id may ask about it: no more than deciding by passkey takes. */
+export type SignableApproval = Pick<
+  ApprovalTable,
+  'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash'
+> &
+  Pick<OrganisationTable, 'require_user_verification'> & {
+    agent_public_id: string;
+    owner_id: string;
+    owner_role: OwnerTable['role'];
+  };
+
+/** One held call of any organisation by its id, with the owner of its agent; or undefined. */
+export async function findSignableApproval(db: Db, id: string): Promise<SignableApproval | undefined> {
+  return await db
+    .selectFrom('approvals as p')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'p.organisation_id').onRef('a.id', '=', 'p.agent_id'),
+    )
+    .innerJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'a.organisation_id').onRef('o.id', '=', 'a.owner_id'),
+    )
+    .innerJoin('organisations as g', 'g.id', 'p.organisation_id')
+    .select(['p.organisation_id', 'p.id', 'p.agent_id', 'p.status', 'p.expires_at', 'p.request_hash'])
+    .select(['a.agent_id as agent_public_id', 'o.id as owner_id', 'o.role as owner_role'])
+    .select('g.require_user_verification')
+    .where('p.id', '=', id)
+    .executeTakeFirst();
+}
+
+/** The passkeys with which the owner of this call's agent may decide it now, oldest first. */
+export async function listSigningPasskeys(db: Db, approval: SignableApproval): Promise<PasskeyTable[]> {
+  if (!DECIDING.includes(approval.owner_role)) return [];
+  const all = await listPasskeys(db, { organisationId: approval.organisation_id, ownerId: approval.owner_id });
+  return all.filter(({ status }) => status === 'active');
+}
+
+/** An owner's passkeys, the disabled ones too, oldest first. */
+export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef): Promise<PasskeyTable[]> {
+  return await db
+    .selectFrom('passkeys')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('owner_id', '=', ownerId)
+    .where('status', '<>', 'removed')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+}
+
+/** Makes every other enrolment of this owner wait for this transaction, so that counting them holds. */
+export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerRef): Promise<void> {
+  await db
+    .updateTable('owners')
+    .set((eb) => ({ email: eb.ref('email') }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', ownerId)
+    .execute();
+}
+
+/** Enrols a passkey. False: its credential id is known already, whoever's it is and whatever became of it. */
+export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('passkeys')
+    .values(passkey)
+    .onConflict((c) => c.column('credential_id').doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
+/**
+ * Takes a passkey's next counter, if it is higher than the last one, or both are 0 and so none is kept (WebAuthn section
+ * 6.1.1), and the passkey is still one with which this agent's calls may be decided. Of any number at once with the same
+ * counter one gets true.
+ */
+export async function usePasskey(
+  db: Db,
+  passkey: PasskeyRef,
+  use: { counter: number; at: number; agentUuid: string },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('passkeys')
+    .set({ counter: use.counter, last_used_at: use.at })
+    .where('organisation_id', '=', passkey.organisation_id)
+    .where('id', '=', passkey.id)
+    .where('status', '=', 'active')
+    .where((eb) => (use.counter === 0 ? eb('counter', '=', 0) : eb('counter', '<', use.counter)))
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('agents as a')
+          .innerJoin('owners as o', (j) =>
+            j.onRef('o.organisation_id', '=', 'a.organisation_id').onRef('o.id', '=', 'a.owner_id'),
+          )
+          .select('o.id')
+          .whereRef('o.organisation_id', '=', 'passkeys.organisation_id')
+          .whereRef('o.id', '=', 'passkeys.owner_id')
+          .where('a.id', '=', use.agentUuid)
+          .where('o.role', 'in', DECIDING),
+      ),
+    )
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/** Disables a passkey whose counter did not go up. Answers it; undefined: it is not so, or not active any more. */
+export async function disableRegressed(
+  db: Db,
+  passkey: PasskeyRef,
+  reported: number,
+): Promise<PasskeyTable | undefined> {
+  return await db
+    .updateTable('passkeys')
+    .set({ status: 'disabled' })
+    .where('organisation_id', '=', passkey.organisation_id)
+    .where('id', '=', passkey.id)
+    .where('status', '=', 'active')
+    .where('counter', '>', 0)
+    .where('counter', '>=', reported)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Renames an owner's passkey. Answers it as it is now; undefined: the owner has no such one. */
+export async function renamePasskey(
+  db: Db,
+  owner: OwnerRef,
+  id: string,
+  deviceName: string,
+): Promise<PasskeyTable | undefined> {
+  return await db
+    .updateTable('passkeys')
+    .set({ device_name: deviceName })
+    .where('organisation_id', '=', owner.organisationId)
+    .where('owner_id', '=', owner.ownerId)
+    .where('id', '=', id)
+    .where('status', '<>', 'removed')
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/**
+ * Removes an owner's passkey. Of one that was disabled the id stays, so that nobody can enrol it again. Answers it;
+ * undefined: the owner has no such one.
+ */
+export async function removePasskey(db: Db, owner: OwnerRef, id: string): Promise<PasskeyTable | undefined> {
+  const removed = await db
+    .deleteFrom('passkeys')
+    .where('organisation_id', '=', owner.organisationId)
+    .where('owner_id', '=', owner.ownerId)
+    .where('id', '=', id)
+    .where('status', '=', 'active')
+    .returningAll()
+    .executeTakeFirst();
+  if (removed) return removed;
+  return await db
+    .updateTable('passkeys')
+    .set({ status: 'removed' })
+    .where('organisation_id', '=', owner.organisationId)
+    .where('owner_id', '=', owner.ownerId)
+    .where('id', '=', id)
+    .where('status', '=', 'disabled')
+    .returningAll()
+    .executeTakeFirst();
+}

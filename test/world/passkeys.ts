@@ -1,0 +1,66 @@
+/** Passkeys as owners use them: enrol one, open the link of an approval, touch the authenticator. */
+import { expect } from 'vitest';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, send } from './agent.ts';
+import { Authenticator, type Ceremony } from './software-authenticator.ts';
+import type { Organisation, World } from './world.ts';
+
+const ROOT = '/v1/approvals/passkeys';
+
+/** POST without any authentication. `baseUrl`: of another replica. */
+export function post(world: World, path: string, body: unknown, baseUrl = world.running.baseUrl): Promise<Answer> {
+  return send(baseUrl + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+export const registerBegin = (organisation: Organisation, by?: OwnerTable): Promise<Answer> =>
+  organisation.ask('POST', `${ROOT}/register/begin`, undefined, by);
+
+export const registerFinish = (organisation: Organisation, body: unknown, by?: OwnerTable): Promise<Answer> =>
+  organisation.ask('POST', `${ROOT}/register/finish`, body, by);
+
+/** Enrols an authenticator (a new one) for the organisation's owner, or for another one. */
+export async function enrol(
+  world: World,
+  organisation: Organisation,
+  {
+    authenticator = new Authenticator(world.running.baseUrl),
+    by = organisation.owner,
+    name = 'Phone',
+    how,
+  }: { authenticator?: Authenticator; by?: OwnerTable; name?: string; how?: Ceremony } = {},
+): Promise<Authenticator> {
+  const begun = await registerBegin(organisation, by);
+  expect(begun.status, begun.text).toBe(200);
+  const response = authenticator.create(begun.body, how);
+  const finished = await registerFinish(organisation, { response, device_name: name }, by);
+  expect(finished.status, finished.text).toBe(200);
+  expect(finished.body).toEqual({ credential_id: authenticator.credentialId, device_name: name, verified: true });
+  return authenticator;
+}
+
+export const signBegin = (world: World, approvalId: unknown, baseUrl?: string): Promise<Answer> =>
+  post(world, `${ROOT}/sign/begin`, { approval_id: approvalId }, baseUrl);
+
+export const signFinish = (world: World, response: unknown, baseUrl?: string): Promise<Answer> =>
+  post(world, `${ROOT}/sign/finish`, { response }, baseUrl);
+
+/** What an authenticator answers to a fresh challenge for this approval. */
+export async function assertionFor(world: World, approvalId: string, authenticator: Authenticator, how?: Ceremony) {
+  const begun = await signBegin(world, approvalId);
+  expect(begun.status, begun.text).toBe(200);
+  return authenticator.get(begun.body, how);
+}
+
+/** Begins, touches, finishes. */
+export async function approveWith(
+  world: World,
+  approvalId: string,
+  authenticator: Authenticator,
+  how?: Ceremony,
+): Promise<Answer> {
+  return await signFinish(world, await assertionFor(world, approvalId, authenticator, how));
+}
