@@ -21,14 +21,19 @@ export type ApprovalChanges = {
   tell(ref: ApprovalRef): void;
   /** Watches one approval. Begin before you read it, and no news can come in between. */
   watch(id: string): ApprovalWatch;
-  /** Hears of every change of every approval, as well as can be: what happens while the way to others is down is missed. */
-  subscribe(listener: (ref: ApprovalRef) => void): () => void;
+  /**
+   * Hears of every change of every approval, as well as can be: what happens while the way to others is down is missed.
+   * Whoever gives `also` is told now and then, while that lasts, to look for themselves; and that the process stops.
+   */
+  subscribe(listener: (ref: ApprovalRef) => void, also?: Subscriber): () => void;
   /** How many wait for news of it here. */
   waiting(id: string): number;
   /** Lets everyone go who waits. */
   release(): void;
   close(): Promise<void>;
 };
+
+export type Subscriber = { missed(): void; over(): void };
 
 /** How often the store is asked, and only while notices do not arrive and somebody waits. */
 const POLL_MS = 1_000;
@@ -40,6 +45,7 @@ type Waiter = { wake(): void };
 export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): ApprovalChanges {
   const waiters = new Map<string, Set<Waiter>>();
   const listeners = new Set<(ref: ApprovalRef) => void>();
+  const subscribers = new Set<Subscriber>();
   const { notices } = store;
   let listening: { close(): Promise<void> } | undefined;
   /** Embedded, there is nobody else whom we could miss. */
@@ -57,8 +63,11 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
     for (const listener of listeners) listener(ref);
   };
 
+  const anyone = () => waiters.size > 0 || subscribers.size > 0;
+
   /** Looks once for those who wait, in a few statements for all. */
   const poll = async (): Promise<void> => {
+    for (const subscriber of subscribers) subscriber.missed();
     const ids = [...waiters.keys()];
     for (let at = 0; at < ids.length; at += POLLED_AT_ONCE)
       for (const id of await findSettled(store.db, ids.slice(at, at + POLLED_AT_ONCE), clock())) wake(id);
@@ -67,11 +76,11 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
   const pollSoon = (ms: number) => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      if (released || waiters.size === 0) return;
+      if (released || !anyone()) return;
       polling = poll()
         .catch((error) => log.warn({ err: error }, 'could not look for decisions; trying again'))
         .finally(() => {
-          if (!reachable && waiters.size > 0) pollSoon(POLL_MS);
+          if (!reachable && anyone()) pollSoon(POLL_MS);
         });
     }, ms);
   };
@@ -89,7 +98,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
         // Once more when it is up again: what was sent in between is lost.
         clearTimeout(timer);
         timer = undefined;
-        if (waiters.size > 0) pollSoon(0);
+        if (anyone()) pollSoon(0);
       },
     });
   };
@@ -133,15 +142,24 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
         },
       };
     },
-    subscribe: (listener) => {
+    subscribe: (listener, also) => {
       listen();
       listeners.add(listener);
-      return () => void listeners.delete(listener);
+      if (also) {
+        subscribers.add(also);
+        if (!reachable) pollSoon(POLL_MS);
+        if (released) also.over();
+      }
+      return () => {
+        listeners.delete(listener);
+        if (also) subscribers.delete(also);
+      };
     },
     waiting: (id) => waiters.get(id)?.size ?? 0,
     release: () => {
       released = true;
       for (const id of [...waiters.keys()]) wake(id);
+      for (const subscriber of [...subscribers]) subscriber.over();
     },
     close: async () => {
       clearTimeout(timer);

@@ -1,5 +1,6 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
 import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
+import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
 import type { Broker } from '../broker.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
@@ -20,6 +21,8 @@ export type Governor = {
   recorder: Recorder;
   /** News of held calls. */
   changes: ApprovalChanges;
+  /** How much waits for the owners of an organisation. */
+  inbox: InboxFeed;
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   /** Facts for a replay, which no token asks for. */
@@ -29,6 +32,7 @@ export type Governor = {
 
 export function makeGovernor(broker: Broker): Governor {
   const compiled = compiledGovernance(broker);
+  const changes = makeApprovalChanges(broker);
   const governor: Governor = {
     broker,
     compiled,
@@ -36,7 +40,8 @@ export function makeGovernor(broker: Broker): Governor {
     credentials: credentialOpener(broker),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),
-    changes: makeApprovalChanges(broker),
+    changes,
+    inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),
     authenticateAgent: agentAuthenticator(broker),
     facts: factsReader(broker.store),

@@ -5,7 +5,14 @@ export type Limit = { name: string; perMinute: number; per: 'agent' | 'address' 
 
 export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
 
-export type RateLimits = { take(limit: Limit, key: string): Promise<LimitResult> };
+/** So many answers under way at once: to one client address, and to all. */
+export type AtOnce = { perAddress: number; inAll: number };
+
+export type RateLimits = {
+  take(limit: Limit, key: string): Promise<LimitResult>;
+  /** Takes one of the places; call what it answers to give it back. Undefined: all are taken. */
+  enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
+};
 
 /**
  * Counts in this process. Several replicas each allow the whole limit: a shared counter would cost every call a write.
@@ -13,6 +20,12 @@ export type RateLimits = { take(limit: Limit, key: string): Promise<LimitResult>
  */
 export function makeRateLimits(factor: number): RateLimits {
   const limiters = new Map<string, { limiter: RateLimiterMemory; points: number }>();
+  const taken = new Map<string, number>();
+  const change = (name: string, by: 1 | -1) => {
+    const now = (taken.get(name) ?? 0) + by;
+    if (now > 0) taken.set(name, now);
+    else taken.delete(name);
+  };
   const limiterOf = (limit: Limit) => {
     const found = limiters.get(limit.name);
     if (found) return found;
@@ -41,6 +54,17 @@ export function makeRateLimits(factor: number): RateLimits {
         if (rejection instanceof RateLimiterRes) return answer(rejection, false);
         throw rejection;
       }
+    },
+    enter: (name, { perAddress, inAll }, key) => {
+      const mine = `${name} ${key}`;
+      if ((taken.get(mine) ?? 0) >= perAddress || (taken.get(name) ?? 0) >= inAll) return undefined;
+      for (const each of [name, mine]) change(each, 1);
+      let left = false;
+      return () => {
+        if (left) return;
+        left = true;
+        for (const each of [name, mine]) change(each, -1);
+      };
     },
   };
 }

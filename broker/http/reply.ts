@@ -8,6 +8,8 @@ export type Reply = {
   body?: string | Buffer;
   /** `application/json; charset=utf-8` unless said otherwise. */
   type?: string;
+  /** Instead of a body: called when the head has gone out, and ends the response whenever it is over. */
+  stream?: (response: ServerResponse) => void;
 };
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -24,11 +26,15 @@ export function send(response: ServerResponse, reply: Reply, correlationId: stri
     'X-Content-Type-Options': 'nosniff',
     'X-Correlation-Id': correlationId,
   };
-  if (reply.body !== undefined) {
+  if (reply.stream) headers['Content-Type'] = reply.type ?? JSON_TYPE;
+  else if (reply.body !== undefined) {
     headers['Content-Type'] = reply.type ?? JSON_TYPE;
     headers['Content-Length'] = Buffer.byteLength(reply.body);
   } else if (reply.status !== 304 && reply.status !== 204) headers['Content-Length'] = 0;
   if (reply.headers) Object.assign(headers, reply.headers);
   response.writeHead(reply.status, headers);
-  response.end(reply.body);
+  if (reply.stream && response.req.method !== 'HEAD') {
+    response.flushHeaders();
+    reply.stream(response);
+  } else response.end(reply.body);
 }

@@ -5,7 +5,7 @@ import type { Governor } from '../calls/governor.ts';
 import type { Principal } from '../identity/principal.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
-import type { Limit } from './rate-limits.ts';
+import type { AtOnce, Limit } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
 /** `local`: the command line of whoever runs the broker. */
@@ -33,6 +33,8 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   correlationId: string;
   /** The client's address as strikes and limits know it. */
   source: string;
+  /** Whether whoever asked may still: for answers that outlive the question. Looks again; unsure means no. */
+  stillMay: () => Promise<boolean>;
 };
 
 /**
@@ -58,6 +60,8 @@ export type Route<
   /** Routes that owners may use: the least role that may. */
   role?: 'viewer' | 'approver' | 'admin';
   limit?: Limit;
+  /** How many of its answers may be under way at once. */
+  atOnce?: AtOnce;
   /** Which platforms' facts come with the authentication of an agent, when the body names none. */
   facts?: typeof ALL_PLATFORMS;
   /** `_meta.capability`. */

@@ -11,6 +11,7 @@ import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { ownerAudit } from './routes/owner/audit.ts';
+import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
@@ -47,6 +48,7 @@ export const ROUTES: readonly Route[] = [
   ownerAgents,
   ...ownerAgentMoves,
   ownerAudit,
+  ownerEvents,
   ownerApprovals,
   ownerApproval,
   ...decideApprovals,

@@ -33,6 +33,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
+      if (route.atOnce) enter(limits, route, response, source);
       if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
       const declared = route.query && readQuery(route.query, request.originalUrl);
       const context: Context = {
@@ -45,6 +46,11 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
         },
         request,
         source,
+        stillMay: () =>
+          authenticate(route, governor, request, '', source).then(
+            () => true,
+            () => false,
+          ),
       };
       const refused = route.body ? await validate(route, parsed!, context) : undefined;
       reply = refused ?? (await route.handle(context as never));
@@ -67,6 +73,16 @@ async function takeLimit(limits: RateLimits, route: Route, key: string): Promise
       },
     );
   return result;
+}
+
+/** Takes a place for as long as this answer is under way. */
+function enter(limits: RateLimits, route: Route, response: Response, source: string): void {
+  const leave = limits.enter(route.path, route.atOnce!, source);
+  if (!leave)
+    throw new Refusal('too_many_streams', 'Too many pages listen already: close some, then try again.', {
+      headers: { 'Retry-After': '30' },
+    });
+  response.once('close', leave);
 }
 
 type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };

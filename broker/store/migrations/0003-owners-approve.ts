@@ -94,6 +94,11 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
     .execute();
   // By its link alone: whoever decides by passkey names no organisation.
   await db.schema.createIndex('approvals_by_id').on('approvals').column('id').unique().execute();
+  // What waits in an organisation is counted after every change while somebody looks.
+  await sql`create index approvals_waiting_of_organisation on approvals (organisation_id, expires_at)
+    where status = 'pending'`.execute(db);
+  await sql`create index access_requests_waiting_of_organisation on access_requests (organisation_id, expires_at)
+    where status = 'pending'`.execute(db);
   // JSON: the passkey that decided, whether its user was verified, what its counter said.
   await db.schema.alterTable('approvals').addColumn('decided_with', 'text').execute();
 }

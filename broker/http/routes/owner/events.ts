@@ -1,0 +1,24 @@
+import { eventStream } from '../../event-stream.ts';
+import { route } from '../../route.ts';
+
+/** GET /owner/events: `inbox` events, `{waiting: {approvals, access_requests}}`, at once and after every change. */
+export const ownerEvents = route({
+  method: 'GET',
+  path: '/owner/events',
+  auth: 'owner',
+  role: 'viewer',
+  atOnce: { perAddress: 100, inAll: 5_000 },
+  capability: 'owner.events',
+  summary: 'What waits for a decision, told as it changes (Server-Sent Events).',
+  answers: { 200: 'A stream of events that goes on until the session is over.' },
+  errors: ['too_many_streams'],
+  handle: async ({ governor, who, stillMay }) =>
+    eventStream(
+      (stream) =>
+        governor.inbox.follow(who.organisationId, {
+          waiting: (waiting) => stream.send('inbox', { waiting }),
+          over: () => stream.end(),
+        }),
+      stillMay,
+    ),
+});

@@ -1,0 +1,27 @@
+/** How much waits for the owners of an organisation. */
+import type { Db } from './store.ts';
+
+export type Waiting = { approvals: number; access_requests: number };
+
+/** Counts, in one statement, what waits for a decision and is not over. */
+export async function countWaiting(db: Db, organisationId: string, now: number): Promise<Waiting> {
+  const counted = await db
+    .selectNoFrom((eb) => [
+      eb
+        .selectFrom('approvals')
+        .select((each) => each.fn.countAll().as('count'))
+        .where('organisation_id', '=', organisationId)
+        .where('status', '=', 'pending')
+        .where('expires_at', '>', now)
+        .as('approvals'),
+      eb
+        .selectFrom('access_requests')
+        .select((each) => each.fn.countAll().as('count'))
+        .where('organisation_id', '=', organisationId)
+        .where('status', '=', 'pending')
+        .where('expires_at', '>', now)
+        .as('access_requests'),
+    ])
+    .executeTakeFirstOrThrow();
+  return { approvals: Number(counted.approvals), access_requests: Number(counted.access_requests) };
+}
