@@ -15,6 +15,7 @@ import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
+import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
@@ -64,4 +65,5 @@ export const ROUTES: readonly Route[] = [
   governanceApply,
   governanceExport,
   rotateKeys,
+  ownerOpenApi(() => ROUTES),
 ];

@@ -2,19 +2,19 @@
 import type { IncomingMessage } from 'node:http';
 
 /** With the prefix a browser takes it from this host alone, over https alone (RFC 6265bis section 4.1.3.2). */
-const nameAt = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_owner' : 'svc_owner');
+export const sessionCookieName = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_owner' : 'svc_owner');
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 
 /** `Set-Cookie` for a session of `seconds`; 0 ends it. Secure wherever the broker is reached by https. */
 export function sessionCookie(token: string, seconds: number, baseUrl: string): string {
   const secure = isSecure(baseUrl) ? '; Secure' : '';
-  return `${nameAt(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
+  return `${sessionCookieName(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
 /** The session that the cookie carries, or undefined. */
 export function readSessionCookie(request: IncomingMessage, baseUrl: string): string | undefined {
-  return readCookie(request, nameAt(baseUrl));
+  return readCookie(request, sessionCookieName(baseUrl));
 }
 
 /** The first cookie of this name, or undefined. */

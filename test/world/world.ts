@@ -13,6 +13,7 @@ import { putOrganisation, putOwner } from '../../broker/store/organisations.ts';
 import type { AgentTable, GrantTable, OwnerTable } from '../../broker/store/schema.ts';
 import { afterFile } from './after-file.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './agent.ts';
+import { expectDeclared } from './declared.ts';
 import { newDatabase, newFolder, type StoreKind } from './stores.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -55,7 +56,7 @@ export type Organisation = {
   }): Promise<TestAgent>;
   /** One more owner. */
   addOwner(role: OwnerTable['role']): Promise<OwnerTable>;
-  /** A request with a session of the owner, or of another one. */
+  /** A request with a session of the owner, or of another one. What it answers is what the route declares. */
   ask(method: string, path: string, body?: unknown, by?: OwnerTable): Promise<Answer>;
 };
 
@@ -244,15 +245,18 @@ async function makeOrganisation(
         origin: 'added',
         created_at: now,
       }),
-    ask: (method, path, body, by = owner) =>
-      send(world.running.baseUrl + path, {
+    ask: async (method, path, body, by = owner) => {
+      const answer = await send(world.running.baseUrl + path, {
         method,
         headers: {
           authorization: `Bearer ${mintOwnerSession(world.running.broker, by).token}`,
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
+      });
+      expectDeclared(method, path, answer);
+      return answer;
+    },
   };
   if (options.guardrails) await organisation.guardrails(options.guardrails);
   return organisation;

@@ -1,6 +1,6 @@
 /** Agents, as their owners see and stop them. */
 import { z } from 'zod';
-import type { AgentStatus, HaltCause } from '../../../decision/facts.ts';
+import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
 import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
@@ -9,7 +9,24 @@ import { ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-const shown = (agent: AgentTable) => ({
+export const Agent = z
+  .object({
+    id: z.guid(),
+    agent_id: z.string(),
+    name: z.string(),
+    owner_id: z.guid().describe('who answers for it'),
+    status: z.enum(AGENT_STATUSES),
+    status_since: z.iso.datetime().nullable(),
+    status_cause: z.enum(HALT_CAUSES).nullable(),
+    status_detail: z.string().nullable(),
+    agent_type: z.enum(['key', 'child', 'mcp_client']).nullable(),
+    policy_id: z.guid().nullable().describe('the policy that it is under; without one nothing is allowed'),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Agent' });
+
+/** An agent as its owners see it. */
+export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   id: agent.id,
   agent_id: agent.agent_id,
   name: agent.name,
@@ -19,8 +36,11 @@ const shown = (agent: AgentTable) => ({
   status_cause: agent.status_cause,
   status_detail: agent.status_detail,
   agent_type: agent.agent_type,
+  policy_id: agent.policy_id,
   created_at: new Date(agent.created_at).toISOString(),
 });
+
+export const AgentId = z.string().describe('its uuid, or its agent id (`agt_…`)');
 
 /** GET /owner/agents */
 export const ownerAgents = route({
@@ -30,10 +50,15 @@ export const ownerAgents = route({
   role: 'viewer',
   capability: 'owner.agents.list',
   summary: "The organisation's agents.",
-  answers: { 200: 'All agents that are not deleted, oldest first.' },
+  answers: {
+    200: {
+      description: 'All agents that are not deleted, oldest first.',
+      schema: z.object({ agents: z.array(Agent) }),
+    },
+  },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
-    json(200, { agents: (await listAgents(broker.store.db, who.organisationId)).map(shown) }),
+    json(200, { agents: (await listAgents(broker.store.db, who.organisationId)).map(agentShown) }),
 });
 
 type Move = {
@@ -86,8 +111,9 @@ export const ownerAgentMoves = MOVES.map((move) =>
     role: 'admin',
     capability: `owner.agents.${move.verb}`,
     summary: move.summary,
+    params: { id: AgentId },
     body: Reason,
-    answers: { 200: 'The agent as it is now.' },
+    answers: { 200: { description: 'The agent as it is now.', schema: Agent } },
     errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
     handle: async (context) => {
       const { governor, who, params, body } = context;
@@ -104,7 +130,7 @@ export const ownerAgentMoves = MOVES.map((move) =>
           `This agent is ${now.status}; ${move.verb} takes one that is ${move.from.join(' or ')}.`,
         );
       });
-      return json(200, shown(moved));
+      return json(200, agentShown(moved));
     },
   }),
 );

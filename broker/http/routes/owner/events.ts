@@ -10,7 +10,9 @@ export const ownerEvents = route({
   atOnce: { perAddress: 100, inAll: 5_000 },
   capability: 'owner.events',
   summary: 'What waits for a decision, told as it changes (Server-Sent Events).',
-  answers: { 200: 'A stream of events that goes on until the session is over.' },
+  answers: {
+    200: { description: 'A stream of events that goes on until the session is over.', type: 'text/event-stream' },
+  },
   errors: ['too_many_streams'],
   handle: async ({ governor, who, stillMay }) =>
     eventStream(

@@ -1,0 +1,104 @@
+/** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
+import { ERRORS, type ErrorCode } from './errors.ts';
+import type { JsonSchema, Schemas } from './openapi-schemas.ts';
+import type { Route } from './route.ts';
+
+const ref = (kind: 'headers' | 'schemas', name: string) => ({ $ref: `#/components/${kind}/${name}` });
+
+/** Specification, Error shapes: the envelope. Some errors bring members of their own. */
+export const ERROR_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['error', 'detail', 'correlation_id'],
+  properties: {
+    error: { type: 'string', description: 'a code, for programs' },
+    detail: { type: 'string', description: 'what was wrong and what to do next, for people' },
+    correlation_id: { type: 'string', format: 'uuid', description: 'names this request in the log' },
+  },
+};
+
+export const HEADERS: JsonSchema = {
+  CorrelationId: { description: 'Names this request in the log.', schema: { type: 'string', format: 'uuid' } },
+  RateLimit: {
+    description: 'What is left, and in how many seconds it is whole again (draft-ietf-httpapi-ratelimit-headers).',
+    schema: { type: 'string' },
+    example: '"sign-in";r=9;t=60',
+  },
+  RateLimitPolicy: { description: 'The limit.', schema: { type: 'string' }, example: '"sign-in";q=10;w=60' },
+  RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer', minimum: 1 } },
+  WwwAuthenticate: { description: 'RFC 6750 section 3.', schema: { type: 'string' } },
+};
+
+export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
+  const responses: Record<string, JsonSchema> = {};
+  for (const [status, answer] of Object.entries(route.answers)) {
+    const { description, schema, type } = typeof answer === 'string' ? { description: answer } : answer;
+    const hasBody = type !== undefined || schema !== undefined || /^2/.test(status);
+    const media = { ...(schema && { schema: schemas.of(schema, 'output') }) };
+    responses[status] = {
+      description,
+      headers: headersOf(route, Number(status)),
+      ...(hasBody && status !== '204' && { content: { [type ?? 'application/json']: media } }),
+    };
+  }
+  for (const [status, codes] of codesByStatus(route)) {
+    const schema = { allOf: [ref('schemas', 'Error'), { properties: { error: { enum: codes } } }] };
+    const refused = { 'application/json': { schema } };
+    const known = responses[status];
+    responses[status] = known
+      ? {
+          ...known,
+          description: `${known.description} Or refused: ${codes.join(', ')}.`,
+          content: either(known, schema),
+        }
+      : { description: `${codes.join(', ')}.`, headers: headersOf(route, status), content: refused };
+  }
+  responses.default = {
+    description: 'Anything else that kept the request from being answered: 405, 421, 500, 503.',
+    headers: { 'X-Correlation-Id': ref('headers', 'CorrelationId') },
+    content: { 'application/json': { schema: ref('schemas', 'Error') } },
+  };
+  return responses;
+}
+
+/** A status that is an answer as well as an error: one or the other. */
+function either(known: JsonSchema, error: JsonSchema): JsonSchema {
+  const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
+  const { schema } = content?.['application/json'] ?? {};
+  return { ...content, 'application/json': { schema: schema ? { anyOf: [schema, error] } : error } };
+}
+
+function headersOf({ limit }: Route, status: number): JsonSchema {
+  return {
+    'X-Correlation-Id': ref('headers', 'CorrelationId'),
+    ...(limit && {
+      RateLimit: ref('headers', 'RateLimit'),
+      'RateLimit-Policy': ref('headers', 'RateLimitPolicy'),
+    }),
+    ...(status === 401 && { 'WWW-Authenticate': ref('headers', 'WwwAuthenticate') }),
+    ...(status === 429 && { 'Retry-After': ref('headers', 'RetryAfter') }),
+  };
+}
+
+/** The codes that a route declares and those that follow from its declaration. */
+function codesByStatus(route: Route): Map<number, ErrorCode[]> {
+  const codes = [...new Set([...route.errors, ...impliedErrors(route)])].sort();
+  return Map.groupBy(codes, (code) => ERRORS[code]);
+}
+
+function impliedErrors({ auth, body, query, limit, atOnce }: Route): ErrorCode[] {
+  const owners = auth.includes('owner');
+  const agents = auth.includes('agent');
+  const given: [ErrorCode, boolean][] = [
+    ['invalid_request', body !== undefined || query !== undefined || auth !== 'none'],
+    ['payload_too_large', body !== undefined],
+    ['missing_token', auth !== 'none'],
+    ['invalid_token', auth !== 'none'],
+    ['token_expired', owners || agents],
+    ['invalid_signature', agents],
+    // A role that may less, or a browser that another site sent here.
+    ['forbidden', owners],
+    ['rate_limited', limit !== undefined],
+    ['too_many_streams', atOnce !== undefined],
+  ];
+  return given.flatMap(([code, applies]) => (applies ? [code] : []));
+}

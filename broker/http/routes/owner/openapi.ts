@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { openApiDocument } from '../../openapi.ts';
+import { type Route, route } from '../../route.ts';
+
+const DESCRIPTION =
+  'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record with a signed receipt.';
+
+/** The owners' side: what is under /owner, and where else owners alone come in (passkeys). */
+export const isOwners = ({ path, auth }: Route): boolean => path.startsWith('/owner/') || auth === 'owner';
+
+/**
+ * GET /owner/openapi.json: never the agents' document, and without anything of it.
+ *
+ * @param routes all routes, this one among them; asked for at the first request
+ */
+export function ownerOpenApi(routes: () => readonly Route[]): Route {
+  let built: { baseUrl: string; text: string } | undefined;
+  return route({
+    method: 'GET',
+    path: '/owner/openapi.json',
+    auth: 'none',
+    capability: 'owner.openapi',
+    summary: 'This document.',
+    answers: {
+      200: {
+        description: 'An OpenAPI 3.1 document.',
+        schema: z.looseObject({ openapi: z.string(), info: z.looseObject({ version: z.string() }) }),
+      },
+    },
+    errors: [],
+    handle: async ({ governor: { broker } }) => {
+      const { baseUrl } = broker;
+      if (built?.baseUrl !== baseUrl) {
+        const about = { title: 'Agent Broker, owner API', description: DESCRIPTION, baseUrl };
+        built = { baseUrl, text: JSON.stringify(openApiDocument(routes().filter(isOwners), about)) };
+      }
+      return { status: 200, body: built.text };
+    },
+  });
+}

@@ -1,0 +1,32 @@
+/** Holds real answers to what their routes declare. */
+import { expect } from 'vitest';
+import type { z } from 'zod';
+import type { Route } from '../../broker/http/route.ts';
+import { ROUTES } from '../../broker/http/routes.ts';
+import type { Answer } from './agent.ts';
+
+const addressOf = ({ path }: Route) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+const ADDRESSES = ROUTES.map((route) => ({ route, address: addressOf(route) }));
+
+/** The route that answers this, if there is one; `path` may have a query. */
+export function routeOf(method: string, path: string): Route | undefined {
+  const plain = path.replace(/\?.*$/, '');
+  return ADDRESSES.find(({ route, address }) => route.method === method && address.test(plain))?.route;
+}
+
+/** The schema that an answer of this status is declared with. */
+export function schemaOf(route: Route, status: number): z.ZodType | undefined {
+  const declared = route.answers[status];
+  return typeof declared === 'object' ? declared.schema : undefined;
+}
+
+/** An answer has everything that its declared schema wants, and nothing that the schema does not know. */
+export function expectDeclared(method: string, path: string, { status, body }: Answer): void {
+  const route = routeOf(method, path);
+  const schema = route && schemaOf(route, status);
+  // A refusal where the status is also an answer.
+  if (!schema || typeof body?.correlation_id === 'string') return;
+  const parsed = schema.safeParse(body);
+  expect(parsed.error?.issues ?? [], `${method} ${path} answers what it does not declare`).toEqual([]);
+  expect(parsed.data, `${method} ${path} answers more than it declares`).toEqual(body);
+}
