@@ -4,6 +4,7 @@ import { uuidv4 } from '../broker/crypto/ids.ts';
 import { send, type TestAgent } from './world/agent.ts';
 import { leaksOf } from './world/canary.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
+import { enrol } from './world/passkeys.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -96,6 +97,22 @@ describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) 
 
   test('an id in capitals is the same id', async () => {
     expect((await shown((await hold()).toUpperCase())).status).toBe(200);
+  });
+
+  test('whether a passkey could approve it, and nothing about which', async () => {
+    const another = await world.organisation();
+    await another.platform();
+    const theirs = await another.agent();
+    const held = await theirs.act(WRITE);
+    const id = held.body.approval_id;
+    expect((await shown(id)).body.passkeys).toBe(false);
+    const authenticator = await enrol(world, another);
+    const { body, text } = await shown(id);
+    expect(body.passkeys).toBe(true);
+    expect(text).not.toContain(authenticator.credentialId);
+    const [passkey] = (await another.ask('GET', '/owner/passkeys')).body.passkeys;
+    await another.ask('DELETE', `/owner/passkeys/${passkey.id}`);
+    expect((await shown(id)).body.passkeys).toBe(false);
   });
 
   const contentOf = (text: string) =>

@@ -1,9 +1,11 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
 import { statusAt } from '../../approvals/state.ts';
+import type { Governor } from '../../calls/governor.ts';
 import { readHeldRequest } from '../../calls/held-row.ts';
 import { shownRequest } from '../../calls/shown-request.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
+import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, secondsLeft, time } from '../held-call.ts';
 import { json } from '../reply.ts';
@@ -46,6 +48,7 @@ export const approveRequest = route({
         reason: held.agent_reason,
         held_because: heldBecause(held),
         request_hash: held.request_hash,
+        passkeys: await canSign(governor, id),
         // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
         request: opened ? await shownRequest(governor, held, opened) : null,
       },
@@ -53,6 +56,13 @@ export const approveRequest = route({
     );
   },
 });
+
+/** Whether `sign/begin` would find a passkey: which ones, and whose, it tells nobody here. */
+async function canSign({ broker }: Governor, id: string): Promise<boolean> {
+  const { db } = broker.store;
+  const approval = await findSignableApproval(db, id);
+  return approval !== undefined && (await listSigningPasskeys(db, approval)).length > 0;
+}
 
 const became = (held: HeldCall, now: number) => ({
   status: statusAt(held, now),

@@ -1,0 +1,101 @@
+// A call that no longer waits: what became of it, in words.
+import { html, useEffect, useRef } from '/console/html.js';
+import { visible, visibleLine } from '/console/visible.js';
+
+const at = (moment) => {
+  const date = new Date(moment);
+  const today = date.toDateString() === new Date().toDateString();
+  return today
+    ? `at ${date.toLocaleTimeString([], { timeStyle: 'short' })}`
+    : `on ${date.toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' })}`;
+};
+
+/** What the platform answered with: its status out of `status 201, application/json, 34 bytes`. */
+const statusOf = (summary) => Number(/^status (\d+)/.exec(summary ?? '')?.[1]);
+
+/** Kind, title and sentence. `mine`: what was decided on this page, just now. */
+function became({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine) {
+  if (status === 'expired')
+    return {
+      kind: 'quiet',
+      title: 'Too late',
+      text: `Nobody decided in time; it expired ${at(expires_at)}. The agent may ask again.`,
+    };
+  if (status === 'denied')
+    return {
+      kind: 'bad',
+      title: mine ? 'Denied' : 'Denied already',
+      text: `The call is never made. Decided ${at(decided_at)}.`,
+    };
+  const title = mine ? 'Approved' : 'Approved already';
+  if (execution_error !== null) {
+    const unknown = execution_error.startsWith('outcome unknown');
+    const made = executed_at !== null;
+    return {
+      kind: unknown || made ? 'wait' : 'bad',
+      title: unknown ? 'Approved, outcome unknown' : made ? 'Approved and made' : 'Approved, but not made',
+      text: visible(execution_error),
+    };
+  }
+  if (executed_at === null)
+    return {
+      kind: 'wait',
+      title,
+      text: 'The call is under way. You may close this page; it goes on without it.',
+      busy: true,
+    };
+  const answered = statusOf(result_summary);
+  if (answered >= 400)
+    return {
+      kind: 'wait',
+      title,
+      text: `The call was made ${at(executed_at)}, and the platform refused it: ${visibleLine(result_summary)}.`,
+    };
+  return {
+    kind: 'good',
+    title,
+    text: `The call was made ${at(executed_at)}. The platform answered: ${visibleLine(result_summary ?? '')}.`,
+  };
+}
+
+/** Strokes on a field of 24 by 24. */
+const SIGNS = {
+  good: 'M5 12.5l4.5 4.5L19 7.5',
+  bad: 'M6.5 6.5l11 11m0-11l-11 11',
+  wait: 'M12 5v9m0 4.5v.5',
+  quiet: 'M6 12h12',
+};
+
+const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" aria-hidden="true">
+  ${
+    !busy &&
+    html`<svg viewBox="0 0 24 24" width="36" height="36" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round">
+      <path d=${SIGNS[kind]} />
+    </svg>`
+  }
+</div>`;
+
+const HOW = { passkey: 'by passkey', console: 'in the console', api: 'by the API' };
+
+/** `held`: the request as it was last looked at, when it was. */
+export function Over({ outcome, details, held, mine, me }) {
+  const { kind, title, text, busy } = became(outcome, mine);
+  const heading = useRef();
+  // A screen reader hears what became of it, and the keyboard goes on from here.
+  useEffect(() => heading.current?.focus(), []);
+  return html`<section class="settled outcome" data-kind=${kind}>
+    <${Sign} kind=${kind} busy=${busy} />
+    <h1 tabindex="-1" ref=${heading}>${title}</h1>
+    <p role="status">${text}</p>
+    ${
+      held?.request &&
+      html`<p class="small theirs what"><strong>${visibleLine(held.agent.name)}</strong>: <code>${held.request.method} ${visibleLine(held.platform)} ${visibleLine(held.request.endpoint.slice(0, 200))}</code></p>`
+    }
+    ${
+      details?.decided_by_email &&
+      html`<p class="quiet small">${visibleLine(details.decided_by_email)} decided ${HOW[details.how]}.</p>`
+    }
+    ${details?.note && html`<p class="quiet small theirs">Note for the agent: “${visible(details.note)}”</p>`}
+    ${me && html`<p><a class="button" href="/console">To the console</a></p>`}
+  </section>`;
+}

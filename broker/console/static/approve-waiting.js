@@ -1,0 +1,158 @@
+// A call that waits: the request, and the buttons that decide it.
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { approveWithPasskey, enrol, suggestedName, withoutPasskeys } from '/console/passkeys-ceremony.js';
+import { keepPlace } from '/console/place.js';
+import { RequestView, useSecondsLeft } from '/console/request-view.js';
+import { visibleLine } from '/console/visible.js';
+
+/** Leads to sign-in, and from there back. */
+const signIn = () => {
+  keepPlace();
+  location.assign('/console/sign-in');
+};
+
+/** In which ways whoever looks may decide. `me`: null while it is not known yet. */
+function waysOf(held, me) {
+  const click = Boolean(me?.mayDecide);
+  // Only the owner of the agent has the passkeys that count.
+  const theirs = !me || me.elsewhere || me.isOwner;
+  const why = withoutPasskeys();
+  return { click, passkey: held.passkeys && theirs && !why, why: held.passkeys && theirs ? why : undefined };
+}
+
+export function Waiting({ id, state: { held, changed, stale }, me, decided, look }) {
+  const [seen, setSeen] = useState(false);
+  const [busy, setBusy] = useState();
+  const [problem, setProblem] = useState();
+  const [note, setNote] = useState('');
+  const seconds = useSecondsLeft(held);
+  const ways = waysOf(held, me);
+  const over = seconds === 0;
+
+  const decide = (what, verb, work) => async () => {
+    if (busy) return;
+    setBusy(what);
+    setProblem(undefined);
+    try {
+      await work();
+      await decided(verb);
+    } catch (error) {
+      setProblem(error);
+      if (error.ended || [409, 410].includes(error.status)) await look();
+    } finally {
+      setBusy(undefined);
+    }
+  };
+  const byPasskey = decide('passkey', 'approve', () => approveWithPasskey(id));
+  const byClick = (verb) =>
+    decide(verb, verb, () =>
+      ask('POST', `/owner/approvals/${id}/${verb}`, {
+        request_hash: held.request_hash,
+        ...(note.trim() !== '' && { note: note.trim() }),
+      }),
+    );
+
+  const mayApprove = seen && !changed && !over && !busy;
+  return html`
+    <h1><span class="theirs">${visibleLine(held.agent.name)}</span> <span class="quiet">asks to make this call</span></h1>
+    ${
+      changed &&
+      html`<div class="notice" data-kind="bad" role="alert"><p>The request is no longer the one that you looked at.</p>
+        <button type="button" onClick=${look}>Look again</button></div>`
+    }
+    ${stale && html`<p class="notice" data-kind="wait" role="status">${stale} What you see may be old.</p>`}
+    ${
+      !changed &&
+      html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} ...${recordOf(ways, me)} />`
+    }
+    ${
+      ways.click &&
+      html`<div class="field note">
+        <label for="note">Note for the agent <span class="quiet">(optional)</span></label>
+        <textarea id="note" rows="2" maxlength="1000" value=${note} onInput=${({ target }) => setNote(target.value)}></textarea>
+      </div>`
+    }
+    ${ways.click && me.isOwner && !held.passkeys && html`<${Offer} look=${look} />`}
+    <footer class="decide">
+      <${Said} problem=${problem} seen=${seen} changed=${changed} over=${over} ways=${ways} me=${me} held=${held} />
+      <${Buttons} ways=${ways} me=${me} held=${held} busy=${busy} over=${over} mayApprove=${mayApprove}
+        byPasskey=${byPasskey} byClick=${byClick} />
+    </footer>
+  `;
+}
+
+const recordOf = (ways, me) => {
+  if (ways.passkey && ways.click) return { who: me.email, how: 'by passkey, or in the console' };
+  if (ways.click) return { who: me.email, how: 'in the console' };
+  return { who: 'the owner of the agent, who has the passkey', how: 'by passkey, and which one' };
+};
+
+function Buttons({ ways, me, held, busy, over, mayApprove, byPasskey, byClick }) {
+  if (me === null) return null;
+  const approve = html`<button type="button" class="approve ${ways.passkey ? '' : 'primary'}" disabled=${!mayApprove}
+    onClick=${byClick('approve')}>${busy === 'approve' ? 'Approving…' : ways.passkey ? 'Approve without' : 'Approve'}</button>`;
+  const deny = html`<button type="button" class="deny danger" disabled=${over || Boolean(busy)}
+    onClick=${byClick('deny')}>${busy === 'deny' ? 'Denying…' : 'Deny'}</button>`;
+  return html`<div class="choices">
+    ${
+      ways.passkey &&
+      html`<button type="button" class="primary passkey" disabled=${!mayApprove} onClick=${byPasskey}>
+        ${busy === 'passkey' ? 'Waiting for your passkey…' : 'Approve with passkey'}
+      </button>`
+    }
+    ${ways.click && held.request && approve}
+    ${ways.click && deny}
+    ${
+      !ways.click &&
+      html`<button type="button" class="sign-in ${ways.passkey ? 'plain' : 'primary'}" onClick=${signIn}>
+        ${ways.passkey ? 'Sign in to deny' : 'Sign in to decide'}
+      </button>`
+    }
+  </div>`;
+}
+
+const showFolded = () => {
+  const found = document.querySelector('.folded button, .recipients + button');
+  found?.scrollIntoView({ block: 'center', behavior: 'smooth' });
+  found?.focus({ preventScroll: true });
+};
+
+/** The one sentence above the buttons that matters most now. */
+function Said({ problem, seen, changed, over, ways, me, held }) {
+  const say = (text, kind) => html`<p class="said small" data-kind=${kind} role="status">${text}</p>`;
+  if (over) return say('Time is over: nobody can decide this any more.', 'bad');
+  if (problem) return say(problem.message, problem.cancelled ? 'wait' : 'bad');
+  if (changed) return say('Look again before you decide.', 'bad');
+  if (!seen && held.request)
+    return say(
+      html`See all of it, then approve. <button type="button" class="link" onClick=${showFolded}>What is folded?</button>`,
+      'wait',
+    );
+  if (ways.why && !ways.click) return say(ways.why, 'wait');
+  if (me?.elsewhere) return say('You are signed in to another organisation.', 'wait');
+  if (me && !me.mayDecide) return say('Your role is viewer: you may look. Ask an approver or admin.', 'wait');
+  if (me === undefined && !held.passkeys)
+    return say('Approving takes a passkey or a session. There is no passkey yet.');
+  return html`<p class="said" role="status"></p>`;
+}
+
+/** To whoever is signed in without a passkey. */
+function Offer({ look }) {
+  const [said, setSaid] = useState();
+  if (withoutPasskeys()) return null;
+  const add = () =>
+    enrol(suggestedName()).then(
+      ({ device_name }) => {
+        setSaid(`“${device_name}” can approve from now on.`);
+        return look();
+      },
+      ({ message }) => setSaid(message),
+    );
+  return html`<aside class="sheet offer">
+    <div><h2>Approve with a touch</h2>
+      <p class="quiet small">With a passkey on this device you need not sign in next time.</p></div>
+    <button type="button" onClick=${add}>Add a passkey</button>
+    <p class="small" role="status">${said}</p>
+  </aside>`;
+}

@@ -1,0 +1,46 @@
+// The page of one held call, /approve/{id}: works on a phone, with a passkey and without a session, or with one.
+import { useHeld } from '/console/approve-held.js';
+import { Over } from '/console/approve-over.js';
+import { Waiting } from '/console/approve-waiting.js';
+import { html, render } from '/console/html.js';
+import { TimeLeft } from '/console/request-view.js';
+
+const ID = location.pathname.split('/')[2] ?? '';
+
+function Page() {
+  const held = useHeld(ID);
+  const { state } = held;
+  return html`
+    <header class="bar">
+      <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
+      ${state.kind === 'waiting' && html`<${TimeLeft} held=${state.held} />`}
+    </header>
+    <main><${Content} id=${ID} ...${held} /></main>
+  `;
+}
+
+function Content({ id, state, me, mine, decided, look }) {
+  switch (state.kind) {
+    case 'loading':
+      return html`<p class="quiet settled" role="status">Loading…</p>`;
+    case 'missing':
+      return html`<${Message} title="There is no such request"
+        text="The link may have been cut off on its way. Ask whoever sent it to you for the whole one." />`;
+    case 'failed':
+      return html`<${Message} title="The request could not be loaded" text=${state.message}>
+        <button type="button" onClick=${look}>Try again</button>
+      <//>`;
+    case 'over':
+      return html`<${Over} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} me=${me} />`;
+    default:
+      return html`<${Waiting} id=${id} state=${state} me=${me} decided=${decided} look=${look} />`;
+  }
+}
+
+const Message = ({ title, text, children }) => html`<section class="settled">
+  <h1>${title}</h1>
+  <p class="quiet" role="status">${text}</p>
+  ${children}
+</section>`;
+
+render(html`<${Page} />`, document.getElementById('page'));

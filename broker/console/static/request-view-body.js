@@ -1,0 +1,165 @@
+// A request's body as a tree of names and values, or as its text.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '/console/html.js';
+import { EVERYTHING, layOut, MORE, readBody } from '/console/request-view-fold.js';
+import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/request-view-text.js';
+import { visibleLine } from '/console/visible.js';
+
+const PREVIEW = 280;
+/** Below this, lines are no wider than a hand's breadth, and parts are no longer set in. */
+const DEEPEST = 7;
+
+/** A text with its lines. In a box of its own height, so that it pushes nothing away. */
+export function Lines({ text, label, tall = false }) {
+  const pieces = useMemo(() => piecesOf(text), [text]);
+  return html`<div class="lines theirs ${tall ? 'tall' : ''}" tabindex="0" role="region" aria-label=${label}>
+    ${pieces.map((piece) =>
+      piece.gap
+        ? html`<span class="gap ${piece.breaks ? 'breaks' : ''}">${piece.gap}</span>`
+        : html`<div class="chunk ${piece.cut ? 'cut' : ''}">${piece.text}</div>`,
+    )}
+  </div>`;
+}
+
+/** That a text has characters which do not show. */
+export function Unseen({ text }) {
+  const number = useMemo(() => countUnseen(text), [text]);
+  return number > 0 && html`<span class="badge" data-kind="bad">${counted(number, 'invisible character')}</span>`;
+}
+
+function Text({ node: { value, path, folded }, open }) {
+  const lines = value.split('\n').length;
+  const read = useMemo(() => fromBase64(value), [value]);
+  if (folded)
+    return html`<div class="long">
+      <span class="string theirs">${visibleLine(value.slice(0, PREVIEW))}…</span>
+      <button type="button" class="compact" onClick=${() => open(path, true)}>
+        Show all ${counted(value.length, 'character')}
+      </button>
+      <${Unseen} text=${value} />
+    </div>`;
+  return html`<div class="long">
+    ${
+      lines > 1 || value.length > 2 * PREVIEW
+        ? html`<${Lines} text=${value} label="Text of ${counted(lines, 'line')}" />
+            <span class="quiet small">${counted(lines, 'line')}, ${counted(value.length, 'character')}</span>`
+        : html`<span class="string quoted theirs">${visibleLine(value)}</span>`
+    }
+    <${Unseen} text=${value} />
+    ${
+      read !== undefined &&
+      html`<div class="reading"><span class="quiet small">Decoded from base64 it reads</span>
+        <${Lines} text=${read} label="Decoded text" /></div>`
+    }
+  </div>`;
+}
+
+const NOUN = { list: 'item', object: 'member' };
+
+function Part({ node, depth, open }) {
+  const { kind, path, size, members } = node;
+  if (kind === 'text') return html`<${Text} node=${node} open=${open} />`;
+  if (kind === 'plain')
+    return html`<span class="plain-value" data-type=${typeof node.value}>${String(node.value)}</span>`;
+  const left = size - members.length;
+  return html`<div class="members ${depth > DEEPEST ? 'deep' : ''}">
+    ${
+      members.length > 0 &&
+      html`<ul role="list">
+        ${members.map(
+          (member) => html`<li class="member ${member.value.kind}" key=${member.namePath}>
+            <${Name} member=${member} list=${kind === 'list'} open=${open} />
+            <${Size} node=${member.value} />
+            <${Part} node=${member.value} depth=${depth + 1} open=${open} />
+          </li>`,
+        )}
+      </ul>`
+    }
+    ${
+      left > 0 &&
+      html`<button type="button" class="compact" onClick=${() => open(path, members.length + Math.min(left, MORE))}>
+        ${members.length === 0 ? 'Show' : 'Show more:'} ${counted(Math.min(left, MORE), NOUN[kind])}
+        ${left > MORE && html` of ${counted(left, 'more')}`}
+      </button>`
+    }
+  </div>`;
+}
+
+const Size = ({ node: { kind, size } }) =>
+  size !== undefined &&
+  html`<span class="size quiet small">${kind === 'list' ? 'list of ' : ''}${counted(size, NOUN[kind])}</span>`;
+
+function Name({ member: { name, namePath, nameFolded }, list, open }) {
+  if (list) return html`<span class="name number">${name}</span>`;
+  return html`<span class="name theirs">
+    ${name === '' ? html`<i>no name</i>` : visibleLine(nameFolded ? `${name.slice(0, PREVIEW)}…` : name)}
+    ${
+      nameFolded &&
+      html`<button type="button" class="compact" onClick=${() => open(namePath, true)}>
+        Show all ${counted(name.length, 'character')}
+      </button>`
+    }
+    <${Unseen} text=${name} />
+  </span>`;
+}
+
+/** The exact body in a file, for whoever would rather read it elsewhere. */
+function Download({ text }) {
+  const [url, setUrl] = useState();
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [text]);
+  return html`<a class="button plain compact" href=${url} download="request-body.json">Download</a>`;
+}
+
+const unfold = (folds) =>
+  folds === 1
+    ? 'Open the folded part before you approve.'
+    : `Open the ${counted(folds, 'folded part')} before you approve, or all at once.`;
+
+/** `onSeen` hears whether every part of the body was laid out. `hash`: of the request, to tell a long one by. */
+export function Body({ body, hash, onSeen }) {
+  const reader = useMemo(() => readBody(body), [body]);
+  const bytes = useMemo(() => new TextEncoder().encode(JSON.stringify(body)).length, [body]);
+  const [opened, setOpened] = useState(() => new Map());
+  const [asText, setAsText] = useState(false);
+  // Whoever saw all of it as text has seen it, whichever way it is shown then.
+  const [seenAsText, setSeenAsText] = useState(false);
+  const { tree, folds } = useMemo(() => layOut(reader, opened), [reader, opened]);
+  const seen = seenAsText || folds === 0;
+  const heard = useRef(onSeen);
+  heard.current = onSeen;
+  useLayoutEffect(() => heard.current(seen), [seen]);
+
+  const open = (path, shown) => setOpened((before) => new Map(before).set(path, shown));
+  const showText = (wanted) => {
+    setAsText(wanted);
+    setSeenAsText((before) => before || wanted);
+  };
+  const everything = () => (reader.tooMuch ? showText(true) : setOpened(EVERYTHING));
+  return html`<div class="body">
+    <div class="head">
+      <h3>Body <span class="quiet small">${sized(bytes)}</span></h3>
+      ${(bytes > 10_000 || !seen) && html`<${Download} text=${reader.text} />`}
+      <button type="button" class="plain compact as-text" onClick=${() => showText(!asText)}>
+        ${asText ? 'As a list' : 'As JSON'}
+      </button>
+    </div>
+    ${
+      !seen &&
+      html`<div class="notice folded" data-kind="wait">
+        <div>
+          <p><strong>Not all of it is shown.</strong> ${unfold(folds)}</p>
+          <p class="small hash">${sized(bytes)}. The request’s SHA-256 is <code>${hash}</code></p>
+        </div>
+        <button type="button" class="show-everything" onClick=${everything}>Show everything</button>
+      </div>`
+    }
+    ${
+      asText
+        ? html`<${Lines} text=${reader.text} label="The body as JSON" tall />`
+        : html`<div class="tree"><${Part} node=${tree} depth=${0} open=${open} /></div>`
+    }
+  </div>`;
+}

@@ -1,0 +1,132 @@
+// Texts of agents, as a person should read them: what is hidden comes out, what looks like something else is said.
+import { visible, visibleLine } from '/console/visible.js';
+
+const count = new Intl.NumberFormat('en');
+
+/** `1 line`, `1,234 lines`. */
+export const counted = (number, noun) => `${count.format(number)} ${noun}${number === 1 ? '' : 's'}`;
+
+/** A size in bytes for people. */
+export function sized(bytes) {
+  if (bytes < 1000) return counted(bytes, 'byte');
+  return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** How many characters of a text are shown by their number. */
+export function countUnseen(text) {
+  return (visible(text).match(/⟦U\+/g)?.length ?? 0) - (text.match(/⟦U\+/g)?.length ?? 0);
+}
+
+// Writing systems whose letters can be taken for one another's. Chinese, Japanese and Korean are written together, and with
+// Latin, and look like nothing else.
+const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Georgian', 'Hebrew', 'Arabic'].map(
+  (name) => [name, new RegExp(`\\p{Script=${name}}`, 'u')],
+);
+
+/** What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise. */
+export function oddities(text) {
+  const found = [];
+  for (const [word] of text.matchAll(/[\p{L}\p{M}]+/gu)) {
+    const names = SCRIPTS.filter(([, letters]) => letters.test(word)).map(([name]) => name);
+    if (names.length > 1) {
+      found.push(`“${visibleLine(word)}” mixes ${names.join(' and ')} letters.`);
+      break;
+    }
+  }
+  if (/\p{L}/u.test(text) && text.normalize('NFKC') !== text.normalize('NFC'))
+    found.push(`It has letters in disguise; plainly written it is “${visibleLine(text.normalize('NFKC'))}”.`);
+  return found;
+}
+
+/** What is odd about somebody who receives something: the above, and a domain that is not what it looks like. */
+export function oddRecipient(text) {
+  const domain = text.slice(text.lastIndexOf('@') + 1);
+  const found = oddities(text);
+  if (text.includes('@') && /[^\x20-\x7e]/.test(domain)) {
+    const ascii = URL.canParse(`http://${domain}`) ? new URL(`http://${domain}`).hostname : undefined;
+    found.push(ascii ? `Its domain is ${ascii}.` : 'Its domain is none.');
+  }
+  return found;
+}
+
+/** The decoded text; undefined when it is not text. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** An endpoint in its parts; `readsAs` where its decoded text differs from the one that is sent. */
+export function readEndpoint(endpoint) {
+  const mark = endpoint.indexOf('?');
+  const path = mark < 0 ? endpoint : endpoint.slice(0, mark);
+  const query = mark < 0 ? '' : endpoint.slice(mark + 1);
+  const parameters = query === '' ? [] : query.split('&').map(readParameter);
+  return { path, readsAs: differing(path, decoded(path)), query, parameters };
+}
+
+function readParameter(raw) {
+  const mark = raw.indexOf('=');
+  const [name, value] = mark < 0 ? [raw, ''] : [raw.slice(0, mark), raw.slice(mark + 1)];
+  // In a query a plus is a space to most, and a plus to some: what is sent stands beside it.
+  const spaced = (text) => decoded(text.replaceAll('+', ' '));
+  return { raw, name: spaced(name) ?? name, value: spaced(value) ?? value };
+}
+
+const differing = (raw, text) => (text !== undefined && text !== raw ? text : undefined);
+
+const MANY = 2_000;
+const CHUNK = 8_000;
+// Nothing but empty lines or blanks, long enough to push what follows out of sight.
+const EMPTY = /\n(?:[^\S\n]*\n){3,}|[^\S\n]{60,}/g;
+
+/**
+ * A text in pieces to lay out: `text`, or a `gap` that says what empty space was there. Long texts come in chunks, so that a
+ * browser lays out only those in sight; `cut`: the line goes on in the next one.
+ */
+export function piecesOf(text) {
+  const shown = visible(text);
+  const gaps = [...shown.matchAll(EMPTY)];
+  const pieces = [];
+  let at = 0;
+  for (const gap of gaps.length > MANY ? [] : gaps) {
+    const [blank] = gap;
+    const lines = blank.split('\n').length - 2;
+    pieces.push(...chunksOf(shown.slice(at, gap.index)));
+    pieces.push({ gap: lines > 0 ? counted(lines, 'empty line') : counted(blank.length, 'space'), breaks: lines > 0 });
+    at = gap.index + blank.length;
+  }
+  pieces.push(...chunksOf(shown.slice(at)));
+  return pieces;
+}
+
+function chunksOf(text) {
+  const chunks = [];
+  let at = 0;
+  while (text.length - at > CHUNK) {
+    const line = text.lastIndexOf('\n', at + CHUNK);
+    let end = line > at + CHUNK / 2 ? line + 1 : at + CHUNK;
+    // Not between the halves of a character.
+    if (/[\ud800-\udbff]/.test(text[end - 1])) end -= 1;
+    chunks.push({ text: text.slice(at, end), cut: text[end - 1] !== '\n' });
+    at = end;
+  }
+  if (at < text.length || at === 0) chunks.push({ text: text.slice(at), cut: false });
+  return text === '' ? [] : chunks;
+}
+
+/** What base64 text stands for, when that is text that a person can read; else undefined. */
+export function fromBase64(text) {
+  if (text.length < 24 || !/^[A-Za-z0-9+/_\s-]+={0,2}\s*$/.test(text)) return undefined;
+  try {
+    const plain = atob(text.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = Uint8Array.from(plain, (character) => character.charCodeAt(0));
+    const read = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    // An identifier may be base64 by chance; what it gives is no text then.
+    return /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/.test(read) || !/[\s\p{L}]{3}/u.test(read) ? undefined : read;
+  } catch {
+    return undefined;
+  }
+}

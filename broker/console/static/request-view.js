@@ -1,0 +1,189 @@
+// A held call, laid out for the person who decides on it. What the broker knows comes first and stands outside of every box;
+// what the agent wrote is in boxes that say so.
+import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
+import { Body, Lines, Unseen } from '/console/request-view-body.js';
+import { oddities, oddRecipient, readEndpoint } from '/console/request-view-text.js';
+import { visibleLine } from '/console/visible.js';
+
+/** Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits. */
+export function useSecondsLeft(held) {
+  // Counted from when the answer came: the clock of a phone may be wrong.
+  const end = useMemo(
+    () => (held?.expires_in_seconds == null ? undefined : Date.now() + held.expires_in_seconds * 1000),
+    [held?.expires_in_seconds, held?.request_hash],
+  );
+  const left = () => (end === undefined ? undefined : Math.max(0, Math.ceil((end - Date.now()) / 1000)));
+  const [seconds, setSeconds] = useState(left);
+  useEffect(() => {
+    setSeconds(left());
+    if (end === undefined) return undefined;
+    const timer = setInterval(() => setSeconds(left()), 1_000);
+    return () => clearInterval(timer);
+  }, [end]);
+  return seconds;
+}
+
+/** Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`. */
+export function spelled(seconds) {
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+/** What is left of a held call's time, as a badge. */
+export function TimeLeft({ held }) {
+  const seconds = useSecondsLeft(held);
+  if (seconds === undefined) return null;
+  const kind = seconds === 0 ? 'bad' : seconds < 300 ? 'wait' : undefined;
+  return html`<span class="badge time-left" data-kind=${kind} role="timer">
+    ${seconds === 0 ? 'Time is over' : `${spelled(seconds)} left`}
+  </span>`;
+}
+
+const Odd = ({ sentences }) =>
+  sentences.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${sentences.join(' ')}</p>`;
+
+function Call({ request, platform }) {
+  const { path, readsAs, query, parameters } = useMemo(() => readEndpoint(request.endpoint), [request.endpoint]);
+  const read = readsAs ?? path;
+  const odd = oddities([read, ...parameters.flatMap(({ name, value }) => [name, value])].join(' '));
+  return html`<div class="call">
+    <p class="sent">
+      <span class="method" data-method=${request.method}>${visibleLine(request.method)}</span>
+      <span class="platform theirs">${visibleLine(platform)}</span>
+      <code class="endpoint theirs">${visibleLine(path)}${query !== '' && html`<span class="query">?${visibleLine(query)}</span>`}</code>
+    </p>
+    ${readsAs !== undefined && html`<p class="small"><span class="quiet">reads as</span> <code class="theirs">${visibleLine(readsAs)}</code></p>`}
+    ${
+      parameters.length > 0 &&
+      html`<dl class="parameters small">
+        ${parameters.map(
+          ({ name, value }) =>
+            html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`,
+        )}
+      </dl>`
+    }
+    <${Odd} sentences=${odd} />
+  </div>`;
+}
+
+const FIRST_RECIPIENTS = 12;
+
+function Recipients({ recipients, onSeen }) {
+  const [all, setAll] = useState(recipients.length <= FIRST_RECIPIENTS);
+  useLayoutEffect(() => onSeen(all), [all]);
+  if (recipients.length === 0) return html`<span class="quiet">none named in the request</span>`;
+  // Those that are odd first: nobody reads a hundred addresses.
+  const sorted = recipients
+    .map((text) => ({ text, odd: oddRecipient(text) }))
+    .sort((a, b) => b.odd.length - a.odd.length);
+  return html`<ul role="list" class="recipients">
+      ${sorted.slice(0, all ? undefined : FIRST_RECIPIENTS).map(
+        ({ text, odd }) => html`<li><span class="theirs">${visibleLine(text)}</span> <${Unseen} text=${text} />
+          <${Odd} sentences=${odd} /></li>`,
+      )}
+    </ul>
+    ${
+      !all &&
+      html`<button type="button" class="compact" onClick=${() => setAll(true)}>
+        Show all ${recipients.length} recipients
+      </button>`
+    }`;
+}
+
+const EFFECTS = { require_approval: 'asks a person', allow: 'allows', deny: 'denies', suspend: 'suspends' };
+
+function Because({ because: { reason, detail, rules } }) {
+  return html`<span>${visibleLine(detail ?? reason ?? 'not recorded')}</span>
+    ${
+      // Of one rule that matched, the sentence said everything.
+      (rules.length > 1 || rules[0]?.error) &&
+      html`<ul role="list" class="rules small quiet">
+        ${rules.map(
+          ({
+            source,
+            name,
+            effect,
+            error,
+          }) => html`<li>${source} rule <code>${visibleLine(name)}</code> ${EFFECTS[effect] ?? effect}
+            ${error && html`<span> (its condition failed: ${visibleLine(error)})</span>`}</li>`,
+        )}
+      </ul>`
+    }`;
+}
+
+/** A box for what the agent wrote. */
+const Theirs = ({ title, kind, children }) => html`<section class="part from-agent ${kind}">
+  ${title && html`<h3>${title}</h3>`}
+  ${children}
+</section>`;
+
+/** What stays on record of a decision. `who` and `how`: as far as that is known before. */
+function Recorded({ hash, who, how }) {
+  return html`<section class="part recorded">
+    <h3>What will be recorded</h3>
+    <p class="quiet small">In a signed receipt, for the agent’s owner and for auditors:</p>
+    <dl class="facts small">
+      <dt>Who</dt><dd>${who}</dd>
+      <dt>When</dt><dd>the moment you decide</dd>
+      <dt>How</dt><dd>${how}</dd>
+      <dt>What</dt><dd>exactly this request, by its SHA-256 <code class="hash">${hash}</code></dd>
+    </dl>
+  </section>`;
+}
+
+const NOTHING = {};
+
+/**
+ * `held`: as `GET /owner/approvals/{id}` or `GET /approve/{id}/request` answers it while it waits. `onSeen` hears whether
+ * everything was shown: until it hears true, Approve stays disabled. `who`, `how`: for what will be recorded.
+ * Give it the `request_hash` as key, so that another request begins anew.
+ */
+export function RequestView({ held, onSeen = () => {}, who = 'you', how = 'in the console' }) {
+  const { request, agent, platform, connection, reason, request_hash: hash } = held;
+  const [seen, setSeen] = useState(NOTHING);
+  const hear = (part) => (now) => setSeen((before) => (before[part] === now ? before : { ...before, [part]: now }));
+  const allSeen =
+    request !== null &&
+    Boolean(seen.recipients || request.recipients.length === 0) &&
+    Boolean(seen.body || request.body === null);
+  useLayoutEffect(() => onSeen(allSeen), [allSeen]);
+  if (!request)
+    return html`<div class="request-view"><p class="notice" data-kind="bad">
+      The stored request was altered and cannot be read. Deny it; the agent may ask again.
+    </p></div>`;
+  const headers = Object.entries(request.headers);
+  const label = typeof connection === 'string' ? connection : connection?.label;
+  return html`<div class="request-view sheet">
+    <section class="part">
+      <${Call} request=${request} platform=${platform} />
+      <dl class="facts">
+        <dt>Recipients</dt><dd><${Recipients} recipients=${request.recipients} onSeen=${hear('recipients')} /></dd>
+        <dt>Held by</dt><dd><${Because} because=${held.held_because} /></dd>
+        <dt>Scope</dt><dd><code class="theirs">${visibleLine(held.scope)}</code></dd>
+        ${label && html`<dt>Connection</dt><dd class="theirs">${visibleLine(label)}</dd>`}
+        <dt>Agent</dt><dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
+      </dl>
+    </section>
+    <${Theirs} kind="has-body">
+      ${request.body === null ? html`<h3>No body</h3>` : html`<${Body} body=${request.body} hash=${hash} onSeen=${hear('body')} />`}
+    <//>
+    ${
+      headers.length > 0 &&
+      html`<${Theirs} title="Headers" kind="has-headers">
+        <dl class="parameters small">
+          ${headers.map(([name, value]) => html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`)}
+        </dl>
+      <//>`
+    }
+    ${
+      reason &&
+      html`<${Theirs} title="The agent’s own words" kind="has-reason">
+        <p class="quiet small">Why it wants this. Nobody checked it.</p>
+        <${Lines} text=${reason} label="The agent’s own words" />
+        <${Unseen} text=${reason} />
+      <//>`
+    }
+    <${Recorded} hash=${hash} who=${who} how=${how} />
+  </div>`;
+}
