@@ -10,6 +10,8 @@ import type { AuditRow } from '../broker/store/audit.ts';
 
 export type Audit = {
   count(): Promise<number>;
+  /** Transactions of the database so far; NaN on SQLite, which does not count them. */
+  transactions(): Promise<number>;
   /** Checks every row against this key set (RFC 7517): its signature, its id and the hash of what is stored. */
   verify(keySet: { keys: { kid: string }[] }): Promise<{ verified: number; failed: number }>;
 };
@@ -26,6 +28,13 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
   return {
     async count() {
       const [row] = await ask(`select count(*) as count from audit_rows where kind = 'action'`);
+      return Number(row!.count);
+    },
+    async transactions() {
+      if (from.databaseUrl === undefined) return Number.NaN;
+      const [row] = await ask(
+        'select xact_commit + xact_rollback as count from pg_stat_database where datname = current_database()',
+      );
       return Number(row!.count);
     },
     async verify(keySet) {

@@ -37,6 +37,7 @@ export function readOptions(args: readonly string[]): Options {
     calls: wholeNumber('--calls', values.calls, values.quick ? 10_000 : 100_000, 5_000_000),
     measureMs: values.quick ? 1_000 : 2_500,
     agents: 1_000,
+    waiting: 2_000,
     scales: values.quick ? [10, 1_000] : [10, 1_000, 100_000],
   };
   return { plan, json: values.json, strict: values.strict };

@@ -1,10 +1,11 @@
 /** The broker as the bench sees it: seeded, served in a process of its own, and its audit read behind its back. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../broker/config.ts';
+import { runFile } from '../broker/run-file.ts';
 import { openAudit } from './audit.ts';
 import { freePort } from './free-port.ts';
 import { stopper, waitForHealth } from './process.ts';
@@ -15,15 +16,18 @@ import { makeAgentKeys } from './tokens.ts';
 export type BrokerOptions = {
   /** How many active agents are stored, each with a grant on the bench's platform. */
   agents: number;
+  /** Of these so many make calls, evenly spread over all; 1,000 unless said otherwise. */
+  callers?: number;
   /** Origin of the bench's upstream, `http://127.0.0.1:port`: the `base_url` of the platform. */
   upstreamUrl: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
 
 export type BrokerTarget = {
   baseUrl: string;
+  upstreamUrl: string;
   /** The serving process; its descendants are measured with it. */
   pid: number;
-  /** Agents to call as: at most 1,000 of those stored, evenly spread over them. */
+  /** Agents to call as. */
   agents: readonly BenchAgent[];
   /** Milliseconds from `npm start` to the first 200 of `/health`, on the seeded store. */
   healthAfterMs: number;
@@ -31,6 +35,10 @@ export type BrokerTarget = {
   auditCount(): Promise<number>;
   /** Verifies the receipt of every audit row against the published key set. */
   verifyReceipts(): Promise<{ verified: number; failed: number }>;
+  /** A session of the bench's owner. */
+  ownerToken(): Promise<string>;
+  /** Transactions of its database so far; NaN where nobody counts them. */
+  statementCount(): Promise<number>;
   stop(): Promise<void>;
 };
 
@@ -76,7 +84,8 @@ async function startOne(
     AGENT_BROKER_ALLOW_PRIVATE: new URL(upstreamUrl).host,
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
   };
-  const agents = await seed(readConfig(settings), { agents: options.agents, callers: CALLERS, upstreamUrl, keys });
+  const { callers = CALLERS } = options;
+  const agents = await seed(readConfig(settings), { agents: options.agents, callers, upstreamUrl, keys });
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
   // Measured without npm, which would add its own memory to that of the broker.
@@ -85,6 +94,7 @@ async function startOne(
   const audit = openAudit({ dataFolder, databaseUrl });
   return {
     baseUrl,
+    upstreamUrl,
     pid: child.pid!,
     agents,
     healthAfterMs,
@@ -93,6 +103,16 @@ async function startOne(
       const answer = await fetch(`${baseUrl}/.well-known/svc-receipt-keys.json`);
       return await audit.verify((await answer.json()) as { keys: { kid: string }[] });
     },
+    ownerToken: async () => {
+      const { url, local_token } = JSON.parse(readFileSync(runFile(dataFolder), 'utf8'));
+      const answer = await fetch(`${url}/owner/token`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${local_token}`, 'content-type': 'application/json' },
+        body: '{}',
+      });
+      return ((await answer.json()) as { token: string }).token;
+    },
+    statementCount: audit.transactions,
     stop: async () => {
       await end();
       remove();

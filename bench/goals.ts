@@ -55,6 +55,18 @@ export function judge(findings: Findings): Goal[] {
     );
     const start = found.healthAfterMs / 1_000;
     add(`/health after the start, ${store}`, '≤ 2 s', start, (value) => `${value.toFixed(2)} s`, start <= 2);
+    const { waiting } = found;
+    if (waiting) {
+      const who = `${thousands(waiting.agents)} agents that wait`;
+      const megabytes = waiting.bytes / MEGABYTE;
+      add(`memory of ${who}, ${store}`, '≤ 250 MB', megabytes, (value) => `${value.toFixed(0)} MB`, megabytes <= 250);
+      const more = waiting.statements.waiting - waiting.statements.alone;
+      add(`statements for ${who}, ${store}`, '≤ 1/s', more, (value) => `${value.toFixed(1)}/s`, more <= 1);
+      const latest = Math.max(...waiting.decided);
+      add(`decision to the agent's answer, slowest, ${store}`, '≤ 100 ms', latest, milliseconds, latest <= 100);
+      const shown = Math.max(...waiting.shown);
+      add(`202 to the owner's page, slowest, ${store}`, '≤ 1000 ms', shown, milliseconds, shown <= 1_000);
+    }
     const { answered, sent, rows, verified, failed } = found.audit;
     // A call that was sent and whose answer the generator no longer took may have a row too.
     const audited = rows >= answered && rows <= sent;

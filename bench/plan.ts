@@ -4,6 +4,7 @@ import type { Load, Meter, Sample, Target } from './measure.ts';
 import { measure, measureInRounds, warmUp } from './measure.ts';
 import { residentBytes } from './process.ts';
 import type { BrokerOnStage, Stage, Store } from './stage.ts';
+import { type WaitingFindings, watchWaiting } from './waiting.ts';
 
 export type Plan = {
   stores: readonly Store[];
@@ -13,6 +14,8 @@ export type Plan = {
   calls: number;
   /** Stored agents: of the main broker, and of those that the cost is compared on. */
   agents: number;
+  /** Agents that wait for a person at once. */
+  waiting: number;
   scales: readonly number[];
 };
 
@@ -23,6 +26,7 @@ export type BrokerFindings = {
   atRest: number;
   memory: { calls: number; bytes: number }[];
   scale: { agents: number; samples: Sample[] }[];
+  waiting: WaitingFindings | undefined;
   audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
 };
 
@@ -52,7 +56,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     const { broker, governed, decisions } = main;
     const audit = { sent: 0, answered: 0, rows: -(await broker.auditCount()), verified: 0, failed: 0 };
     const atRest = residentBytes([broker.pid]);
-    const found = { healthAfterMs: broker.healthAfterMs, atRest, memory: [], scale: [], audit };
+    const found = { healthAfterMs: broker.healthAfterMs, atRest, memory: [], scale: [], waiting: undefined, audit };
     brokers.set(store, { governed: governed.name, decisions: decisions.name, ...found });
     mains.push(main);
   }
@@ -72,6 +76,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     for (const samples of [warm, many, one]) main.charge(samples.get(found.governed)!);
     found.memory = await watchMemory(meter, main, plan.calls);
     found.scale = await compareScales(meter, stage, main, plan, load);
+    found.waiting = await letWait(stage, main.store, plan.waiting, tell);
     tell(`verifying the receipts on ${main.store}`);
     const { rows } = found.audit;
     const receipts = await main.broker.verifyReceipts();
@@ -96,6 +101,18 @@ async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
     meter.tell(`${main.store}: ${readings.at(-1)!.calls} calls, ${Math.round(readings.at(-1)!.bytes / 1e6)} MB`);
   }
   return readings;
+}
+
+/** On a broker of its own, which has nothing else to remember. */
+async function letWait(stage: Stage, store: Store, agents: number, tell: (text: string) => void) {
+  tell(`starting a broker on ${store} with ${agents} agents, who will wait`);
+  const on = await stage.startBroker(store, agents, agents);
+  if (!on) return undefined;
+  try {
+    return await watchWaiting(on.broker, on.pids, tell);
+  } finally {
+    await on.broker.stop();
+  }
 }
 
 /** The same load on brokers of few and of many stored agents, in turn; the main broker is one of them. */

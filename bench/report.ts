@@ -2,10 +2,11 @@
 import type { Goal } from './goals.ts';
 import { milliseconds, percent, thousands } from './goals.ts';
 import type { Sample } from './measure.ts';
-import { paired, typical } from './measure.ts';
+import { median, paired, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
 import { CONNECTIONS } from './plan.ts';
 import { NAMES } from './stage.ts';
+import type { WaitingFindings } from './waiting.ts';
 
 /** Everything that was measured, and each promise beside it. Figures are medians over the rounds. */
 export function describe(findings: Findings, goals: readonly Goal[]): string {
@@ -19,6 +20,7 @@ export function describe(findings: Findings, goals: readonly Goal[]): string {
   for (const [store, found] of brokers) {
     parts.push(title(`Agents stored, ${store}, ${CONNECTIONS} connections`), scales(found.scale));
     parts.push(title(`Memory, ${store}`), memory(found.atRest, found.memory));
+    if (found.waiting) parts.push(title(`Agents that wait for a person, ${store}`), waitingFigures(found.waiting));
   }
   if (goals.length > 0) parts.push(title('Promised and measured'), promises(goals));
   return `${parts.join('\n')}\n`;
@@ -73,6 +75,21 @@ function memory(atRest: number, readings: readonly { calls: number; bytes: numbe
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   const rows = readings.map(({ calls, bytes }) => [`${thousands(calls)} more calls`, megabytes(bytes)]);
   return table(['', 'resident'], [['at rest, before any call', megabytes(atRest)], ...rows]);
+}
+
+function waitingFigures({ agents, bytes, load, statements, decided, shown }: WaitingFindings): string {
+  const each = (values: readonly number[]) =>
+    `${milliseconds(median(values))} in the middle, ${milliseconds(Math.max(...values))} at most`;
+  const rate = (value: number) => (Number.isFinite(value) ? `${value.toFixed(1)}/s` : 'not counted');
+  const rows = [
+    ['agents, each on a connection', thousands(agents)],
+    ['resident memory for them', `${(bytes / 1e6).toFixed(0)} MB`],
+    ['CPU while nothing happens', `${percent(load.waiting)} of a core (${percent(load.alone)} without them)`],
+    ['transactions while nothing happens', `${rate(statements.waiting)} (${rate(statements.alone)} without them)`],
+    [`decision to the agent's answer`, each(decided)],
+    [`202 to the owner's page`, each(shown)],
+  ];
+  return table(['', ''], rows);
 }
 
 function promises(goals: readonly Goal[]): string {

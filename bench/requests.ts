@@ -23,6 +23,12 @@ export function governedRead(agentToken: string): Buffer {
   return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 }
 
+/** The body of a call that the policy holds for a person; each another one. */
+export function heldWrite(number: number): object {
+  const data = { title: `Order ${number}`, amount: 12.5, note: 'Please look at this before it goes out.' };
+  return { platform: BENCH_PLATFORM_ID, endpoint: '/items', method: 'POST', scope: 'bench:items.write', data };
+}
+
 /** A decision alone, `GET /v1/agent/permissions`. */
 export function permissionsQuestion(agentToken: string): Buffer {
   const head = 'GET /v1/agent/permissions HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n';

@@ -17,6 +17,8 @@ export type StartBroker = (options: BrokerOptions) => Promise<BrokerTarget | und
 export type BrokerOnStage = {
   broker: BrokerTarget;
   store: Store;
+  /** The broker's process and its database's. */
+  pids: readonly number[];
   governed: Target;
   decisions: Target;
   /** Adds a run's answers to the calls that must be in the audit. */
@@ -31,7 +33,7 @@ export type Stage = {
   nginx: Target | undefined;
   versions: { nginx: string | undefined; postgres: string | undefined };
   /** undefined where this store, or the broker, is not there. */
-  startBroker(store: Store, agents: number): Promise<BrokerOnStage | undefined>;
+  startBroker(store: Store, agents: number, callers?: number): Promise<BrokerOnStage | undefined>;
 };
 
 export const NAMES = { upstream: 'upstream itself', nginx: 'nginx', forwarder: 'bare Express forwarder' };
@@ -73,9 +75,11 @@ export async function setStage(
     },
     nginx: nginx && { name: NAMES.nginx, port: nginx.port, pids: [nginx.pid], requests: () => plain },
     versions: { nginx: nginx?.version, postgres: postgres?.version },
-    async startBroker(store, agents) {
+    async startBroker(store, agents, callers) {
       const options = await storeOptions(store, postgres, () => `bench_${++databases}`);
-      const broker = options && keep(await startBroker({ ...options, agents, upstreamUrl }));
+      const broker =
+        options &&
+        keep(await startBroker({ ...options, agents, upstreamUrl, ...(callers !== undefined && { callers }) }));
       return broker && onStage(broker, store, agents, store === 'postgres' && postgres ? [postgres.pid] : []);
     },
   };
@@ -95,6 +99,7 @@ function onStage(broker: BrokerTarget, store: Store, agents: number, database: r
   return {
     broker,
     store,
+    pids,
     governed: { name: `governed read, ${store}, ${count} agents`, port, pids, requests: remade(governedRead) },
     decisions: { name: `permissions, ${store}, ${count} agents`, port, pids, requests: remade(permissionsQuestion) },
     charge(samples) {

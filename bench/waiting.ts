@@ -1,0 +1,200 @@
+/** Many agents that wait for a person at once: what they cost, and how soon each hears of its decision. */
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { BrokerTarget } from './broker-target.ts';
+import { cpuSeconds, residentBytes } from './process.ts';
+import { heldWrite } from './requests.ts';
+import { createTokenBatch } from './tokens.ts';
+
+export type WaitingFindings = {
+  agents: number;
+  /** Resident bytes that came with them. */
+  bytes: number;
+  /** CPU seconds a second of broker and database while all wait and nothing happens; `alone`: with nobody waiting. */
+  load: { waiting: number; alone: number };
+  /** Statements a second in the same time; NaN where nobody counts them. */
+  statements: { waiting: number; alone: number };
+  /** Milliseconds from the owner's decision to the agent's answer, the platform's own time taken off. */
+  decided: number[];
+  /** Milliseconds from the agent's 202 to the owner's page having the request. */
+  shown: number[];
+};
+
+const QUIET_MS = 5_000;
+const DECISIONS = 50;
+const LOOKS = 20;
+/** How long an agent's question stays open, in seconds: the specification's most. */
+const PATIENCE_S = 50;
+const AT_ONCE = 50;
+
+type Answer = { status: number; body: Record<string, unknown>; at: number };
+
+/**
+ * Holds a call of each of these agents and lets all of them wait for its decision, each on a connection of its own. Then
+ * decides some, one after the other, and watches the owner's inbox while further ones come.
+ *
+ * @param pids processes of the broker and its database
+ */
+export async function watchWaiting(
+  broker: BrokerTarget,
+  pids: readonly number[],
+  tell: (text: string) => void,
+): Promise<WaitingFindings> {
+  const { baseUrl, agents } = broker;
+  const tokens = createTokenBatch(agents, agents.length, Date.now).fresh();
+  const owner = `Bearer ${await broker.ownerToken()}`;
+  const short = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  const long = new Agent({ keepAlive: false });
+  const held = async (at: number): Promise<string> => {
+    const answer = await ask(baseUrl, short, 'POST', '/v1/actions', `Bearer ${tokens[at]}`, heldWrite(at));
+    if (answer.status !== 202) throw new Error(`A call was to be held, and was answered with ${answer.status}.`);
+    return String(answer.body.approval_id);
+  };
+  try {
+    // The database's workers and the way of notices are there before anything is compared.
+    const first = await held(0);
+    const early = ask(baseUrl, long, 'GET', `/v1/approvals/${first}?wait=${PATIENCE_S}`, `Bearer ${tokens[0]}`);
+    await wait(500);
+    await ask(baseUrl, short, 'POST', `/owner/approvals/${first}/deny`, owner, {});
+    await early;
+
+    const ids: string[] = [];
+    for (let from = 0; from < agents.length; from += AT_ONCE) {
+      const group = agents.slice(from, from + AT_ONCE).map((_, at) => held(from + at));
+      ids.push(...(await Promise.all(group)));
+    }
+    await wait(1_000);
+    const alone = await quietly(broker, pids);
+    const before = residentBytes([broker.pid]);
+    tell(`${agents.length} agents begin to wait`);
+    const waiting: Promise<Answer>[] = [];
+    for (const [at, id] of ids.entries()) {
+      const polling = ask(baseUrl, long, 'GET', `/v1/approvals/${id}?wait=${PATIENCE_S}`, `Bearer ${tokens[at]}`);
+      // Most of them are hung up on at the end.
+      polling.catch(() => undefined);
+      waiting.push(polling);
+      if (at % AT_ONCE === 0) await wait(20);
+    }
+    await wait(1_000);
+    const quiet = await quietly(broker, pids);
+    const bytes = residentBytes([broker.pid]) - before;
+
+    const platformMs = await platformTime(broker, short);
+    const decided: number[] = [];
+    for (let at = 0; at < DECISIONS; at++) {
+      const startedAt = performance.now();
+      const word = ask(baseUrl, short, 'POST', `/owner/approvals/${ids[at]}/approve`, owner, {});
+      const answer = await waiting[at]!;
+      decided.push(answer.at - startedAt - platformMs);
+      await word;
+      if (answer.body.status !== 'approved') throw new Error(`An agent heard ${JSON.stringify(answer.body)}.`);
+    }
+    const shown = await watchInbox(baseUrl, owner, short, held);
+    return {
+      agents: agents.length,
+      bytes,
+      load: { waiting: quiet.load, alone: alone.load },
+      statements: { waiting: quiet.statements, alone: alone.statements },
+      decided,
+      shown,
+    };
+  } finally {
+    short.destroy();
+    long.destroy();
+  }
+}
+
+/** What a time in which nobody asks anything costs. */
+async function quietly({ statementCount }: BrokerTarget, pids: readonly number[]) {
+  const [statements, cpu, startedAt] = [await statementCount(), cpuSeconds(pids), performance.now()];
+  await wait(QUIET_MS);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    load: (cpuSeconds(pids) - cpu) / seconds,
+    statements: ((await statementCount()) - statements) / seconds,
+  };
+}
+
+/** What the platform takes by itself, at its fastest: rather too little is taken off than too much. */
+async function platformTime({ upstreamUrl }: BrokerTarget, agent: Agent): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    const startedAt = performance.now();
+    const { at } = await ask(upstreamUrl, agent, 'GET', '/items/1', '');
+    times.push(at - startedAt);
+  }
+  return Math.min(...times);
+}
+
+/** Does as the owner's page does: listens, and reads the list when there is news. */
+async function watchInbox(
+  baseUrl: string,
+  owner: string,
+  agent: Agent,
+  held: (at: number) => Promise<string>,
+): Promise<number[]> {
+  const leaving = new AbortController();
+  const news = await fetch(`${baseUrl}/owner/events`, { headers: { authorization: owner }, signal: leaving.signal });
+  if (!news.ok || !news.body) throw new Error(`The owner's events answered ${news.status}.`);
+  let heard = 0;
+  let wake = () => {};
+  const listening = (async () => {
+    for await (const _piece of news.body!) {
+      heard++;
+      wake();
+    }
+  })().catch(() => undefined);
+  const after = async (count: number): Promise<void> => {
+    while (heard <= count)
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+  };
+  const shown: number[] = [];
+  for (let at = 0; at < LOOKS; at++) {
+    await wait(200);
+    let seen = heard;
+    const id = await held(at);
+    const heldAt = performance.now();
+    for (let there = false; !there; ) {
+      await after(seen);
+      seen = heard;
+      const { body } = await ask(baseUrl, agent, 'GET', '/owner/approvals?status=pending&limit=10', owner);
+      there = (body.approvals as { approval_id: string }[]).some(({ approval_id }) => approval_id === id);
+    }
+    shown.push(performance.now() - heldAt);
+  }
+  leaving.abort();
+  await listening;
+  return shown;
+}
+
+function ask(
+  baseUrl: string,
+  agent: Agent,
+  method: string,
+  path: string,
+  authorization: string,
+  body?: object,
+): Promise<Answer> {
+  const text = body && JSON.stringify(body);
+  const headers = {
+    ...(authorization && { authorization }),
+    ...(text && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+  };
+  return new Promise((resolve, reject) => {
+    const asking = httpRequest(`${baseUrl}${path}`, { agent, method, headers }, (answer: IncomingMessage) => {
+      let said = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (piece: string) => {
+        said += piece;
+      });
+      answer.on('end', () => {
+        const at = performance.now();
+        resolve({ status: answer.statusCode!, body: said === '' ? {} : JSON.parse(said), at });
+      });
+    });
+    asking.on('error', reject);
+    asking.end(text);
+  });
+}
