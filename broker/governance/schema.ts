@@ -13,6 +13,9 @@ const name = (what: string) =>
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
     .describe(what);
 
+/** What a connection is called, here and by owners elsewhere. */
+export const ConnectionName = name('Name of a connection.');
+
 /** An entry of the repository constraint (specification, Repository constraint); names as code hosts take them. */
 const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
 
@@ -196,9 +199,7 @@ export const GovernanceDocument = z
       .max(50)
       .optional()
       .describe('Whose assertions about the person behind a call are believed.'),
-    connections: recordOf(name('Name of a connection.'), Connection)
-      .optional()
-      .describe('Credentials for platforms, by name.'),
+    connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
     policies: recordOf(name('Name of a policy.'), Policy)
       .optional()
       .describe('Policies, by name. "default" is there without being listed.'),

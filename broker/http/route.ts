@@ -74,6 +74,8 @@ export type Route<
   body?: Schema;
   /** Whether no body at all stands for `{}`. */
   bodyOptional?: boolean;
+  /** The body holds a secret: nothing of its text is quoted when it cannot be read. */
+  secretBody?: true;
   /** Members of the body whose strings may hold U+0000. */
   nulAllowedIn?: readonly string[];
   /** Largest body in bytes; 1 MiB unless said otherwise. */

@@ -11,6 +11,13 @@ import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { ownerAudit } from './routes/owner/audit.ts';
+import {
+  connect,
+  ownerConnections,
+  removeConnection,
+  replaceSecret,
+  tryConnection,
+} from './routes/owner/connections.ts';
 import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
@@ -19,6 +26,7 @@ import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
+import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 
@@ -65,5 +73,13 @@ export const ROUTES: readonly Route[] = [
   governanceApply,
   governanceExport,
   rotateKeys,
+  ownerPlatforms,
+  ownerPlatform,
+  ...switchPlatforms,
+  ownerConnections,
+  connect,
+  replaceSecret,
+  removeConnection,
+  tryConnection,
   ownerOpenApi(() => ROUTES),
 ];

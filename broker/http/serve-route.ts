@@ -99,7 +99,7 @@ function parseBody({ body, headers }: Request, route: Route): ParsedBody {
   if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body))
     return { ok: false, error: 'The body must be in UTF-8.' };
   const parsed = parseStrictJson(body.toString('utf8'), { nulAllowedIn: route.nulAllowedIn ?? [] });
-  if (!parsed.ok) return { ok: false, error: parsed.error };
+  if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
   const { value } = parsed;
   const platform = typeof value === 'object' && value !== null && !Array.isArray(value) ? value.platform : undefined;
   const usable =

@@ -10,7 +10,7 @@ import { base64Forms, escapedForms, type Needle } from './needle-forms.ts';
 export const REDACTED = '[redacted]';
 
 /** Below this many characters nothing is looked for: such texts occur by themselves. */
-const SHORTEST = 8;
+export const SHORTEST_CREDENTIAL = 8;
 /** From this many on the encoded forms are looked for too. */
 const LONG = 16;
 
@@ -65,7 +65,7 @@ export function makeNeedles(secret: Secret, options: { basic?: boolean } = {}): 
   if (options.basic && colon !== -1) secrets.push(whole.slice(colon + 1));
   const byText = new Map<string, Needle>();
   for (const value of secrets) {
-    if (value.length < SHORTEST) continue;
+    if (value.length < SHORTEST_CREDENTIAL) continue;
     const forms = [{ text: value, before: 0, after: 0 }];
     if (value.length >= LONG) forms.push(...escapedForms(value), ...base64Forms(value));
     for (const form of forms) if (!byText.has(form.text)) byText.set(form.text, form);

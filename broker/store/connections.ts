@@ -22,6 +22,83 @@ export async function putConnection(db: Db, connection: ConnectionTable): Promis
     .execute();
 }
 
+/** One connection of an organisation, or undefined. */
+export async function findConnection(db: Db, organisationId: string, id: string): Promise<ConnectionTable | undefined> {
+  return await db
+    .selectFrom('connections')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** Makes a connection. False: the organisation has one of this label. */
+export async function addConnection(db: Db, connection: ConnectionTable): Promise<boolean> {
+  const added = await db
+    .insertInto('connections')
+    .values(connection)
+    .onConflict((c) => c.columns(['organisation_id', 'label']).doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return added !== undefined;
+}
+
+/** Makes no connection of a platform its default one. */
+export async function clearDefaultConnection(db: Db, organisationId: string, platformId: string): Promise<void> {
+  await db
+    .updateTable('connections')
+    .set({ is_default: 0 })
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .where('is_default', '=', 1)
+    .execute();
+}
+
+/**
+ * Gives a connection another credential (sealed). It was not refused yet, came from no governance file, and what the
+ * upstream granted the old one says nothing of it. Answers the connection, or undefined when there is none.
+ */
+export async function replaceCredential(
+  db: Db,
+  connection: { organisationId: string; id: string },
+  credential: Buffer,
+): Promise<ConnectionTable | undefined> {
+  return await db
+    .updateTable('connections')
+    .set((eb) => ({
+      credential,
+      status: 'active' as const,
+      secret_reference: null,
+      upstream_scopes: null,
+      revision: eb('revision', '+', 1),
+    }))
+    .where('organisation_id', '=', connection.organisationId)
+    .where('id', '=', connection.id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** The agents, not stopped for good, of which a grant names this connection; by name. */
+export async function listAgentsNaming(
+  db: Db,
+  organisationId: string,
+  connectionId: string,
+): Promise<{ name: string; agent_id: string }[]> {
+  return await db
+    .selectFrom('grants as g')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'g.organisation_id').onRef('a.id', '=', 'g.agent_id'),
+    )
+    .select(['a.name', 'a.agent_id'])
+    .distinct()
+    .where('g.organisation_id', '=', organisationId)
+    .where('g.connection_id', '=', connectionId)
+    .where('a.status', 'not in', ['revoked', 'deleted'])
+    .orderBy('a.name')
+    .orderBy('a.agent_id')
+    .execute();
+}
+
 /** Notes that the upstream refused the stored credential, or took it again. */
 export async function setConnectionStatus(
   db: Db,

@@ -1,0 +1,85 @@
+/** Connections as owners see them, and what an owner may make a credential. */
+import { z } from 'zod';
+import { credentialProblem } from '../calls/connection-test.ts';
+import { UUID_PATTERN } from '../crypto/ids.ts';
+import { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
+import { Manifest } from '../platforms/manifest.ts';
+import { findConnection, listPlatforms } from '../store/connections.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { text } from '../wire/action.ts';
+import { Refusal } from './errors.ts';
+
+export const Connection = z
+  .object({
+    id: z.guid(),
+    platform: z.string(),
+    label: z.string(),
+    default: z.boolean().describe('whether grants that name no connection use it'),
+    status: z
+      .enum(['active', 'reauth_needed'])
+      .describe('reauth_needed: the platform refused the secret the last time'),
+    has_secret: z.boolean(),
+    secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:CRM_TOKEN"'),
+    upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, when it says so'),
+    revision: z.int().describe('one more with each new secret'),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Connection' });
+
+/** A connection as its owners see it: all but the credential. */
+export const connectionShown = (one: ConnectionTable): z.output<typeof Connection> => ({
+  id: one.id,
+  platform: one.platform_id,
+  label: one.label,
+  default: one.is_default === 1,
+  status: one.status,
+  has_secret: one.credential !== null,
+  secret_from: one.secret_reference,
+  upstream_scopes: one.upstream_scopes === null ? null : JSON.parse(one.upstream_scopes),
+  revision: one.revision,
+  created_at: new Date(one.created_at).toISOString(),
+});
+
+/** A shorter one could not be told from other text in an answer, and so never be taken out of it. */
+export const Credential = text(16 * 1024)
+  .min(
+    SHORTEST_CREDENTIAL,
+    `must have at least ${SHORTEST_CREDENTIAL} characters, to be found when a platform echoes it`,
+  )
+  .transform((value) => new Secret(value));
+
+export const unknownConnection = () => new Refusal('not_found', 'The organisation has no such connection.');
+
+/** One of the organisation's connections. @throws Refusal not_found */
+export async function loadConnection(db: Db, organisationId: string, id: string): Promise<ConnectionTable> {
+  const found = UUID_PATTERN.test(id) ? await findConnection(db, organisationId, id.toLowerCase()) : undefined;
+  if (!found) throw unknownConnection();
+  return found;
+}
+
+/** The manifest of a platform that a body names. @throws Refusal invalid_request */
+export async function loadManifest(db: Db, organisationId: string, platformId: string): Promise<Manifest> {
+  const platforms = await listPlatforms(db, organisationId);
+  const found = platforms.find((one) => one.platform_id === platformId);
+  if (found) return Manifest.parse(JSON.parse(found.manifest));
+  const known = platforms.map((one) => one.platform_id).join(', ');
+  throw new Refusal(
+    'invalid_request',
+    `platform: the organisation has none of this id. It has: ${known || 'none yet'}.`,
+  );
+}
+
+/**
+ * A secret that such a platform cannot be sent, or that could not be taken out of its answers.
+ *
+ * @throws Refusal invalid_request
+ */
+export function checkSecret(manifest: Manifest, secret: Secret): void {
+  const problem = credentialProblem(manifest, secret);
+  if (problem) throw new Refusal('invalid_request', `secret: ${problem}.`);
+  const [, password = ''] = manifest.auth.type === 'basic' ? (/:(.*)$/s.exec(secret.reveal()) ?? []) : [];
+  if (password !== '' && password.length < SHORTEST_CREDENTIAL)
+    throw new Refusal('invalid_request', `secret: its password must have at least ${SHORTEST_CREDENTIAL} characters.`);
+}
