@@ -59,6 +59,8 @@ export class Authenticator {
   synced: boolean;
   /** What it said of the person that it was made for. */
   userHandle: string | undefined;
+  /** Of the last credential that was made. */
+  authData = Buffer.alloc(0);
   readonly origin: string;
   readonly rpId: string;
   readonly #publicKey: KeyObject;
@@ -97,6 +99,7 @@ export class Authenticator {
       how.publicKey ?? this.#cosePublicKey(),
     ]);
     const authData = Buffer.concat([this.#authData({ uv: true, ...how }, 0x40, this.counter), attested]);
+    this.authData = authData;
     const attestationObject = cbor(
       new Map<string, Cbor>([
         ['fmt', how.format ?? 'none'],

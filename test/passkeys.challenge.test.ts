@@ -1,0 +1,119 @@
+/** What a passkey challenge is good for, and for how long (specification, Passkey challenges). */
+import { describe, expect, test } from 'vitest';
+import {
+  CHALLENGE_LIFETIME_MS,
+  type ChallengeSubject,
+  issueChallenge,
+  judgeChallenge,
+  subjectOf,
+} from '../broker/approvals/passkey-challenge.ts';
+import { uuidv4 } from '../broker/crypto/ids.ts';
+import { generateMasterKey } from '../broker/crypto/master-key.ts';
+import type { Store } from '../broker/store/store.ts';
+import { makeVault } from '../broker/vault.ts';
+
+const HASH = 'a'.repeat(64);
+
+function process(dialect: Store['dialect'], master = generateMasterKey().key) {
+  const time = { now: Date.now() };
+  const vault = makeVault({ current: master, previous: [] });
+  const keyed = { vault, store: { dialect } as Store, instanceId: uuidv4(), clock: () => time.now };
+  return { time, vault, keyed, master };
+}
+
+const signing = (id = uuidv4(), requestHash = HASH): ChallengeSubject => ({ purpose: 'sign', id, requestHash });
+
+describe('a challenge', () => {
+  test('is good for its subject, for 5 minutes', () => {
+    for (const subject of [signing(), { purpose: 'register', id: uuidv4() } as const]) {
+      const { keyed, time } = process('sqlite');
+      const challenge = issueChallenge(keyed, subject).toString('base64url');
+      expect(subjectOf(challenge)).toEqual({ purpose: subject.purpose, id: subject.id });
+      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+      time.now += CHALLENGE_LIFETIME_MS - 1;
+      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+      time.now += 1;
+      expect(judgeChallenge(keyed, challenge, subject)).toBe('expired');
+    }
+    expect(CHALLENGE_LIFETIME_MS).toBe(300_000);
+  });
+
+  test('is good for no other purpose, owner, approval or request', () => {
+    const { keyed } = process('sqlite');
+    const subject = signing();
+    const challenge = issueChallenge(keyed, subject).toString('base64url');
+    for (const other of [
+      signing(subject.id, 'b'.repeat(64)),
+      signing(subject.id, ''),
+      signing(),
+      { purpose: 'register', id: subject.id } as const,
+    ])
+      expect(judgeChallenge(keyed, challenge, other)).toBe('foreign');
+    const enrolment = { purpose: 'register', id: uuidv4() } as const;
+    const forEnrolment = issueChallenge(keyed, enrolment).toString('base64url');
+    expect(judgeChallenge(keyed, forEnrolment, { ...enrolment, id: uuidv4() })).toBe('foreign');
+    expect(judgeChallenge(keyed, forEnrolment, signing(enrolment.id))).toBe('foreign');
+  });
+
+  test('two for one subject differ, and one does not end the other', () => {
+    const { keyed } = process('sqlite');
+    const subject = signing();
+    const made = Array.from({ length: 100 }, () => issueChallenge(keyed, subject).toString('base64url'));
+    expect(new Set(made).size).toBe(100);
+    for (const challenge of made) expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+  });
+
+  test('with any bit of it changed it is not good', () => {
+    const { keyed } = process('sqlite');
+    const subject = signing();
+    const bytes = issueChallenge(keyed, subject);
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3]! ^= 1 << (bit & 7);
+      const challenge = changed.toString('base64url');
+      expect(judgeChallenge(keyed, challenge, subject), `bit ${bit}`).not.toBe('good');
+      // Whatever it says that it is for, it is not that either.
+      const said = subjectOf(challenge);
+      if (said) expect(judgeChallenge(keyed, challenge, { ...said, requestHash: HASH } as never)).not.toBe('good');
+    }
+  });
+
+  test.each([
+    ['', 'nothing'],
+    ['x', 'one character'],
+    ['A'.repeat(110), 'zeros'],
+    ['A'.repeat(109), 'too short'],
+    ['A'.repeat(112), 'too long'],
+    ['*'.repeat(110), 'no base64url'],
+  ])('%j (%s) is none', (text) => {
+    const { keyed } = process('sqlite');
+    expect(subjectOf(text)).toBeUndefined();
+    expect(judgeChallenge(keyed, text, signing())).toBe('foreign');
+  });
+
+  test('AP-19 embedded, a restart ends it; on PostgreSQL each replica knows it', () => {
+    const subject = signing();
+    for (const dialect of ['sqlite', 'postgres'] as const) {
+      const first = process(dialect);
+      const challenge = issueChallenge(first.keyed, subject).toString('base64url');
+      const second = process(dialect, first.master);
+      expect(judgeChallenge(second.keyed, challenge, subject)).toBe(dialect === 'sqlite' ? 'expired' : 'good');
+    }
+  });
+
+  test('KEY-03 a new master key leaves it good until the older key goes', () => {
+    const { keyed, vault, master } = process('postgres');
+    const subject = signing();
+    const before = issueChallenge(keyed, subject).toString('base64url');
+    const next = generateMasterKey().key;
+    vault.useMasterKeys({ current: next, previous: [master] });
+    expect(judgeChallenge(keyed, before, subject)).toBe('good');
+    const after = issueChallenge(keyed, subject).toString('base64url');
+    vault.useMasterKeys({ current: next, previous: [] });
+    expect(judgeChallenge(keyed, before, subject)).toBe('expired');
+    expect(judgeChallenge(keyed, after, subject)).toBe('good');
+    const stranger = process('postgres');
+    expect(judgeChallenge(stranger.keyed, after, subject)).toBe('expired');
+  });
+});
