@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { moveAgent, updateAgent } from '../broker/store/agents.ts';
-import type { OwnerTable } from '../broker/store/schema.ts';
+import { usePasskey } from '../broker/store/passkeys.ts';
+import type { OwnerTable, PasskeyTable } from '../broker/store/schema.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
@@ -245,6 +246,17 @@ describe.each(STORES)(`approving by passkey on %s${postgresNote}`, (store) => {
     expect((await approveWith(world, id, key)).status).toBe(200);
   });
 
+  test('the refusal says to a person what was wrong', async () => {
+    const id = await hold();
+    const detail = async (how: Ceremony) => (await approveWith(world, id, key, how)).body.detail;
+    expect(await detail({ origin: 'https://evil.example' })).toBe(
+      `This was done on another site than ${world.running.baseUrl}.`,
+    );
+    expect(await detail({ crossOrigin: true })).toBe("This was done inside another site's page.");
+    expect(await detail({ type: 'webauthn.create' })).toBe('clientDataJSON must be of type webauthn.get.');
+    expect(await detail({ up: false })).toMatch(/nobody touched it/);
+  });
+
   test.each<[string, (r: ReturnType<Authenticator['get']>) => unknown]>([
     ['a signature by nobody', (r) => ({ ...r, response: { ...r.response, signature: 'AAAA' } })],
     ['authenticator data that is cut off', (r) => ({ ...r, response: { ...r.response, authenticatorData: 'AAAA' } })],
@@ -378,10 +390,13 @@ describe.each(STORES)(`approving by passkey on %s${postgresNote}`, (store) => {
     await begin('approved', decided);
     await begin('denied', denied);
     await begin('its owner has no passkey', theirs);
-    const viewer = await organisation.addOwner('viewer');
-    const watched = await organisation.agent({ agent: { owner_id: viewer.id } });
-    watched.clock = agent.clock;
-    await begin('its owner is a viewer', await hold(Object.assign(watched, { ownerId: viewer.id })));
+    const viewer = await organisation.addOwner('approver');
+    await enrol(world, organisation, { by: viewer });
+    await db().updateTable('owners').set({ role: 'viewer' }).where('id', '=', viewer.id).execute();
+    const watched = await organisation.agent();
+    const seen = await hold(watched);
+    await updateAgent(db(), organisation.id, watched.id, { owner_id: viewer.id });
+    await begin('its owner is a viewer now', seen);
     const [{ id: passkey }] = await own();
     world.clock.skewMs = DAY_MS + 1_000;
     await begin('expired', other);
@@ -473,6 +488,33 @@ describe.each(STORES)(`approving by passkey on %s${postgresNote}`, (store) => {
     const [{ id: passkey }] = await own();
     await organisation.ask('DELETE', `/owner/passkeys/${passkey}`);
     await refused(id, () => signFinish(world, response), 400, 'verification_failed');
+  });
+
+  test('at the moment of the decision the passkey still has to count', async () => {
+    const colleague = await organisation.addOwner('approver');
+    await enrol(world, organisation, { by: colleague });
+    const rows = await db().selectFrom('passkeys').selectAll().where('organisation_id', '=', organisation.id).execute();
+    const [mine, theirs] = [organisation.owner.id, colleague.id].map((id) => rows.find((row) => row.owner_id === id)!);
+    const use = (passkey: PasskeyTable | undefined, counter: number, agentUuid = agent.id) =>
+      usePasskey(db(), passkey!, { counter, at: Date.now(), agentUuid });
+    const set = (change: Partial<PasskeyTable>) =>
+      db().updateTable('passkeys').set(change).where('id', '=', mine!.id).execute();
+    const become = (role: OwnerTable['role']) =>
+      db().updateTable('owners').set({ role }).where('id', '=', organisation.owner.id).execute();
+    expect(await use(theirs, 1)).toBe(false);
+    expect(await use(mine, 1, crypto.randomUUID())).toBe(false);
+    await become('viewer');
+    expect(await use(mine, 1)).toBe(false);
+    await become('admin');
+    for (const status of ['disabled', 'removed'] as const) {
+      await set({ status });
+      expect(await use(mine, 1)).toBe(false);
+    }
+    await set({ status: 'active' });
+    expect(await use(mine, 1)).toBe(true);
+    for (const counter of [1, 0]) expect(await use(mine, counter)).toBe(false);
+    // The largest that there is (WebAuthn section 6.1).
+    expect(await use(mine, 2 ** 32 - 1)).toBe(true);
   });
 
   test('a decision that cannot be recorded is not made, and uses nothing up', async () => {

@@ -68,7 +68,15 @@ export const passkeyRegisterFinish = route({
   body: z.strictObject({ response: RegistrationResponse, device_name: DeviceName }),
   maxBodyBytes: MAX_BODY_BYTES,
   answers: { 200: 'The passkey is enrolled.' },
-  errors: ['invalid_request', 'verification_failed', 'passkey_exists', 'conflict', 'challenge_expired', 'rate_limited'],
+  errors: [
+    'invalid_request',
+    'verification_failed',
+    'passkey_exists',
+    'conflict',
+    'challenge_expired',
+    'rate_limited',
+    'audit_unavailable',
+  ],
   handle: async (context) => {
     const { governor, who, body, correlationId } = context;
     const by = { owner: who.owner, how: howOf(context), correlationId };
@@ -143,6 +151,7 @@ export const passkeySignFinish = route({
     'approval_expired',
     'challenge_expired',
     'rate_limited',
+    'audit_unavailable',
   ],
   handle: async ({ governor, body, correlationId }) => {
     const signed = await approveByPasskey(governor, body.response, { correlationId });

@@ -67,7 +67,7 @@ export const removeOwnerPasskey = route({
   capability: 'owner.passkeys.remove',
   summary: "Removes one of the owner's passkeys.",
   answers: { 200: 'It is gone.' },
-  errors: ['not_found'],
+  errors: ['not_found', 'audit_unavailable'],
   handle: async (context) => {
     const id = context.params.id!.toLowerCase();
     await ownerChange(context, { reason: 'passkey_removed' }, async (db, note) => {
