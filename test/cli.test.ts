@@ -181,6 +181,17 @@ describe('verify receipt, offline', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, payload: { result: 'allowed', path: '/issues' } });
   });
 
+  test('the receipt of an owner’s change says who made it', async () => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ approval_ttl_seconds: 7200 });
+    expect((await fetch(`${url}/owner/organisation`, { method: 'POST', headers, body })).status).toBe(200);
+    const { rows } = (await (await fetch(`${url}/owner/audit`, { headers })).json()) as { rows: { id: string }[] };
+    const input = await (await fetch(`${url}/v1/audit/${rows[0]!.id}/receipt`, { headers })).text();
+    const { stdout } = await run(['verify', 'receipt', '--keys', keys], { input });
+    expect(stdout).toMatch(/^ {2}organisation_changed: by owner [0-9a-f-]{36}$/m);
+  });
+
   test.each([
     [
       'a changed payload',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import type { JsonObject } from '../../broker/decision/facts.ts';
 import { CommandFailed } from '../failure.ts';
 
 export function addVerifyCommand(program: Command): void {
@@ -21,10 +22,17 @@ export function addVerifyCommand(program: Command): void {
         options.json
           ? `${JSON.stringify({ ok: true, kid: result.kid, payload }, null, 2)}\n`
           : `The receipt is genuine: signed by key ${result.kid}.\n` +
-              `  ${payload.result ?? payload.reason}: ${payload.agent} ${payload.method} ${payload.platform} ${payload.path ?? ''} (${payload.scope})\n` +
+              `  ${payload.result ?? payload.reason}: ${whatOf(payload)}\n` +
               `  reason ${payload.reason}, at ${new Date(Number(payload.iat) * 1000).toISOString()}, audit row ${payload.jti}\n`,
       );
     });
+}
+
+/** Who asked for what; of an event, as much as there is. */
+function whatOf({ agent, method, platform, path, scope, organisation, change }: JsonObject): string {
+  const by = (change as JsonObject | undefined)?.by;
+  const parts = [agent, method, platform, path, scope && `(${scope})`, by && `by owner ${by}`].filter(Boolean);
+  return parts.length > 0 ? parts.join(' ') : `organisation ${organisation}`;
 }
 
 function read(file: string | 0, what: string): string {

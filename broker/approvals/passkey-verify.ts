@@ -1,15 +1,9 @@
 /** Checks what authenticators answer (WebAuthn sections 7.1 and 7.2). Whose credential it is, the callers know. */
-import {
-  type AuthenticationResponseJSON,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server';
-import { decodeAttestationObject } from '@simplewebauthn/server/helpers';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import type { PasskeyTable } from '../store/schema.ts';
 import type { RelyingParty } from './passkey-client-data.ts';
-import { ALGORITHMS, userHandleOf } from './passkey-options.ts';
+import { ALGORITHMS, loadWebAuthn, userHandleOf } from './passkey-options.ts';
 
 type Refused = { ok: false; detail: string };
 
@@ -28,8 +22,9 @@ export async function verifyRegistration(
   response: RegistrationResponseJSON,
   expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
 ): Promise<{ ok: true; credential: Enrolled } | Refused> {
-  if (!isUnattested(response.response.attestationObject))
+  if (!(await isUnattested(response.response.attestationObject)))
     return refused('The authenticator was asked for no attestation, but sent one.');
+  const { verifyRegistrationResponse } = await loadWebAuthn();
   const verified = await verifyRegistrationResponse({
     response,
     expectedChallenge: expected.challenge,
@@ -58,7 +53,8 @@ export async function verifyRegistration(
  * Whether there is no attestation, or only one by the new key itself. To check others, the library would fetch revocation
  * lists from addresses that the certificate names.
  */
-function isUnattested(attestationObject: string): boolean {
+async function isUnattested(attestationObject: string): Promise<boolean> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
   const bytes = decodeBase64url(attestationObject);
   if (!bytes) return false;
   try {
@@ -82,6 +78,7 @@ export async function verifyAssertion(
   const { userHandle } = response.response;
   if (userHandle !== undefined && userHandle !== userHandleOf(passkey.owner_id).toString('base64url'))
     return refused('The credential belongs to somebody else.');
+  const { verifyAuthenticationResponse } = await loadWebAuthn();
   const verified = await verifyAuthenticationResponse({
     response,
     expectedChallenge: expected.challenge,
