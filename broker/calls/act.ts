@@ -2,12 +2,8 @@
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { decide } from '../decision/decide.ts';
-import { parseEndpoint } from '../decision/endpoint.ts';
-import type { Ask, Instant, JsonObject, Verdict } from '../decision/facts.ts';
-import { classify } from '../decision/operation.ts';
+import type { Instant, Verdict } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { filterAgentHeaders } from '../outbound/request-headers.ts';
-import { platformHeaderNames } from '../outbound/rest.ts';
 import { moveAgent } from '../store/agents.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
@@ -15,11 +11,11 @@ import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
-import type { LoadedFacts } from './facts.ts';
-import { forward, restPlatform } from './forward.ts';
+import { forward } from './forward.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
+import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
 
 /**
@@ -116,49 +112,6 @@ export async function refuseReplay(
   row.reason = reason;
   row.detail = detail;
   return await recorder.finish(row, { kind: 'not_as_approved', auditId: row.id, detail }, false);
-}
-
-type Read =
-  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'dropped'> }
-  | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
-
-/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
-function readCall(action: Action, { platform }: LoadedFacts): Read {
-  const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
-  if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
-  if (action.method === 'GET' && action.data !== undefined)
-    return {
-      ok: false,
-      code: 'invalid_request',
-      detail: 'data: a GET carries none; put parameters into the query of the endpoint',
-    };
-  const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
-  const headers = action.headers
-    ? filterAgentHeaders(action.headers, names)
-    : { ok: true as const, headers: {}, dropped: [] };
-  if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
-  const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
-  if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
-    const classified = classify(platform.rules, askOf(action, call).call!);
-    if (classified.kind === 'malformed')
-      return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
-  }
-  return { ok: true, call };
-}
-
-function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers'>): Ask {
-  return {
-    platformId: action.platform,
-    scope: action.scope,
-    ...(action.connection_id !== undefined && { connectionId: action.connection_id }),
-    call: {
-      method: action.method,
-      path: call.path,
-      query: call.query,
-      headers: call.headers,
-      body: action.data as JsonObject | undefined,
-    },
-  };
 }
 
 async function refuse(

@@ -52,7 +52,8 @@ export function checkDocument(document: GovernanceDocument): Checked {
   return found;
 }
 
-function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail', path: Path, found: Checked): void {
+/** Whether rules compile, and what they look at that may not be there. */
+export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail', path: Path, found: Checked): void {
   const sources = ruleSources(rules);
   for (const problem of ruleProblems(sources, kind))
     found.problems.push({ path: [...path, ...problem.path], message: `${problem.message}.` });

@@ -143,7 +143,12 @@ function checkConnection(terms: GrantTerms, platform: string, path: Path, around
 type Narrowing = { platforms?: string[] | undefined; scopes?: string[] | undefined };
 
 /** A rule for a platform or scope that nobody has never matches: most likely it is a slip, and it guards nothing. */
-function checkRuleNames(rules: readonly Narrowing[], path: Path, { platforms }: Surroundings, found: Checked): void {
+export function checkRuleNames(
+  rules: readonly Narrowing[],
+  path: Path,
+  { platforms }: Pick<Surroundings, 'platforms'>,
+  found: Checked,
+): void {
   if (platforms === undefined) return;
   const scopes = new Set([...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes)));
   const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');

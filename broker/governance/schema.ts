@@ -108,8 +108,12 @@ const Guardrail = z
   })
   .describe('A rule for all agents of the organisation.');
 
+export const PolicyRules = z.array(PolicyRule).max(500).describe('The rules, in any order.');
+export const Guardrails = z.array(Guardrail).max(500).describe('Rules for all agents; they can only tighten.');
+export const PolicyName = name('Name of a policy.');
+
 const Policy = z
-  .strictObject({ rules: z.array(PolicyRule).max(500).describe('The rules, in any order.') })
+  .strictObject({ rules: PolicyRules })
   .describe('What agents with this policy may do, within their grants.');
 
 const GrantTerms = z
@@ -200,10 +204,10 @@ export const GovernanceDocument = z
       .optional()
       .describe('Whose assertions about the person behind a call are believed.'),
     connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
-    policies: recordOf(name('Name of a policy.'), Policy)
+    policies: recordOf(PolicyName, Policy)
       .optional()
       .describe('Policies, by name. "default" is there without being listed.'),
-    guardrails: z.array(Guardrail).max(500).optional().describe('Rules for all agents; they can only tighten.'),
+    guardrails: Guardrails.optional(),
     agents: recordOf(spacedName("The agent's name, by which this file knows it."), Agent)
       .optional()
       .describe('The agents, by name.'),

@@ -8,6 +8,7 @@ import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { ownerAudit } from './routes/owner/audit.ts';
@@ -20,6 +21,7 @@ import {
 } from './routes/owner/connections.ts';
 import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
+import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
@@ -27,7 +29,9 @@ import { changeOrganisation, ownerOrganisation } from './routes/owner/organisati
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
+import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
+import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 
 export const ROUTES: readonly Route[] = [
@@ -81,5 +85,14 @@ export const ROUTES: readonly Route[] = [
   replaceSecret,
   removeConnection,
   tryConnection,
+  ownerPolicies,
+  makePolicy,
+  ownerPolicy,
+  changePolicy,
+  policyVersions,
+  assignPolicy,
+  ownerGuardrails,
+  changeGuardrails,
+  ownerSimulate,
   ownerOpenApi(() => ROUTES),
 ];

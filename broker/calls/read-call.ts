@@ -1,0 +1,55 @@
+/** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
+import { parseEndpoint } from '../decision/endpoint.ts';
+import type { Ask, JsonObject } from '../decision/facts.ts';
+import { classify } from '../decision/operation.ts';
+import { filterAgentHeaders } from '../outbound/request-headers.ts';
+import { platformHeaderNames } from '../outbound/rest.ts';
+import type { Action } from '../wire/action.ts';
+import type { Call } from './call.ts';
+import type { LoadedFacts } from './facts.ts';
+import { restPlatform } from './forward.ts';
+
+/** Why a request is none, in words for a 400; or what can be said of it. */
+export type ReadCall =
+  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'dropped'> }
+  | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
+
+/** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
+export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
+  const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
+  if (!endpoint.ok) return { ok: false, code: 'invalid_endpoint', detail: `endpoint: ${endpoint.error}` };
+  if (action.method === 'GET' && action.data !== undefined)
+    return {
+      ok: false,
+      code: 'invalid_request',
+      detail: 'data: a GET carries none; put parameters into the query of the endpoint',
+    };
+  const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
+  const headers = action.headers
+    ? filterAgentHeaders(action.headers, names)
+    : { ok: true as const, headers: {}, dropped: [] };
+  if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
+  const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
+  if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
+    const classified = classify(platform.rules, askOf(action, call).call!);
+    if (classified.kind === 'malformed')
+      return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
+  }
+  return { ok: true, call };
+}
+
+/** What is asked of the decision. */
+export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers'>): Ask {
+  return {
+    platformId: action.platform,
+    scope: action.scope,
+    ...(action.connection_id !== undefined && { connectionId: action.connection_id }),
+    call: {
+      method: action.method,
+      path: call.path,
+      query: call.query,
+      headers: call.headers,
+      body: action.data as JsonObject | undefined,
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
+import { decide } from '../decision/decide.ts';
+import type { RuleSource, Verdict } from '../decision/facts.ts';
+import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
+import { ALL_PLATFORMS } from '../store/facts.ts';
+import type { Action } from '../wire/action.ts';
+import type { Governor } from './governor.ts';
+import { askOf, type ReadCall, readCall } from './read-call.ts';
+
+/** Rules to decide by instead of those in force, which `readRules` has accepted. */
+export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
+
+/** `version` null: proposed, not in force. */
+export type Simulated =
+  | {
+      kind: 'decided';
+      verdict: Verdict;
+      policy: { id: string | null; name: string; version: number | null } | null;
+      guardrails: { version: number | null };
+    }
+  | { kind: 'invalid'; refused: Extract<ReadCall, { ok: false }> };
+
+/**
+ * Decides a call as if its agent had made it now. An agent's open breakers count, but not those of one address alone, for
+ * nobody calls from one; a half-open breaker lets it pass, and its trial stays untaken.
+ *
+ * @param agentId `agt_…`, of an agent that there is
+ */
+export async function simulate(
+  governor: Governor,
+  agentId: string,
+  action: Action,
+  proposed: Proposed,
+): Promise<Simulated> {
+  const now = governor.broker.clock();
+  // No platform's id; in a question it would mean all of them.
+  const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
+  const rows = await governor.facts(agentId, platform, '');
+  const loaded = await governor.loadFacts(rows, platform, now);
+  const read = readCall(action, loaded);
+  if (!read.ok) return { kind: 'invalid', refused: read };
+  const { policy: inForce, guardrails, ...others } = loaded.facts;
+  const policy = proposed.policy
+    ? compilePolicy({ id: inForce?.id ?? '', name: inForce?.name ?? 'proposed', version: 0, rules: proposed.policy })
+    : inForce;
+  const facts = {
+    ...others,
+    ...(policy && { policy }),
+    guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
+  };
+  return {
+    kind: 'decided',
+    verdict: decide(facts, askOf(action, read.call), now),
+    policy: policy
+      ? { id: inForce?.id ?? null, name: policy.name, version: proposed.policy ? null : policy.version }
+      : null,
+    guardrails: { version: proposed.guardrails ? null : guardrails.version },
+  };
+}

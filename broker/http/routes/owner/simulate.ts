@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { simulate } from '../../../calls/simulate.ts';
+import { CONCRETE_CHECKS, DENY_REASONS, STANDING_CHECKS } from '../../../decision/facts.ts';
+import { Guardrails, PolicyRules } from '../../../governance/schema.ts';
+import { findAgent } from '../../../store/agents.ts';
+import { Action } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
+import { knownPlatforms, sayWhatIsWrong, takeRules, Warnings } from '../../given-rules.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+import { AgentId } from './agents.ts';
+
+const Question = Action.pick({
+  platform: true,
+  scope: true,
+  method: true,
+  endpoint: true,
+  data: true,
+  headers: true,
+  connection_id: true,
+}).extend({
+  agent_id: AgentId.max(64),
+  policy_rules: PolicyRules.optional().describe("instead of the rules of the agent's policy"),
+  guardrails: Guardrails.optional().describe('instead of the guardrails in force'),
+});
+
+const Check = z.enum([...STANDING_CHECKS, ...CONCRETE_CHECKS]);
+const HOLD_REASONS = [
+  'approval_required_by_policy',
+  'approval_required_by_guardrail',
+  'approval_required_by_grant',
+] as const;
+
+const Simulation = z
+  .object({
+    decision: z.enum(['allow', 'require_approval', 'deny']),
+    reason: z.enum(['approved', ...HOLD_REASONS, ...DENY_REASONS]),
+    detail: z.string(),
+    matched: z.array(
+      z.object({
+        source: z.enum(['policy', 'guardrail']),
+        name: z.string(),
+        effect: z.enum(['allow', 'require_approval', 'deny', 'suspend']),
+        error: z.string().optional().describe('why its condition could not be evaluated'),
+      }),
+    ),
+    evaluated: z.array(Check).describe('the checks that were made, in their order'),
+    not_evaluated: z.array(Check).describe('the checks that nothing depended on any more'),
+    violating: z.array(z.string()).optional().describe('recipients or repositories that the grant does not allow'),
+    suspends: z.string().optional().describe('the guardrail that would suspend the agent'),
+    policy: z
+      .object({ id: z.guid().nullable(), name: z.string(), version: z.int().nullable() })
+      .nullable()
+      .describe('version null: the proposed rules'),
+    guardrails: z.object({ version: z.int().nullable() }).describe('version null: the proposed ones'),
+    warnings: Warnings,
+  })
+  .meta({ id: 'Simulation' });
+
+const DECISIONS = { allow: 'allow', hold: 'require_approval', deny: 'deny' } as const;
+
+/** POST /owner/simulate */
+export const ownerSimulate = route({
+  method: 'POST',
+  path: '/owner/simulate',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.simulate',
+  summary: 'What would become of a call, by the rules in force or by proposed ones; nothing is written or sent.',
+  body: Question,
+  onMalformed: sayWhatIsWrong(Question),
+  nulAllowedIn: ['data'],
+  answers: { 200: { description: 'The decision.', schema: Simulation } },
+  errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found'],
+  handle: async ({ governor, who: { organisationId }, body }) => {
+    const { agent_id, policy_rules, guardrails, ...action } = body;
+    const { db } = governor.broker.store;
+    const agent = await findAgent(db, organisationId, agent_id);
+    if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
+    const platforms = await knownPlatforms(db, organisationId);
+    const policy = policy_rules && takeRules(policy_rules, 'policy', 'policy_rules', platforms);
+    const guards = guardrails && takeRules(guardrails, 'guardrail', 'guardrails', platforms);
+    const proposed = { ...(policy && { policy: policy.rules }), ...(guards && { guardrails: guards.rules }) };
+    const simulated = await simulate(governor, agent.agent_id, action, proposed);
+    if (simulated.kind === 'invalid') throw new Refusal(simulated.refused.code, simulated.refused.detail);
+    const { verdict } = simulated;
+    const { violating, suspend } = verdict.kind === 'deny' ? verdict : {};
+    return json(200, {
+      decision: DECISIONS[verdict.kind],
+      reason: verdict.reason,
+      detail: verdict.detail,
+      matched: verdict.matched,
+      evaluated: verdict.evaluated,
+      not_evaluated: verdict.notEvaluated,
+      ...(violating && { violating }),
+      ...(suspend && { suspends: suspend.guardrail }),
+      policy: simulated.policy,
+      guardrails: simulated.guardrails,
+      warnings: [...(policy?.warnings ?? []), ...(guards?.warnings ?? [])],
+    });
+  },
+});

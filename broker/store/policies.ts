@@ -1,0 +1,54 @@
+/** Policies, as owners look for them; what changes them is in governed-versions.ts. */
+import { UUID_PATTERN } from '../crypto/ids.ts';
+import type { PolicyTable, PolicyVersionTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** A policy by its id or its name, with the rules (JSON text) in force; or undefined. */
+export async function findPolicy(
+  db: Db,
+  organisationId: string,
+  idOrName: string,
+): Promise<(PolicyTable & { rules: string }) | undefined> {
+  const isId = UUID_PATTERN.test(idOrName);
+  return await db
+    .selectFrom('policies as p')
+    .innerJoin('policy_versions as v', (j) =>
+      j
+        .onRef('v.organisation_id', '=', 'p.organisation_id')
+        .onRef('v.policy_id', '=', 'p.id')
+        .onRef('v.version', '=', 'p.version'),
+    )
+    .selectAll('p')
+    .select('v.rules')
+    .where('p.organisation_id', '=', organisationId)
+    .where(isId ? 'p.id' : 'p.name', '=', isId ? idOrName.toLowerCase() : idOrName)
+    .executeTakeFirst();
+}
+
+/** Versions of a policy, the newest first, those before `before`. */
+export async function listPolicyVersions(
+  db: Db,
+  policy: { organisationId: string; id: string },
+  page: { before?: number; limit: number },
+): Promise<PolicyVersionTable[]> {
+  let query = db
+    .selectFrom('policy_versions')
+    .selectAll()
+    .where('organisation_id', '=', policy.organisationId)
+    .where('policy_id', '=', policy.id);
+  if (page.before !== undefined) query = query.where('version', '<', page.before);
+  return await query.orderBy('version', 'desc').limit(page.limit).execute();
+}
+
+/** How many agents that are not stopped for good are under each policy, by its id; one that has none is not there. */
+export async function countAgentsByPolicy(db: Db, organisationId: string): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('agents')
+    .select(['policy_id', (eb) => eb.fn.countAll<number | string>().as('agents')])
+    .where('organisation_id', '=', organisationId)
+    .where('status', 'not in', ['revoked', 'deleted'])
+    .where('policy_id', 'is not', null)
+    .groupBy('policy_id')
+    .execute();
+  return new Map(rows.map(({ policy_id, agents }) => [policy_id!, Number(agents)]));
+}
