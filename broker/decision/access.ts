@@ -1,0 +1,59 @@
+/**
+ * What stands between an agent and a scope, and whether a grant would lift it (specification, Access request): asked of
+ * `decide`, once as things are and once as they would be.
+ */
+import { decide } from './decide.ts';
+import type { Ask, Facts, Grant, Instant, Verdict } from './facts.ts';
+
+export type Access =
+  | { kind: 'usable'; detail: string }
+  /** `scope_denied`: neither allowed nor denied by anybody yet, so that beside the grant a policy has to say something. */
+  | { kind: 'missing'; reason: 'not_granted' | 'grant_expired' | 'scope_denied'; detail: string }
+  /** No grant would help: a rule denies it, or it leads nowhere. */
+  | { kind: 'refused'; detail: string };
+
+/**
+ * Whether an agent can use a scope now. Breakers count for nothing here, because they close by themselves; what a rule says
+ * of some calls only is left to those calls. Pure.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function accessTo(facts: Facts, { platformId, scope }: Ask, now: Instant): Access {
+  const nowhere = leadsNowhere(facts, platformId, scope);
+  if (nowhere !== undefined) return { kind: 'refused', detail: nowhere };
+  const ask = { platformId, scope };
+  const calm = { ...facts, breakers: [] };
+  const today = decide(calm, ask, now);
+  if (today.kind !== 'deny') return { kind: 'usable', detail: today.detail };
+  const granted = decide({ ...calm, grants: withScope(facts, platformId, scope, today.grant) }, ask, now);
+  if (granted.kind !== 'deny') {
+    const reason = today.reason === 'grant_expired' ? 'grant_expired' : 'not_granted';
+    return { kind: 'missing', reason, detail: today.detail };
+  }
+  const { detail } = granted;
+  return isUndecided(granted) ? { kind: 'missing', reason: 'scope_denied', detail } : { kind: 'refused', detail };
+}
+
+/** A scope that covers no operation allows nothing, whoever grants it. The tools of an MCP server come and go. */
+function leadsNowhere({ platform }: Facts, platformId: string, scope: string): string | undefined {
+  if (platform === undefined) return `there is no platform ${platformId}`;
+  const operations = platform.rules.scopes.get(scope);
+  if (operations === undefined && platform.rules.kind !== 'mcp') return `${platformId} has no scope "${scope}"`;
+  return operations?.length === 0 ? `no operation of ${platformId} falls under "${scope}"` : undefined;
+}
+
+/** The grants as they would be if an owner granted the scope: added to the grant that is asked for it, without an end. */
+function withScope({ grants }: Facts, platformId: string, scope: string, used: Grant | undefined): readonly Grant[] {
+  if (used === undefined) {
+    const made = { id: '', platformId, connectionId: null, constraints: {}, requireApproval: false, expiresAt: null };
+    return [{ ...made, scopes: [scope] }];
+  }
+  // By its id: a child's grant comes narrowed by its parent's, which no owner of the child's grant can change.
+  return grants.map((one) => (one.id === used.id ? { ...one, scopes: [...one.scopes, scope], expiresAt: null } : one));
+}
+
+/** Denied because nothing allows it, and not because something denies it. */
+function isUndecided({ reason, matched }: Extract<Verdict, { kind: 'deny' }>): boolean {
+  if (reason === 'no_policy_assigned') return true;
+  return reason === 'denied_by_policy' && !matched.some((one) => one.source === 'policy' && one.effect === 'deny');
+}
