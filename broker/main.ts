@@ -1,6 +1,7 @@
 /** Starts and stops it all. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expireRequests } from './approvals/access-requests.ts';
 import type { Broker } from './broker.ts';
 import { expireHeld } from './calls/expiry.ts';
 import { type Governor, makeGovernor } from './calls/governor.ts';
@@ -75,6 +76,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await open.recovery.beginReplays();
     open.housekeeping = startHousekeeping(broker, {
       'expiring held calls': (now) => expireHeld(governor, now),
+      'expiring access requests': (now) => expireRequests(broker, governor.changes, now),
     });
     open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, [...ROUTES, ...consoleRoutes()]));

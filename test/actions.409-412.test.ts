@@ -38,7 +38,7 @@ describe.each(STORES)(`POST /v1/actions answers 409 and 412 on %s${postgresNote}
     const { platform, correlation_id, message, audit_id, consent_requested } = answer.body;
     expect(correlation_id).toBe(answer.headers.get('x-correlation-id'));
     expect(message).toMatch(/\.$/);
-    if (status === 409) expect(consent_requested).toBe(false);
+    if (status === 409) expect(consent_requested).toBe(error === 'needs_consent');
     const { row } = await evidenceOf(world, agent, audit_id);
     expect(row).toMatchObject({ result, platform_id: platform });
     return row;

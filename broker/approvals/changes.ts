@@ -1,9 +1,10 @@
-/** News of held calls, for whoever waits for them: at once in this process, by a notice in the others. */
+/** News of held calls and access requests, for whoever waits for them: at once in this process, by a notice in the others. */
 import type { Broker } from '../broker.ts';
+import { findSettledRequests } from '../store/access-requests.ts';
 import { findSettled } from '../store/approvals.ts';
 import type { Db } from '../store/store.ts';
 
-/** Which held call. */
+/** Which held call, or access request: both have random ids. */
 export type ApprovalRef = { organisation_id: string; id: string };
 
 export type ApprovalWatch = {
@@ -69,8 +70,11 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
   const poll = async (): Promise<void> => {
     for (const subscriber of subscribers) subscriber.missed();
     const ids = [...waiters.keys()];
-    for (let at = 0; at < ids.length; at += POLLED_AT_ONCE)
-      for (const id of await findSettled(store.db, ids.slice(at, at + POLLED_AT_ONCE), clock())) wake(id);
+    for (let at = 0; at < ids.length; at += POLLED_AT_ONCE) {
+      const some = ids.slice(at, at + POLLED_AT_ONCE);
+      for (const id of await findSettled(store.db, some, clock())) wake(id);
+      for (const id of await findSettledRequests(store.db, some, clock())) wake(id);
+    }
   };
 
   const pollSoon = (ms: number) => {

@@ -7,6 +7,7 @@ import type { AgentPrincipal } from '../identity/principal.ts';
 import { moveAgent } from '../store/agents.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
+import { askConsent } from './ask-consent.ts';
 import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
@@ -78,7 +79,10 @@ export async function act(
   if (!connected.ok) {
     row.result = connected.result;
     row.reason = connected.reason;
-    return await recorder.finish(row, connected.outcome, false);
+    const blocked = await recorder.finish(row, connected.outcome, false);
+    return blocked.kind === 'needs_consent' && !replay
+      ? { ...blocked, ...(await askConsent(governor, call)) }
+      : blocked;
   }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await refuseReplay(governor, row, 'connection_changed', 'It would go through another connection now.');

@@ -37,10 +37,21 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
     return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
   }
   if (!connection || !credential) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
-  const needed = manifest.needs?.[action.scope];
-  if (needed && connection.upstreamScopes && !needed.some((scope) => connection.upstreamScopes!.includes(scope)))
+  if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
     return blocked('needs_consent', { kind: 'needs_consent', auditId });
   return { ok: true, manifest, connection, credential };
+}
+
+/** What keeps a scope from being used through a connection, as far as shows without opening its credential. */
+export function connectionLack(
+  manifest: Manifest,
+  connection: ConnectionFacts | undefined,
+  scope: string,
+): 'platform_not_connected' | 'needs_consent' | undefined {
+  if (!connection?.credential) return 'platform_not_connected';
+  const needed = manifest.needs?.[scope];
+  const { upstreamScopes } = connection;
+  return needed && upstreamScopes && !needed.some((one) => upstreamScopes.includes(one)) ? 'needs_consent' : undefined;
 }
 
 /** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */

@@ -48,6 +48,18 @@ function grantOfFacts(row: FactsRow): Grant {
   };
 }
 
+/** The connection of a row: the one that its grant names, or the platform's default one. */
+export function connectionOf(row: FactsRow): ConnectionFacts | undefined {
+  if (row.connection_id === null || row.connection_status === null) return undefined;
+  return {
+    id: row.connection_id,
+    label: row.connection_label ?? '',
+    status: row.connection_status,
+    credential: row.connection_credential,
+    upstreamScopes: row.connection_upstream_scopes === null ? null : JSON.parse(row.connection_upstream_scopes),
+  };
+}
+
 const BREAKER_COLUMNS = [
   { cause: 'breaker_auth_failure', prefix: 'auth' },
   { cause: 'breaker_api_error', prefix: 'api' },
@@ -151,14 +163,8 @@ async function loadFacts(
     if (each.grant_id === null) continue;
     const grant = grantOfFacts(each);
     grants.push(grant);
-    if (each.connection_id !== null && each.connection_status !== null)
-      connections.set(grant.id, {
-        id: each.connection_id,
-        label: each.connection_label ?? '',
-        status: each.connection_status,
-        credential: each.connection_credential,
-        upstreamScopes: each.connection_upstream_scopes === null ? null : JSON.parse(each.connection_upstream_scopes),
-      });
+    const connection = connectionOf(each);
+    if (connection) connections.set(grant.id, connection);
   }
   return {
     facts: {

@@ -22,7 +22,8 @@ export type Outcome = Audited &
     | { kind: 'inactive'; detail: string }
     | { kind: 'not_connected'; why?: string }
     | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
-    | { kind: 'needs_consent' }
+    /** `token`: of the access request that waits for an owner's consent. */
+    | { kind: 'needs_consent'; token?: string }
     | { kind: 'credential_unreadable' }
     | { kind: 'reauth_needed' }
     | { kind: 'too_many_pending'; limit: number }

@@ -15,6 +15,7 @@ export type Change = {
   /** What it is about, where it is one of these. */
   agent?: { id: string; agent_id: string };
   platform?: string;
+  scope?: string;
   connection?: string;
 };
 
@@ -27,20 +28,20 @@ export type ChangingOwner = {
 /**
  * Makes a change and records it as an event with a receipt, in one transaction. `make` writes with the database that it is
  * given and with no other; what it answers comes out, what it throws undoes everything and comes out as it is. `note` adds
- * facts to what is on record and in the receipt (names, versions; never a secret).
+ * facts to what is on record and in the receipt (names, versions; never a secret). `auditId` is the event's row.
  *
  * @throws AuditUnavailable when the event could not be recorded: then the change is not made
  */
 export async function recordChange<Made>(
   { broker, recorder }: Governor,
   { owner, how, correlationId }: ChangingOwner,
-  { reason, detail, agent, platform, connection }: Change,
-  make: (db: Db, note: (facts: JsonObject) => void) => Promise<Made>,
+  { reason, detail, agent, platform, scope, connection }: Change,
+  make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
   const about = { organisation_id: owner.organisation_id, id: agent?.id ?? null, agent_id: agent?.agent_id ?? null };
   const row = beginRow(
     { agent: about, sessionId: null },
-    platform === undefined ? {} : { platform },
+    { ...(platform !== undefined && { platform }), ...(scope !== undefined && { scope }) },
     { auditId: uuidv7(broker.clock()), correlationId },
     broker,
   );
@@ -54,7 +55,7 @@ export async function recordChange<Made>(
     await recorder.finishWith(row, undefined, async (db) => {
       const facts: JsonObject = {};
       try {
-        made = { value: await make(db, (more) => void Object.assign(facts, more)) };
+        made = { value: await make(db, (more) => void Object.assign(facts, more), row.id) };
       } catch (error) {
         refusal = { error };
         throw error;

@@ -35,7 +35,8 @@ export function earliest(a: Instant | null, b: Instant | null): Instant | null {
   return b === null ? a : Math.min(a, b);
 }
 
-function selectGrant(grants: readonly Grant[], ask: Ask, defaultConnection: string | null): Grant | undefined {
+/** Of an agent's own grants the one that an ask uses; see `effectiveGrant`. */
+export function selectGrant(grants: readonly Grant[], ask: Ask, defaultConnection: string | null): Grant | undefined {
   if (ask.connectionId !== undefined) return onConnection(grants, ask.platformId, ask.connectionId, defaultConnection);
   const here = grants.filter((grant) => grant.platformId === ask.platformId);
   return (

@@ -116,7 +116,7 @@ const Policy = z
   .strictObject({ rules: PolicyRules })
   .describe('What agents with this policy may do, within their grants.');
 
-const GrantTerms = z
+export const GrantTerms = z
   .strictObject({
     scopes: z
       .array(z.string().min(1).max(128))

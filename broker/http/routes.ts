@@ -1,5 +1,6 @@
 /** Every route there is. */
 import type { Route } from './route.ts';
+import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
 import { agentsMe } from './routes/agents-me.ts';
@@ -8,6 +9,12 @@ import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import {
+  approveAccessRequest,
+  denyAccessRequest,
+  ownerAccessRequest,
+  ownerAccessRequests,
+} from './routes/owner/access-requests.ts';
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
@@ -41,6 +48,8 @@ export const ROUTES: readonly Route[] = [
   auditReceipt,
   approval,
   pendingActions,
+  accessRequest,
+  accessRequestStatus,
   approveRequest,
   passkeyRegisterBegin,
   passkeyRegisterFinish,
@@ -65,6 +74,10 @@ export const ROUTES: readonly Route[] = [
   ownerApprovals,
   ownerApproval,
   ...decideApprovals,
+  ownerAccessRequests,
+  ownerAccessRequest,
+  approveAccessRequest,
+  denyAccessRequest,
   ownerPasskeys,
   renameOwnerPasskey,
   removeOwnerPasskey,

@@ -14,6 +14,7 @@ import { type ErrorCode, Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, route } from '../route.ts';
+import { sentence, unreadyReply } from '../unready.ts';
 
 const CAPABILITY = 'actions.execute';
 const MAX_KEY = 255;
@@ -135,49 +136,17 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
     case 'invalid':
       return refused(outcome.code, sentence(outcome.detail), { audit_id });
     case 'inactive':
-      return json(409, {
-        error: 'agent_inactive',
-        consent_requested: false,
-        message: `${sentence(outcome.detail)} An owner has to finish setting it up.`,
-        ...common,
-      });
     case 'reauth_needed':
-      return json(409, {
-        error: 'platform_reauth_needed',
-        consent_requested: false,
-        message: `The platform refused the stored credential of ${platform}. An owner has to connect it again; repeating the call does not help.`,
-        ...common,
-      });
+    case 'needs_consent':
+    case 'not_connected':
+    case 'consent_required':
+      return unreadyReply(outcome, body, common);
     case 'credential_unreadable':
       return refused(
         'credential_unreadable',
         `The stored credential of ${platform} cannot be opened, so nothing was sent. An owner has to connect it again.`,
         { audit_id },
       );
-    case 'needs_consent':
-      return json(409, {
-        error: 'needs_consent',
-        reason_code: 'needs_consent',
-        scope: body.scope,
-        consent_requested: false,
-        message: `The connection of ${platform} was granted less than ${body.scope} needs. An owner has to connect it again and consent to more.`,
-        ...common,
-      });
-    case 'not_connected':
-      return json(412, {
-        error: 'platform_not_connected',
-        message: outcome.why
-          ? `${platform} cannot be used: ${sentence(outcome.why)}`
-          : `No connection of ${platform} can be used. An owner has to connect it.`,
-        ...common,
-      });
-    case 'consent_required':
-      return json(412, {
-        error: 'consent_required',
-        reason: outcome.reason,
-        message: CONSENT_MESSAGES[outcome.reason],
-        ...common,
-      });
     case 'too_many_pending':
       return refused(
         'too_many_pending_approvals',
@@ -201,16 +170,6 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
       return assertNever(outcome);
   }
 }
-
-const CONSENT_MESSAGES: Record<Extract<Outcome, { kind: 'consent_required' }>['reason'], string> = {
-  no_caller:
-    'This platform holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.',
-  asserted_not_allowed:
-    'This platform does not take the word of this source for who somebody is: send an assertion (a JWT) instead.',
-  not_consented: 'This person has not connected the platform.',
-};
-
-const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoint: `/v1/audit/${auditId}/receipt` });
 

@@ -2,16 +2,15 @@
 import { openResult } from '../../approvals/sealed.ts';
 import { isSettled, statusAt } from '../../approvals/state.ts';
 import type { Broker } from '../../broker.ts';
-import type { Governor } from '../../calls/governor.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
 import type { ApprovalTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';
-import { type Context, route } from '../route.ts';
+import { route } from '../route.ts';
+import { readSettled, readWait } from '../waiting.ts';
 
-const MAX_WAIT_SECONDS = 50;
 const DAY_MS = 24 * 3600 * 1000;
 const MAX_LISTED = 1_000;
 
@@ -30,50 +29,20 @@ export const approval = route({
   handle: async ({ governor, who, params, query, request }) => {
     const id = params.id!.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
-    const waitMs = readWait(query) * 1000;
+    const waitMs = readWait(query);
     const { organisation_id, id: agentUuid } = who.agent;
     const read = async (): Promise<ApprovalTable> => {
       const found = await findApproval(governor.broker.store.db, organisation_id, id);
       if (found?.agent_id !== agentUuid) throw new Refusal('not_found', 'This agent has no such approval.');
       return found;
     };
-    const found = waitMs === 0 ? await read() : await readSettled(governor, id, read, { waitMs, request });
+    const changesAt = ({ status, expires_at }: ApprovalTable) =>
+      status === 'pending' ? expires_at : Number.POSITIVE_INFINITY;
+    const options = { waitMs, request, isSettled, changesAt };
+    const found = waitMs === 0 ? await read() : await readSettled(governor, id, read, options);
     return shown(governor.broker, found);
   },
 });
-
-function readWait(query: URLSearchParams): number {
-  const text = query.get('wait');
-  if (text === null) return 0;
-  if (!/^\d{1,6}$/.test(text))
-    throw new Refusal('invalid_request', `wait: whole seconds, ${MAX_WAIT_SECONDS} at most.`);
-  return Math.min(Number(text), MAX_WAIT_SECONDS);
-}
-
-/** Reads until it is settled, time is over, or nobody listens any more. Between two readings it costs the store nothing. */
-async function readSettled(
-  { broker, changes }: Governor,
-  id: string,
-  read: () => Promise<ApprovalTable>,
-  { waitMs, request }: { waitMs: number; request: Context['request'] },
-): Promise<ApprovalTable> {
-  const until = performance.now() + waitMs;
-  const watch = changes.watch(id);
-  const { socket } = request;
-  socket.once('close', watch.end);
-  try {
-    for (;;) {
-      const found = await read();
-      const now = broker.clock();
-      const left = until - performance.now();
-      if (isSettled(found, now) || left <= 0 || watch.over()) return found;
-      await watch.news(found.status === 'pending' ? Math.min(left, found.expires_at - now) : left);
-    }
-  } finally {
-    socket.off('close', watch.end);
-    watch.end();
-  }
-}
 
 /** The result is JSON text already, so that the platform's numbers keep their digits. */
 function shown(broker: Broker, found: ApprovalTable): Reply {

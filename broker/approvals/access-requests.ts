@@ -1,0 +1,102 @@
+/** What an agent asks its owners for (specification, Access request): raised once, however often it is asked. */
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { mintToken } from '../crypto/one-time-token.ts';
+import type { Instant } from '../decision/facts.ts';
+import {
+  type Asked,
+  countOpenRequests,
+  expireAccessRequests,
+  findOpenRequest,
+  putAccessRequest,
+} from '../store/access-requests.ts';
+import { lockPending } from '../store/approvals.ts';
+import type { AccessRequestTable } from '../store/schema.ts';
+import type { ApprovalChanges } from './changes.ts';
+
+/** Per agent: a list that nobody reads to its end is approved unread. */
+export const MAX_OPEN_REQUESTS = 20;
+
+export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable } | { kind: 'too_many'; limit: number };
+
+/** Where the agent polls. */
+export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string => `/v1/access-request/status/${token}`;
+
+/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
+export function requestStatusAt(
+  { status, expires_at }: Pick<AccessRequestTable, 'status' | 'expires_at'>,
+  now: Instant,
+): AccessRequestTable['status'] {
+  return status === 'pending' && expires_at <= now ? 'expired' : status;
+}
+
+/**
+ * Raises a request, or finds the one that waits for the same. Any number at once raise one, and never more of an agent are
+ * open than the limit. `ttlMs`: how long owners have to decide.
+ */
+export async function openAccessRequest(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  changes: ApprovalChanges,
+  asked: Asked,
+  about: { reasonCode: AccessRequestTable['reason_code']; reason: string | null; ttlMs: number },
+): Promise<Opened> {
+  const { db } = store;
+  const now = clock();
+  const pending = await findOpenRequest(db, asked, now);
+  if (pending) return { kind: 'pending', request: pending };
+  const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
+  const opened = await db.transaction().execute(async (tx): Promise<Opened> => {
+    // Everybody who asks for this agent from here on comes one after the other.
+    await lockPending(tx, asked.organisationId, asked.agentUuid);
+    told.push(...(await expireAccessRequests(tx, now, asked)));
+    const found = await findOpenRequest(tx, asked, now);
+    const full = !found && (await countOpenRequests(tx, asked, now)) >= MAX_OPEN_REQUESTS;
+    const request = found ?? newRequest(asked, about, now);
+    if (!found && !full) {
+      await putAccessRequest(tx, request);
+      told.push(request);
+    }
+    for (const ref of told) await changes.announce(tx, ref);
+    if (full) return { kind: 'too_many', limit: MAX_OPEN_REQUESTS };
+    return { kind: found ? 'pending' : 'opened', request };
+  });
+  for (const { organisation_id, id } of told) changes.tell({ organisation_id, id });
+  return opened;
+}
+
+function newRequest(asked: Asked, about: Parameters<typeof openAccessRequest>[3], now: Instant): AccessRequestTable {
+  return {
+    organisation_id: asked.organisationId,
+    id: uuidv4(),
+    // Kept as it is, unlike other tokens: whoever asks again gets the same one, and by itself it opens nothing, because
+    // polling takes the agent's own authentication beside it.
+    token: mintToken('access_request').token.reveal(),
+    agent_id: asked.agentUuid,
+    platform_id: asked.platformId,
+    scope: asked.scope,
+    reason_code: about.reasonCode,
+    reason: about.reason,
+    status: 'pending',
+    created_at: now,
+    expires_at: now + about.ttlMs,
+    decided_at: null,
+    decided_by: null,
+    note: null,
+    granted: null,
+    decision_audit_id: null,
+  };
+}
+
+/** Writes down which requests nobody decided in time. To whoever reads them they were expired already. */
+export async function expireRequests(
+  { store }: Pick<Broker, 'store'>,
+  changes: ApprovalChanges,
+  now: Instant,
+): Promise<void> {
+  const expired = await store.db.transaction().execute(async (tx) => {
+    const refs = await expireAccessRequests(tx, now);
+    for (const ref of refs) await changes.announce(tx, ref);
+    return refs;
+  });
+  for (const ref of expired) changes.tell(ref);
+}

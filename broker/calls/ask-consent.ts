@@ -1,0 +1,24 @@
+/** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
+import { openAccessRequest } from '../approvals/access-requests.ts';
+import type { Call } from './call.ts';
+import type { Governor } from './governor.ts';
+
+/**
+ * Raises the request, or finds the one that waits. Answers its token; nothing when too many of the agent are open, or when
+ * the store fails: the refusal of the call is on record already, and is the answer either way.
+ */
+export async function askConsent(
+  { broker, changes }: Governor,
+  { who: { agent }, action }: Pick<Call, 'who' | 'action'>,
+): Promise<{ token?: string }> {
+  const { platform: platformId, scope, reason = null } = action;
+  const asked = { organisationId: agent.organisation_id, agentUuid: agent.id, platformId, scope };
+  const about = { reasonCode: 'needs_consent' as const, reason, ttlMs: agent.approval_ttl_ms };
+  try {
+    const opened = await openAccessRequest(broker, changes, asked, about);
+    return opened.kind === 'too_many' ? {} : { token: opened.request.token };
+  } catch (error) {
+    broker.log.error({ err: error, agent: agent.agent_id }, 'an access request for more consent could not be raised');
+    return {};
+  }
+}

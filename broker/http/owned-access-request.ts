@@ -1,0 +1,71 @@
+/** Access requests as owners see them. */
+import { z } from 'zod';
+import { requestStatusAt } from '../approvals/access-requests.ts';
+import { AGENT_STATUSES, type Instant } from '../decision/facts.ts';
+import type { ShownRequest } from '../store/access-requests.ts';
+import { Grant, NextSteps } from './owned-grant.ts';
+
+export const REQUEST_STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
+
+export const REASON_CODES = ['not_connected', 'not_granted', 'grant_expired', 'needs_consent', 'scope_denied'] as const;
+
+export const AccessRequest = z
+  .object({
+    request_id: z.guid(),
+    status: z.enum(REQUEST_STATUSES),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    expires_in_seconds: z.int().nullable().describe('null: it waits no longer'),
+    agent: z.object({ id: z.guid(), agent_id: z.string(), name: z.string(), status: z.enum(AGENT_STATUSES) }),
+    platform: z.string(),
+    scope: z.string().nullable().describe('null: the platform as a whole'),
+    reason_code: z.enum(REASON_CODES).describe('why the agent could not, when it asked'),
+    reason: z.string().nullable().describe('the own words of the agent: not to be believed'),
+    decided_at: z.iso.datetime().nullable(),
+    decided_by: z.guid().nullable(),
+    decided_by_email: z.string().nullable(),
+    note: z.string().nullable().describe('what the agent was told'),
+    granted: z.array(z.string()).nullable().describe('the scopes that an approval granted'),
+    audit_id: z.guid().nullable().describe('the event of the decision'),
+  })
+  .meta({ id: 'AccessRequest' });
+
+export const WholeAccessRequest = AccessRequest.extend({
+  platform_scopes: z.array(z.string()).describe('what the platform has'),
+  connections: z.array(z.object({ connection_id: z.guid(), label: z.string(), default: z.boolean() })),
+  grants: z.array(Grant).describe('what the agent is granted on the platform now'),
+}).meta({ id: 'WholeAccessRequest' });
+
+export const DecidedAccessRequest = AccessRequest.extend({
+  grant: Grant.optional().describe('of an approval: the grant as it is now'),
+  next_steps: NextSteps.optional(),
+}).meta({ id: 'DecidedAccessRequest' });
+
+const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
+
+export function accessRequestShown(request: ShownRequest, now: Instant): z.output<typeof AccessRequest> {
+  const status = requestStatusAt(request, now);
+  return {
+    request_id: request.id,
+    status,
+    created_at: new Date(request.created_at).toISOString(),
+    expires_at: new Date(request.expires_at).toISOString(),
+    expires_in_seconds: status === 'pending' ? Math.ceil((request.expires_at - now) / 1000) : null,
+    agent: {
+      id: request.agent_id,
+      agent_id: request.agent_public_id,
+      name: request.agent_name,
+      status: request.agent_status,
+    },
+    platform: request.platform_id,
+    scope: request.scope === '' ? null : request.scope,
+    reason_code: request.reason_code,
+    reason: request.reason,
+    decided_at: time(request.decided_at),
+    decided_by: request.decided_by,
+    decided_by_email: request.decided_by_email,
+    note: request.note,
+    granted: request.granted === null ? null : JSON.parse(request.granted),
+    audit_id: request.decision_audit_id,
+  };
+}

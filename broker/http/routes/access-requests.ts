@@ -1,0 +1,178 @@
+/** What an agent asks its owners for (specification, Approvals and access requests). */
+import { z } from 'zod';
+import { openAccessRequest, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
+import { type ReasonCode, standingOf } from '../../calls/access.ts';
+import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { hashToken } from '../../crypto/one-time-token.ts';
+import { haltOf } from '../../decision/halt.ts';
+import { findOpenRequest, findRequestByToken } from '../../store/access-requests.ts';
+import type { AccessRequestTable } from '../../store/schema.ts';
+import { text } from '../../wire/action.ts';
+import { Refusal } from '../errors.ts';
+import { haltedReply } from '../halted.ts';
+import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
+import { json, type Reply } from '../reply.ts';
+import { type Context, route } from '../route.ts';
+import { sentence } from '../unready.ts';
+import { readSettled, readWait } from '../waiting.ts';
+
+const PATH = '/v1/access-request';
+const MOST_REASON_BYTES = 2048;
+
+const Asking = z.strictObject({
+  platform: text(64).min(1).describe('platform id'),
+  scope: text(256).min(1).optional().describe('the scope that is needed; left out: the platform as a whole'),
+  reason: text(MOST_REASON_BYTES)
+    .refine((words) => Buffer.byteLength(words) <= MOST_REASON_BYTES, 'at most 2 KiB')
+    .optional()
+    .describe('why, in the words of the agent: shown to whoever decides'),
+});
+type Asking = z.output<typeof Asking>;
+
+const Asked = z
+  .object({
+    status: z.literal('pending_approval'),
+    request_token: z.string(),
+    poll_url: z.string().describe('where to poll, with the own agent token'),
+    reason_code: z.enum(REASON_CODES),
+    message: z.string(),
+  })
+  .meta({ id: 'AccessRequestPending' });
+
+/** POST /v1/access-request: asked twice while it waits, it is the same request. */
+export const accessRequest = route({
+  method: 'POST',
+  path: PATH,
+  auth: 'agent',
+  limit: { name: 'access-requests', perMinute: 20, per: 'agent' },
+  capability: 'access_requests.create',
+  summary: 'Asks the owners for a scope, or for a platform.',
+  body: Asking,
+  answers: {
+    200: { description: 'The same is pending already.', schema: Asked },
+    202: { description: 'An owner has been asked.', schema: Asked },
+  },
+  errors: [
+    'invalid_request',
+    'scope_not_grantable',
+    'not_found',
+    'agent_inactive',
+    'conflict',
+    'rate_limited',
+    'too_many_open_requests',
+  ],
+  handle: async (context) => {
+    const { governor, who, body } = context;
+    const { broker, changes } = governor;
+    const { agent } = who;
+    const now = broker.clock();
+    const stopped = stop(context, now);
+    if (stopped) return stopped;
+    const asked = {
+      organisationId: agent.organisation_id,
+      agentUuid: agent.id,
+      platformId: body.platform,
+      scope: body.scope ?? '',
+    };
+    const pending = await findOpenRequest(broker.store.db, asked, now);
+    if (pending) return shown(200, pending);
+    const reasonCode = await reasonFor(context, body, now);
+    const about = { reasonCode, reason: body.reason ?? null, ttlMs: agent.approval_ttl_ms };
+    const opened = await openAccessRequest(broker, changes, asked, about);
+    if (opened.kind === 'too_many')
+      throw new Refusal(
+        'too_many_open_requests',
+        `${opened.limit} requests of this agent wait for a decision already. Wait until some are decided.`,
+        { headers: { 'Retry-After': '60' } },
+      );
+    return shown(opened.kind === 'opened' ? 202 : 200, opened.request);
+  },
+});
+
+/** An agent that is halted or not set up yet asks for nothing. A platform that failed too often may be asked for. */
+function stop(context: Context<'agent'>, now: number): Reply | undefined {
+  const { agent } = context.who;
+  const ofAgent = breakersOf(agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
+  const halt = haltOf(agentFacts(agent), ofAgent, now);
+  if (halt) return haltedReply(halt, context, PATH);
+  if (agent.status !== 'active')
+    throw new Refusal('agent_inactive', `The agent is ${agent.status}. An owner has to finish setting it up.`);
+  return undefined;
+}
+
+/** Why the agent cannot do it now. Throws a Refusal when it can, or when no owner could help. */
+async function reasonFor({ governor, who }: Context<'agent'>, asked: Asking, now: number): Promise<ReasonCode> {
+  const { platform: platformId, scope } = asked;
+  const standing = await standingOf(governor, who.rows, { platformId, scope }, now);
+  switch (standing.kind) {
+    case 'missing':
+      return standing.reason;
+    case 'unknown_platform':
+      throw new Refusal('not_found', `The organisation has no platform ${JSON.stringify(platformId)}.`);
+    case 'usable':
+      throw new Refusal('conflict', `There is nothing to ask for: ${sentence(standing.detail)}`);
+    case 'refused':
+      throw new Refusal('scope_not_grantable', `No owner could grant this: ${sentence(standing.detail)}`);
+  }
+}
+
+const REASONS: Record<ReasonCode, string> = {
+  not_connected: 'the platform is not connected',
+  not_granted: 'it is not granted',
+  grant_expired: 'the grant has ended',
+  needs_consent: 'the connection of the platform needs more consent',
+  scope_denied: 'no policy allows it yet',
+};
+
+function shown(status: 200 | 202, request: AccessRequestTable): Reply {
+  const what = request.scope === '' ? request.platform_id : `${request.scope} on ${request.platform_id}`;
+  return json(status, {
+    status: 'pending_approval',
+    request_token: request.token,
+    poll_url: pollUrlOf(request),
+    reason_code: request.reason_code,
+    message: `An owner ${status === 202 ? 'has been' : 'was'} asked for ${what}: ${REASONS[request.reason_code]}. Poll poll_url, with ?wait=50, until it is no longer pending; do not ask again.`,
+  });
+}
+
+const unknown = () => new Refusal('not_found', 'There is no such access request.');
+
+/** GET /v1/access-request/status/{token}: with `?wait=` answers as soon as it is decided, or when the time is over. */
+export const accessRequestStatus = route({
+  method: 'GET',
+  path: '/v1/access-request/status/{token}',
+  auth: 'agent',
+  limit: { name: 'access-request-status', perMinute: 60, per: 'agent' },
+  capability: 'access_requests.read',
+  summary: 'What became of an access request of this agent.',
+  params: { token: z.string().describe('the request_token') },
+  answers: {
+    200: {
+      description: 'Its status, and the note of whoever decided, when there is one.',
+      schema: z.object({ status: z.enum(REQUEST_STATUSES), note: z.string().optional() }),
+    },
+  },
+  errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
+  handle: async ({ governor, who, params, query, request }) => {
+    const { broker } = governor;
+    const waitMs = readWait(query);
+    const token = params.token!;
+    if (hashToken(token, 'access_request') === undefined) throw unknown();
+    const read = async (): Promise<AccessRequestTable> => {
+      const found = await findRequestByToken(broker.store.db, token);
+      if (found?.organisation_id !== who.agent.organisation_id) throw unknown();
+      if (found.agent_id !== who.agent.id)
+        throw new Refusal('forbidden', 'This access request is another agent’s. Poll your own.');
+      return found;
+    };
+    const isSettled = (found: AccessRequestTable, now: number) => requestStatusAt(found, now) !== 'pending';
+    const changesAt = ({ expires_at }: AccessRequestTable) => expires_at;
+    let found = await read();
+    if (waitMs > 0 && !isSettled(found, broker.clock()))
+      found = await readSettled(governor, found.id, read, { waitMs, request, isSettled, changesAt });
+    return json(200, {
+      status: requestStatusAt(found, broker.clock()),
+      ...(found.note !== null && { note: found.note }),
+    });
+  },
+});

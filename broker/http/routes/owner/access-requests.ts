@@ -1,0 +1,190 @@
+/** What agents ask for, as owners see and decide it. */
+import { z } from 'zod';
+import { decideRequest, type RequestDecided } from '../../../calls/access-decision.ts';
+import { findGround, GrantRefused } from '../../../calls/grant-terms.ts';
+import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { findAccessRequest, listAccessRequests } from '../../../store/access-requests.ts';
+import { listGrants } from '../../../store/agents.ts';
+import { text } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
+import {
+  AccessRequest,
+  accessRequestShown,
+  DecidedAccessRequest,
+  REQUEST_STATUSES,
+  WholeAccessRequest,
+} from '../../owned-access-request.ts';
+import { grantShown, LastsSeconds, lasting } from '../../owned-grant.ts';
+import { howOf } from '../../owner-change.ts';
+import { pageSize, uuid } from '../../query.ts';
+import { json, type Reply } from '../../reply.ts';
+import { type Context, route } from '../../route.ts';
+
+const Page = z.object({
+  status: z
+    .enum(REQUEST_STATUSES, `one of ${REQUEST_STATUSES.join(', ')}`)
+    .optional()
+    .describe('only those that are in this state'),
+  limit: pageSize(200, 50),
+  before: uuid('the id of the last request of the page before').optional(),
+});
+
+/** GET /owner/access-requests: newest first. */
+export const ownerAccessRequests = route({
+  method: 'GET',
+  path: '/owner/access-requests',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.access_requests.list',
+  summary: "What the organisation's agents ask for, newest first.",
+  query: Page,
+  answers: {
+    200: {
+      description: 'A page of access requests.',
+      schema: z.object({ access_requests: z.array(AccessRequest), next: z.guid().nullable() }),
+    },
+  },
+  errors: ['invalid_request'],
+  handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
+    const now = broker.clock();
+    const page = { limit, now, ...(status && { status }), ...(before && { before }) };
+    const found = await listAccessRequests(broker.store.db, who.organisationId, page);
+    return json(200, {
+      access_requests: found.map((request) => accessRequestShown(request, now)),
+      next: found.length === limit ? found.at(-1)!.id : null,
+    });
+  },
+});
+
+const params = { id: z.guid().describe('the id of the access request') };
+
+const idOf = ({ params }: Pick<Context, 'params'>): string =>
+  UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+
+const notFound = () => new Refusal('not_found', 'The organisation has no such access request.');
+
+/** GET /owner/access-requests/{id}: with what there is to grant, for whoever decides. */
+export const ownerAccessRequest = route({
+  method: 'GET',
+  path: '/owner/access-requests/{id}',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.access_requests.read',
+  summary: 'One access request, with what could be granted and what is granted now.',
+  params,
+  answers: { 200: { description: 'The access request.', schema: WholeAccessRequest } },
+  errors: ['not_found'],
+  handle: async (context) => {
+    const { governor, who } = context;
+    const { db } = governor.broker.store;
+    const request = await findAccessRequest(db, who.organisationId, idOf(context));
+    if (!request) throw notFound();
+    const { agent_id, platform_id } = request;
+    const now = governor.broker.clock();
+    const ground = await findGround(governor, who.organisationId, agent_id, platform_id);
+    const grants = await listGrants(db, who.organisationId, agent_id);
+    const { manifest, connections } = typeof ground === 'string' ? { connections: [] } : ground;
+    return json(200, {
+      ...accessRequestShown(request, now),
+      platform_scopes: Object.keys(manifest?.scopes ?? {}),
+      connections: connections
+        .filter((one) => one.platform_id === platform_id)
+        .map((one) => ({ connection_id: one.id, label: one.label, default: one.is_default === 1 })),
+      grants: grants
+        .filter((grant) => grant.platform_id === platform_id)
+        .map((grant) => grantShown(grant, connections, now)),
+    });
+  },
+});
+
+const note = text(1000).min(1).optional().describe('for the agent to read, and on record');
+
+const Approving = z.strictObject({
+  scopes: z
+    .array(text(256).min(1))
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('what to grant; left out: the scope that was asked for'),
+  connection_id: uuid('the connection whose grant gains it').optional(),
+  expires_in_seconds: LastsSeconds,
+  require_approval: z.boolean().optional().describe('whether every call waits for an approval; left out: as it is'),
+  note,
+});
+
+/** POST /owner/access-requests/{id}/approve: for admins, because it changes what an agent may do. */
+export const approveAccessRequest = route({
+  method: 'POST',
+  path: '/owner/access-requests/{id}/approve',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.access_requests.approve',
+  summary: 'Approves an access request: the grant gains the scopes at once.',
+  params,
+  body: Approving,
+  bodyOptional: true,
+  answers: {
+    200: {
+      description: 'The request and the grant as they are now; next_steps says what else the scopes need.',
+      schema: DecidedAccessRequest,
+    },
+  },
+  errors: ['invalid_request', 'not_found', 'already_decided', 'conflict', 'request_expired', 'audit_unavailable'],
+  handle: async (context) => {
+    const { body } = context;
+    const granting = {
+      ...(body.scopes && { scopes: body.scopes }),
+      ...(body.connection_id && { connectionId: body.connection_id }),
+      ...lasting(body.expires_in_seconds),
+      ...(body.require_approval !== undefined && { requireApproval: body.require_approval }),
+    };
+    return await decide(context, { status: 'approved', note: body.note ?? null, granting });
+  },
+});
+
+/** POST /owner/access-requests/{id}/deny */
+export const denyAccessRequest = route({
+  method: 'POST',
+  path: '/owner/access-requests/{id}/deny',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.access_requests.deny',
+  summary: 'Denies an access request.',
+  params,
+  body: z.strictObject({ note }),
+  bodyOptional: true,
+  answers: { 200: { description: 'The request as it is now.', schema: DecidedAccessRequest } },
+  errors: ['invalid_request', 'not_found', 'already_decided', 'request_expired', 'audit_unavailable'],
+  handle: async (context) => await decide(context, { status: 'denied', note: context.body.note ?? null }),
+});
+
+async function decide(context: Context<'owner'>, word: Parameters<typeof decideRequest>[3]): Promise<Reply> {
+  const { governor, who, correlationId } = context;
+  const by = { owner: who.owner, how: howOf(context), correlationId };
+  let decided: RequestDecided;
+  try {
+    decided = await decideRequest(governor, by, idOf(context), word);
+  } catch (error) {
+    throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
+  }
+  switch (decided.kind) {
+    case 'not_found':
+      throw notFound();
+    case 'already_decided':
+      throw new Refusal('already_decided', `This access request was ${decided.status} already.`, {
+        extra: { status: decided.status },
+      });
+    case 'expired':
+      throw new Refusal('request_expired', 'Nobody decided this request in time; the agent has to ask again.');
+    case 'decided': {
+      const now = governor.broker.clock();
+      const { request, grant, connections, remaining } = decided;
+      if (!grant) return json(200, accessRequestShown(request, now));
+      return json(200, {
+        ...accessRequestShown(request, now),
+        grant: grantShown(grant, connections, now),
+        next_steps: remaining,
+      });
+    }
+  }
+}

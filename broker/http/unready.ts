@@ -1,0 +1,76 @@
+/** Calls that were not made because somebody has to set something up first (specification, Governed call, 409 and 412). */
+import { pollUrlOf } from '../approvals/access-requests.ts';
+import { assertNever, type Outcome } from '../calls/outcome.ts';
+import type { Action } from '../wire/action.ts';
+import { json, type Reply } from './reply.ts';
+
+export type Unready = Extract<
+  Outcome,
+  { kind: 'inactive' | 'reauth_needed' | 'needs_consent' | 'not_connected' | 'consent_required' }
+>;
+
+/** `common`: what every such body holds. */
+export function unreadyReply(
+  outcome: Unready,
+  { platform, scope }: Pick<Action, 'platform' | 'scope'>,
+  common: Record<string, unknown>,
+): Reply {
+  switch (outcome.kind) {
+    case 'inactive':
+      return json(409, {
+        error: 'agent_inactive',
+        consent_requested: false,
+        message: `${sentence(outcome.detail)} An owner has to finish setting it up.`,
+        ...common,
+      });
+    case 'reauth_needed':
+      return json(409, {
+        error: 'platform_reauth_needed',
+        consent_requested: false,
+        message: `The platform refused the stored credential of ${platform}. An owner has to connect it again; repeating the call does not help.`,
+        ...common,
+      });
+    case 'needs_consent': {
+      const { token } = outcome;
+      const wait =
+        token === undefined ? '' : ' They have been asked: poll poll_url until it says approved, then try again.';
+      return json(409, {
+        error: 'needs_consent',
+        reason_code: 'needs_consent',
+        scope,
+        consent_requested: token !== undefined,
+        message: `The connection of ${platform} was granted less than ${scope} needs. An owner has to connect it again and consent to more.${wait}`,
+        ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
+        ...common,
+      });
+    }
+    case 'not_connected':
+      return json(412, {
+        error: 'platform_not_connected',
+        message: outcome.why
+          ? `${platform} cannot be used: ${sentence(outcome.why)}`
+          : `No connection of ${platform} can be used. An owner has to connect it.`,
+        ...common,
+      });
+    case 'consent_required':
+      return json(412, {
+        error: 'consent_required',
+        reason: outcome.reason,
+        message: CONSENT_MESSAGES[outcome.reason],
+        ...common,
+      });
+    default:
+      return assertNever(outcome);
+  }
+}
+
+const CONSENT_MESSAGES: Record<Extract<Outcome, { kind: 'consent_required' }>['reason'], string> = {
+  no_caller:
+    'This platform holds one token per person: say for whom the call is made, in "caller" or the header X-Svc-Caller.',
+  asserted_not_allowed:
+    'This platform does not take the word of this source for who somebody is: send an assertion (a JWT) instead.',
+  not_consented: 'This person has not connected the platform.',
+};
+
+/** A text with its full stop. */
+export const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -1,0 +1,49 @@
+/** `?wait=`: answers as soon as there is news, without asking the store in between. */
+import type { Governor } from '../calls/governor.ts';
+import type { Instant } from '../decision/facts.ts';
+import { Refusal } from './errors.ts';
+import type { Context } from './route.ts';
+
+const MAX_WAIT_SECONDS = 50;
+
+/** How long a client wants to wait, in milliseconds; 0 when it does not. */
+export function readWait(query: URLSearchParams): number {
+  const text = query.get('wait');
+  if (text === null) return 0;
+  if (!/^\d{1,6}$/.test(text))
+    throw new Refusal('invalid_request', `wait: whole seconds, ${MAX_WAIT_SECONDS} at most.`);
+  return Math.min(Number(text), MAX_WAIT_SECONDS) * 1000;
+}
+
+/**
+ * Reads until it is settled, time is over, or nobody listens any more. Between two readings it costs the store nothing.
+ * `changesAt`: when time itself makes another thing of what was read, Infinity when it does not.
+ */
+export async function readSettled<Found>(
+  { broker, changes }: Governor,
+  id: string,
+  read: () => Promise<Found>,
+  options: {
+    waitMs: number;
+    request: Context['request'];
+    isSettled: (found: Found, now: Instant) => boolean;
+    changesAt: (found: Found) => Instant;
+  },
+): Promise<Found> {
+  const until = performance.now() + options.waitMs;
+  const watch = changes.watch(id);
+  const { socket } = options.request;
+  socket.once('close', watch.end);
+  try {
+    for (;;) {
+      const found = await read();
+      const now = broker.clock();
+      const left = until - performance.now();
+      if (options.isSettled(found, now) || left <= 0 || watch.over()) return found;
+      await watch.news(Math.min(left, options.changesAt(found) - now));
+    }
+  } finally {
+    socket.off('close', watch.end);
+    watch.end();
+  }
+}
