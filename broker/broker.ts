@@ -21,6 +21,8 @@ export type Broker = {
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
+  /** The way to the owners' identity provider, when there is one. */
+  providerOutbound?: Outbound | undefined;
 };
 
 /** The did:web of a base URL's host. */

@@ -21,6 +21,17 @@ function isAddressRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
+/** RFC 8252 section 8.3: on this machine alone http is good enough. */
+const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** OpenID Connect Discovery section 3: https, without query or fragment; and nothing that would end up in a log. */
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (/[?#\s]/.test(text) || username !== '' || password !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
+}
+
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
@@ -51,6 +62,19 @@ const Environment = z.object({
     .refine((text) => text.split(',').every((entry) => isAddressRange(entry.trim())), 'must be addresses or ranges')
     .optional()
     .describe('comma-separated addresses of reverse proxies whose X-Forwarded-For is believed'),
+  OIDC_ISSUER: z
+    .string()
+    .refine(isIssuer, 'must be https://…, without query or fragment; http:// only on loopback')
+    .optional()
+    .describe('issuer of the OpenID Connect provider at which owners sign in; without it they sign in by links'),
+  OIDC_CLIENT_ID: z.string().min(1).max(255).optional().describe('client id of this broker at the provider'),
+  OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('its secret; without one it is a public client'),
+  OIDC_SCOPES: z
+    .string()
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes separated by single spaces')
+    .refine((text) => text.split(' ').includes('openid'), 'must include openid')
+    .default('openid email')
+    .describe('scopes to ask the provider for'),
   AGENT_BROKER_DATA: z.string().min(1).default('./.agent-broker').describe('data folder'),
   AGENT_BROKER_MASTER_KEY: z.string().optional().describe('master key, 32 bytes in base64'),
   AGENT_BROKER_MASTER_KEY_PREVIOUS: z.string().optional().describe('the key before it, while a rotation runs'),
@@ -79,6 +103,16 @@ const CLIENT_VARIABLES = [
   'AGENT_BROKER_OWNER_TOKEN',
 ];
 
+export type OidcConfig = {
+  /** Exactly as the provider calls itself. */
+  issuer: string;
+  clientId: string;
+  clientSecret: Secret | undefined;
+  scopes: string;
+  /** Whether the provider runs on this machine. */
+  onLoopback: boolean;
+};
+
 export type Config = {
   port: number;
   host: string;
@@ -90,6 +124,8 @@ export type Config = {
   metricsToken: Secret | undefined;
   gitMaxRequestBytes: number;
   trustedProxies: string | undefined;
+  /** Where owners sign in; undefined: by links of this broker. */
+  oidc: OidcConfig | undefined;
   dataFolder: string;
   masterKey: Secret | undefined;
   previousMasterKey: Secret | undefined;
@@ -112,6 +148,15 @@ function contradictions(environment: Readonly<Record<string, string | undefined>
     found.push('AGENT_BROKER_MASTER_KEY_PREVIOUS goes with AGENT_BROKER_MASTER_KEY, which is not set');
   if (has('AGENT_BROKER_KEY_FILE') && has('AGENT_BROKER_MASTER_KEY'))
     found.push('AGENT_BROKER_KEY_FILE and AGENT_BROKER_MASTER_KEY are both set: the master key comes from one of them');
+  if (has('OIDC_ISSUER') && !has('OIDC_CLIENT_ID'))
+    found.push(
+      'OIDC_ISSUER is set without OIDC_CLIENT_ID: register the broker at the provider, and give its client id',
+    );
+  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
+    if (has(name) && !has('OIDC_ISSUER')) found.push(`${name} goes with OIDC_ISSUER, which is not set`);
+  // `OIDC_CLIENT_SECRET=$UNSET` would otherwise make a public client in silence.
+  if (environment.OIDC_CLIENT_SECRET === '')
+    found.push('OIDC_CLIENT_SECRET is set but empty: give it the secret, or unset it for a public client');
   return found;
 }
 
@@ -158,11 +203,23 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     metricsToken: secret(env.METRICS_TOKEN),
     gitMaxRequestBytes: env.GIT_MAX_REQUEST_BYTES,
     trustedProxies: env.TRUSTED_PROXIES,
+    oidc: oidcOf(env),
     dataFolder,
     masterKey: secret(env.AGENT_BROKER_MASTER_KEY),
     previousMasterKey: secret(env.AGENT_BROKER_MASTER_KEY_PREVIOUS),
     keyFile,
     limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
+  };
+}
+
+function oidcOf(env: z.infer<typeof Environment>): OidcConfig | undefined {
+  if (env.OIDC_ISSUER === undefined || env.OIDC_CLIENT_ID === undefined) return undefined;
+  return {
+    issuer: env.OIDC_ISSUER,
+    clientId: env.OIDC_CLIENT_ID,
+    clientSecret: env.OIDC_CLIENT_SECRET === undefined ? undefined : new Secret(env.OIDC_CLIENT_SECRET),
+    scopes: env.OIDC_SCOPES,
+    onLoopback: LOOPBACK.test(new URL(env.OIDC_ISSUER).hostname),
   };
 }

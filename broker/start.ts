@@ -3,7 +3,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Broker, didOf } from './broker.ts';
-import type { Config } from './config.ts';
+import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { readMasterKeys } from './crypto/master-key-file.ts';
@@ -19,7 +19,7 @@ import {
   refuseWrongMasterKey,
   settleMasterKey,
 } from './master-key-rotation.ts';
-import { makeOutbound } from './outbound/dispatcher.ts';
+import { makeOutbound, type OutboundOptions } from './outbound/dispatcher.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
@@ -110,6 +110,7 @@ export async function startBroker(
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
   });
+  const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
   const broker: Broker = {
     config,
     baseUrl,
@@ -121,8 +122,16 @@ export async function startBroker(
     vault,
     keys,
     outbound,
+    providerOutbound,
   };
   return { broker, masterKeyCreated: created };
+}
+
+/** A provider on this machine may be reached for signing in, and still not by platforms. */
+function providerRules(config: Config, oidc: OidcConfig, own: readonly string[]): OutboundOptions {
+  const { hostname, port, protocol } = new URL(oidc.issuer);
+  const origin = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+  return { allowPrivate: [...config.allowPrivate, ...(oidc.onLoopback ? [origin] : [])], own };
 }
 
 async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>, log: Log): Promise<void> {

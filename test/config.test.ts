@@ -124,6 +124,71 @@ describe('the environment', () => {
     expect(complaints({ AGENT_BROKER_MASTER_KEY: KEY, AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY })).toEqual([]);
   });
 
+  const OIDC = { OIDC_ISSUER: 'https://id.acme.example', OIDC_CLIENT_ID: 'broker' };
+
+  test('an identity provider: its issuer exactly as it is written, a secret that shows nowhere, and openid asked for', () => {
+    expect(readConfig({}).oidc).toBeUndefined();
+    expect(readConfig(OIDC).oidc).toEqual({
+      issuer: 'https://id.acme.example',
+      clientId: 'broker',
+      clientSecret: undefined,
+      scopes: 'openid email',
+      onLoopback: false,
+    });
+    const config = readConfig({
+      ...OIDC,
+      OIDC_ISSUER: 'https://id.acme.example/realms/Acme/',
+      OIDC_CLIENT_SECRET: 'oidc-secret-0123',
+      OIDC_SCOPES: 'openid email profile',
+    });
+    expect(config.oidc).toMatchObject({
+      issuer: 'https://id.acme.example/realms/Acme/',
+      scopes: 'openid email profile',
+    });
+    expect(config.oidc!.clientSecret!.reveal()).toBe('oidc-secret-0123');
+    expect(inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config)).not.toContain('oidc-secret-0123');
+  });
+
+  test.each(['http://localhost:8080', 'http://127.0.0.1:9/realm', 'http://[::1]:80', 'http://id.localhost'])(
+    'on this machine alone http will do: %s',
+    (issuer) => {
+      expect(readConfig({ ...OIDC, OIDC_ISSUER: issuer }).oidc).toMatchObject({ issuer, onLoopback: true });
+    },
+  );
+
+  test.each<[string, string]>([
+    ['OIDC_ISSUER', 'http://id.acme.example'],
+    ['OIDC_ISSUER', 'http://10.0.0.1'],
+    ['OIDC_ISSUER', 'http://localhost.evil.test'],
+    ['OIDC_ISSUER', 'http://127.0.0.1.evil.test'],
+    ['OIDC_ISSUER', 'id.acme.example'],
+    ['OIDC_ISSUER', 'ftp://id.acme.example'],
+    ['OIDC_ISSUER', 'https://user:secret@id.acme.example'],
+    ['OIDC_ISSUER', 'https://id.acme.example?tenant=x'],
+    ['OIDC_ISSUER', 'https://id.acme.example/#x'],
+    ['OIDC_ISSUER', 'https://id.acme.example '],
+    ['OIDC_SCOPES', 'email'],
+    ['OIDC_SCOPES', 'openid  email'],
+    ['OIDC_SCOPES', 'openid,email'],
+    ['OIDC_SCOPES', 'openid "x"'],
+  ])('%s=%s is no identity provider', (name, value) => {
+    const found = complaints({ ...OIDC, [name]: value });
+    expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
+    expect(found.join()).not.toContain('secret@');
+  });
+
+  test('an identity provider takes an issuer and a client id, and neither half alone', () => {
+    expect(complaints({ OIDC_ISSUER: OIDC.OIDC_ISSUER })).toEqual([expect.stringContaining('without OIDC_CLIENT_ID')]);
+    for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
+      expect(complaints({ [name]: 'openid' })).toEqual([
+        expect.stringContaining(`${name} goes with OIDC_ISSUER, which is not set`),
+      ]);
+    // A secret that was forgotten would make a public client in silence.
+    expect(complaints({ ...OIDC, OIDC_CLIENT_SECRET: '' })).toEqual([
+      expect.stringContaining('OIDC_CLIENT_SECRET is set but empty'),
+    ]);
+  });
+
   test('a key file inside the store’s folder would go with every backup of the store', () => {
     for (const name of ['store/master.key', 'store/a/b', 'store'])
       expect(complaints({ AGENT_BROKER_DATA: '/data', AGENT_BROKER_KEY_FILE: `/data/${name}` })).toHaveLength(1);

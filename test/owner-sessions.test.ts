@@ -4,7 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../broker/config.ts';
 import { signCompact } from '../broker/crypto/jws.ts';
 import type { JsonObject } from '../broker/decision/facts.ts';
-import { authenticateOwner, mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { authenticateSession, mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { serve } from '../broker/main.ts';
 import { runFile } from '../broker/run-file.ts';
 import { purgeEndedSessions } from '../broker/store/ended-sessions.ts';
@@ -139,6 +139,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       session_expires_at: expect.stringMatching(/Z$/),
       sign_in: 'local',
       base_url: world.running.baseUrl,
+      organisations: [],
     });
     const left = Date.parse(body.session_expires_at) - Date.now();
     expect([left > 11.9 * 60 * MINUTE_MS, left <= 12 * 60 * MINUTE_MS]).toEqual([true, true]);
@@ -198,7 +199,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       transformResult: async ({ result }) => result,
     });
     const broker = { ...world.running.broker, store: { ...world.running.broker.store, db: counted } };
-    expect(await authenticateOwner(broker, session)).toMatchObject({ kind: 'owner' });
+    expect(await authenticateSession(broker, session)).toMatchObject({ kind: 'owner' });
     expect(statements).toBe(1);
   });
 

@@ -29,15 +29,25 @@ export function addOwnerCommands(program: Command): void {
     .command('add <email>')
     .description('add an owner, or change the role of one')
     .addOption(new Option('--role <role>').choices(['admin', 'approver', 'viewer']).makeOptionMandatory())
+    .option(
+      '--forget-identity',
+      'let whoever next signs in with this verified address at the identity provider be this owner',
+    )
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
-    .action(async (email: string, options: Options & { role: string }) => {
-      const answer = await connectLocally(options).ask('POST', '/owner/owners', { email, role: options.role });
-      print(
-        options,
-        answer,
-        () => `${answer.email} is ${answer.role}. Sign in with: agent-broker owner link --email ${answer.email}`,
-      );
+    .action(async (email: string, options: Options & { role: string; forgetIdentity?: boolean }) => {
+      const connection = connectLocally(options);
+      const answer = await connection.ask('POST', '/owner/owners', {
+        email,
+        role: options.role,
+        ...(options.forgetIdentity && { forget_identity: true }),
+      });
+      const how = await connection.ask('GET', '/owner/sign-in-options');
+      const where =
+        how.method === 'oidc'
+          ? `at ${how.provider}, from the console`
+          : `with: agent-broker owner link --email ${answer.email}`;
+      print(options, answer, () => `${answer.email} is ${answer.role}. Sign in ${where}`);
     });
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import type { Governor } from '../../broker/calls/governor.ts';
+import type { Config } from '../../broker/config.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
 import { releaseStartMemory } from '../start-memory.ts';
@@ -30,6 +31,7 @@ export function addServeCommand(program: Command): void {
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
       delete process.env.METRICS_TOKEN;
+      delete process.env.OIDC_CLIENT_SECRET;
 
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
@@ -93,7 +95,7 @@ function greeting(at: {
   masterKeyCreated: boolean;
   link: string;
   sandboxUrl: string | undefined;
-  config: { dataFolder: string; databaseUrl: unknown; keyFile: string };
+  config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;
 }): string {
   const { baseUrl, config, link, sandboxUrl } = at;
   const folder = relative(process.cwd(), config.dataFolder) || '.';
@@ -103,7 +105,9 @@ function greeting(at: {
     '',
     `  Store     ${config.databaseUrl ? 'PostgreSQL' : `SQLite in ${join(folder, 'store')}`}`,
     `  Console   ${link}`,
-    '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
+    config.oidc
+      ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: npx agent-broker owner add)`
+      : '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
   ];
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated)

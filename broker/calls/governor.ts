@@ -3,6 +3,8 @@ import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.
 import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
 import type { Broker } from '../broker.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
+import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
+import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
 import { type FactsReader, factsReader } from '../store/facts-reader.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
@@ -25,6 +27,9 @@ export type Governor = {
   inbox: InboxFeed;
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
+  authenticateOwner: AuthenticateOwner;
+  /** Where owners sign in; undefined: here, by links. */
+  provider: IdentityProvider | undefined;
   /** Facts for a replay, which no token asks for. */
   facts: FactsReader;
   local: LocalCredential;
@@ -32,6 +37,7 @@ export type Governor = {
 
 export function makeGovernor(broker: Broker): Governor {
   const compiled = compiledGovernance(broker);
+  const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
   const governor: Governor = {
     broker,
@@ -44,6 +50,8 @@ export function makeGovernor(broker: Broker): Governor {
     inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),
     authenticateAgent: agentAuthenticator(broker),
+    authenticateOwner: ownerAuthenticator(broker, provider),
+    provider,
     facts: factsReader(broker.store),
     local: makeLocalCredential(),
   };

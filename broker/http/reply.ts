@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http';
 
 export type Reply = {
   status: number;
-  headers?: Record<string, string>;
+  /** A list for a name that stands several times: `Set-Cookie`. */
+  headers?: Record<string, string | string[]>;
   /** Text as it goes out. Absent: no body. */
   body?: string | Buffer;
   /** `application/json; charset=utf-8` unless said otherwise. */
@@ -21,7 +22,7 @@ export function json(status: number, value: unknown, headers?: Record<string, st
 
 /** Writes a reply with its length and the headers that every answer carries. */
 export function send(response: ServerResponse, reply: Reply, correlationId: string): void {
-  const headers: Record<string, string | number> = {
+  const headers: Record<string, string | number | string[]> = {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     'X-Correlation-Id': correlationId,

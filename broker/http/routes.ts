@@ -31,6 +31,7 @@ import { governanceApply, governanceExport, governancePlan } from './routes/owne
 import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
+import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
@@ -66,6 +67,8 @@ export const ROUTES: readonly Route[] = [
   ownerSignIn,
   ownerSignOut,
   ownerSignInOptions,
+  oidcStart,
+  oidcCallback,
   ownerMe,
   ownerAgents,
   ...ownerAgentMoves,

@@ -5,8 +5,7 @@ import type { Governor } from '../calls/governor.ts';
 import { AuditUnavailable } from '../calls/record.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { readBearer } from '../identity/bearer.ts';
-import { authenticateOwner } from '../identity/owner-session.ts';
-import type { AuthRefusal, Principal } from '../identity/principal.ts';
+import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
@@ -141,6 +140,8 @@ async function authenticate(
   const token = tokenOf(route, request, governor.broker.baseUrl);
   const who = await recognise(route, governor, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who);
+  if (who.kind === 'unavailable')
+    throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
   if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
@@ -166,8 +167,7 @@ async function recognise(
   token: string,
   platformId: string,
   source: string,
-): Promise<Principal | AuthRefusal> {
-  const { broker } = governor;
+): Promise<Principal | AuthRefusal | ProviderUnavailable> {
   if (route.auth === 'local')
     return (
       governor.local.matches(token) ?? {
@@ -179,11 +179,10 @@ async function recognise(
   const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
   if (local) return local;
   if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
-  const owner = await authenticateOwner(broker, token);
-  if (route.auth !== 'agent_or_owner') return owner;
-  return owner.kind === 'owner' || owner.code === 'token_expired'
-    ? owner
-    : await governor.authenticateAgent(token, platformId, source);
+  const owner = await governor.authenticateOwner(token);
+  return route.auth === 'agent_or_owner' && owner.kind === 'refused' && owner.code !== 'token_expired'
+    ? await governor.authenticateAgent(token, platformId, source)
+    : owner;
 }
 
 /** RFC 6750 section 3: no error code when nothing was presented. */

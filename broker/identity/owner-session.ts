@@ -43,7 +43,7 @@ const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ k
  * Checks a session. The role is the one that the owner has now, not the one in the token, and a session that was signed
  * out is over at once on every replica: both come with the one query.
  */
-export async function authenticateOwner(broker: Broker, token: string): Promise<OwnerPrincipal | AuthRefusal> {
+export async function authenticateSession(broker: Broker, token: string): Promise<OwnerPrincipal | AuthRefusal> {
   const verified = verifyCompact(token, broker.keys.set('session').verifyKeys, { typ: SESSION_TYPE });
   if (!verified.ok) return refused('invalid_token', 'This is not an owner session of this broker.');
   const { iss, aud, sub, org, exp, jti, sign_in: signIn } = verified.payload;

@@ -37,3 +37,6 @@ export type AuthRefusal = {
   code: 'missing_token' | 'invalid_token' | 'token_expired' | 'invalid_signature';
   detail: string;
 };
+
+/** The identity provider's keys are not here, so nothing can be said about its tokens: a 502. */
+export type ProviderUnavailable = { kind: 'unavailable'; detail: string };

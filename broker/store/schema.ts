@@ -28,7 +28,7 @@ export type OwnerTable = {
   /** `first_start`: made by the first start, kept beside the ones that governance.yaml names. */
   origin: 'first_start' | 'governance' | 'added';
   created_at: number;
-  /** `sub` of the identity provider, from the first sign-in on. */
+  /** Issuer and `sub` of the identity provider, a space between them, from the first sign-in on. */
   oidc_subject: string | null;
 };
 

@@ -88,6 +88,10 @@ export async function ownersApprove(db: Kysely<unknown>, types: ColumnTypes): Pr
 
   // Who the identity provider says an owner is, from the first sign-in on: an address may be given to somebody else.
   await db.schema.alterTable('owners').addColumn('oidc_subject', 'text').execute();
+  await sql`create unique index owners_oidc_subject on owners (oidc_subject, organisation_id)
+    where oidc_subject is not null`.execute(db);
+  // Whoever signs in at the provider is looked for in all organisations.
+  await db.schema.createIndex('owners_by_email').on('owners').column('email').execute();
   await db.schema
     .alterTable('organisations')
     .addColumn('require_user_verification', 'integer', (c) => c.notNull().defaultTo(0))

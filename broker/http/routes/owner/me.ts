@@ -1,7 +1,20 @@
 /** Who is signed in, and how one signs in. */
+import type { Broker } from '../../../broker.ts';
 import { findOrganisation } from '../../../store/organisations.ts';
+import { findIdentifiedOwners } from '../../../store/owner-identities.ts';
+import type { OwnerTable } from '../../../store/schema.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
+import { START_PATH } from './oidc.ts';
+
+/** The other organisations in which the person who signed in at the provider is an owner, too. */
+async function othersOf({ store }: Broker, owner: OwnerTable): Promise<{ id: string; name: string }[]> {
+  if (owner.oidc_subject === null) return [];
+  const found = await findIdentifiedOwners(store.db, { subject: owner.oidc_subject, email: owner.email });
+  return found
+    .map(({ owner: { organisation_id: id }, organisationName: name }) => ({ id, name }))
+    .filter(({ id }) => id !== owner.organisation_id);
+}
 
 /** GET /owner/me */
 export const ownerMe = route({
@@ -14,6 +27,7 @@ export const ownerMe = route({
   answers: { 200: 'The owner, the organisation, and when the session ends.' },
   errors: [],
   handle: async ({ governor: { broker }, who }) => {
+    const others = who.session.signIn === 'oidc' ? await othersOf(broker, who.owner) : [];
     const organisation = await findOrganisation(broker.store.db, who.organisationId);
     return json(200, {
       id: who.owner.id,
@@ -23,6 +37,7 @@ export const ownerMe = route({
       session_expires_at: new Date(who.session.expiresAt * 1000).toISOString(),
       sign_in: who.session.signIn,
       base_url: broker.baseUrl,
+      organisations: others,
     });
   },
 });
@@ -36,5 +51,12 @@ export const ownerSignInOptions = route({
   summary: 'How owners sign in here.',
   answers: { 200: 'By links of this broker, or at an identity provider.' },
   errors: [],
-  handle: async () => json(200, { method: 'local' }),
+  handle: async ({ governor: { broker, provider } }) =>
+    json(
+      200,
+      provider
+        ? // Absolute: whoever reaches the broker by another name has to come back to the one that the provider knows.
+          { method: 'oidc', start_url: broker.baseUrl + START_PATH, provider: provider.host }
+        : { method: 'local' },
+    ),
 });

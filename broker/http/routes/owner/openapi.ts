@@ -5,8 +5,9 @@ import { type Route, route } from '../../route.ts';
 const DESCRIPTION =
   'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record with a signed receipt.';
 
-/** The owners' side: what is under /owner, and where else owners alone come in (passkeys). */
-export const isOwners = ({ path, auth }: Route): boolean => path.startsWith('/owner/') || auth === 'owner';
+/** The owners' side: what is under /owner, and where else owners alone come in (passkeys, signing in). */
+export const isOwners = ({ path, auth }: Route): boolean =>
+  path.startsWith('/owner/') || path.startsWith('/console/') || auth === 'owner';
 
 /**
  * GET /owner/openapi.json: never the agents' document, and without anything of it.

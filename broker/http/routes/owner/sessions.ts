@@ -59,7 +59,7 @@ export const ownerToken = route({
   },
 });
 
-/** POST /owner/link: a link that signs an owner in, once, within 15 minutes. */
+/** POST /owner/link: a link that signs an owner in, once, within 15 minutes; with an identity provider, where to go. */
 export const ownerLink = route({
   method: 'POST',
   path: '/owner/link',
@@ -69,9 +69,17 @@ export const ownerLink = route({
   body: WhichOwner,
   answers: { 200: 'The link.' },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ governor: { broker }, body }) => {
+  handle: async ({ governor: { broker, provider }, body }) => {
     const owner = await chooseOwner(broker, body.email);
-    return json(200, { ...(await signInLink(broker, owner)), email: owner.email });
+    if (provider)
+      return json(200, {
+        url: `${broker.baseUrl}/console/sign-in`,
+        expires_at: null,
+        email: owner.email,
+        sign_in: 'oidc',
+        provider: provider.host,
+      });
+    return json(200, { ...(await signInLink(broker, owner)), email: owner.email, sign_in: 'local' });
   },
 });
 
@@ -85,8 +93,13 @@ export const ownerSignIn = route({
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
   answers: { 200: 'Who signed in; the session comes as a cookie.' },
-  errors: ['invalid_request', 'link_used', 'rate_limited'],
-  handle: async ({ governor: { broker }, body }) => {
+  errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
+  handle: async ({ governor: { broker, provider }, body }) => {
+    if (provider)
+      throw new Refusal(
+        'forbidden',
+        `Owners sign in at ${provider.host} here; links are switched off. Go to ${broker.baseUrl}/console/sign-in.`,
+      );
     const hash = hashToken(body.token, 'sign_in');
     const used = hash && (await useOneTimeToken(broker.store.db, 'sign_in', hash, broker.clock()));
     const owner = used ? await findOwner(broker.store.db, used.subject) : undefined;

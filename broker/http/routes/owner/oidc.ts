@@ -1,0 +1,118 @@
+/** Signing in at the identity provider: where a browser is sent, and where it comes back. */
+import type { IdentityProvider, NotSignedIn, SignedIn } from '../../../identity/identity-provider.ts';
+import { invitedOwner } from '../../../identity/invited-owner.ts';
+import { mintOwnerSession, SESSION_SECONDS } from '../../../identity/owner-session.ts';
+import { sessionCookie } from '../../../identity/session-cookie.ts';
+import { CALLBACK_PATH, endedFlowCookie, flowCookie, ownPage, readFlow } from '../../../identity/sign-in-flow.ts';
+import { errorReply } from '../../envelope.ts';
+import { type ErrorCode, Refusal } from '../../errors.ts';
+import type { Reply } from '../../reply.ts';
+import { type Context, route } from '../../route.ts';
+import { notSignedInPage, signedInPage } from '../../sign-in-page.ts';
+
+export const START_PATH = '/console/oidc/start';
+
+const limit = { name: 'sign-in-at-provider', perMinute: 30, per: 'address' } as const;
+
+const CODES = {
+  stale: 'invalid_request',
+  declined: 'forbidden',
+  failed: 'identity_provider_failed',
+} as const satisfies Record<NotSignedIn['problem'], ErrorCode>;
+
+const refusalOf = ({ problem, detail }: NotSignedIn): Refusal => new Refusal(CODES[problem], detail);
+
+/** Does a step of signing in. A person who comes with a browser gets a refusal as a page, a program as JSON. */
+async function answering(
+  context: Context<'none', undefined>,
+  cookies: string[],
+  step: (provider: IdentityProvider) => Promise<Reply>,
+): Promise<Reply> {
+  try {
+    const { provider } = context.governor;
+    if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
+    return await step(provider);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (context.request.headers.accept?.includes('text/html'))
+      return notSignedInPage(error, context.correlationId, cookies);
+    const reply = errorReply(error, context);
+    return { ...reply, headers: { ...reply.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) } };
+  }
+}
+
+/** GET /console/oidc/start?organisation=&page= */
+export const oidcStart = route({
+  method: 'GET',
+  path: START_PATH,
+  auth: 'none',
+  limit,
+  capability: 'owner.oidc.start',
+  summary: 'Sends a browser to the identity provider. `organisation`: id or name, `page`: where to go afterwards.',
+  answers: { 302: 'To the provider.' },
+  errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
+  handle: async (context) =>
+    answering(context, [], async (provider) => {
+      const { governor, query } = context;
+      const organisation = query.get('organisation')?.slice(0, 64) || null;
+      const begun = await provider.begin({ page: ownPage(query.get('page')), organisation });
+      if ('problem' in begun) throw refusalOf(begun);
+      return {
+        status: 302,
+        headers: {
+          Location: begun.url,
+          'Set-Cookie': flowCookie(governor.broker, begun.flow),
+          'Referrer-Policy': 'no-referrer',
+        },
+      };
+    }),
+});
+
+/** GET /console/oidc/callback: where the provider sends the browser back to. */
+export const oidcCallback = route({
+  method: 'GET',
+  path: CALLBACK_PATH,
+  auth: 'none',
+  limit,
+  capability: 'owner.oidc.callback',
+  summary: "Takes the identity provider's answer, and signs an invited owner in.",
+  answers: {
+    200: { description: 'A page that leads to the console; the session comes as a cookie.', type: 'text/html' },
+  },
+  errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited', 'identity_provider_failed'],
+  handle: async (context) => {
+    const { broker } = context.governor;
+    const ended = endedFlowCookie(broker);
+    return await answering(context, [ended], async (provider) => {
+      const { query } = context;
+      const flow = readFlow(broker, context.request);
+      if (!flow)
+        throw new Refusal(
+          'invalid_request',
+          `This browser began no sign-in within the last 10 minutes. Begin at ${broker.baseUrl}/console/sign-in.`,
+        );
+      const person = await provider.finish(query, flow);
+      if ('problem' in person) throw refusalOf(person);
+      const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
+      if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
+      const session = mintOwnerSession(broker, found.owner, 'oidc');
+      broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
+      return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ended]);
+    });
+  },
+});
+
+function notInvited({ host }: IdentityProvider, { identity, address }: SignedIn, elsewhere: boolean): Refusal {
+  const who = address === undefined ? 'you, without naming an address' : address;
+  if (elsewhere)
+    return new Refusal('forbidden', `${host} signed in ${who}, who is an owner, but not of that organisation.`);
+  if (identity.email === undefined)
+    return new Refusal(
+      'forbidden',
+      `${host} signed in ${who}, and does not say that the address is verified, so it counts for nothing here. Have it verified there, or ask an admin of your organisation.`,
+    );
+  return new Refusal(
+    'forbidden',
+    `${host} signed in ${who}, who is no owner here. Ask an admin of your organisation to add exactly this address under Owners, or whoever runs the broker: agent-broker owner add.`,
+  );
+}

@@ -1,0 +1,72 @@
+/** The small pages of a sign-in at the identity provider: nothing in them but words and one link. */
+import type { Refusal } from './errors.ts';
+import type { Reply } from './reply.ts';
+
+const HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Frame-Options': 'DENY',
+  // The address of this page holds a code, which is used up, and the state.
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
+
+const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
+
+type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
+
+function page({ title, text, link, leads }: Words): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${inHtml(title)} · Agent Broker</title>
+    <link rel="icon" href="/console/icon.svg" type="image/svg+xml">
+    <link rel="stylesheet" href="/console/console.css">
+${leads ? `    <meta http-equiv="refresh" content="0; url=${inHtml(link.to)}">\n` : ''}  </head>
+  <body>
+    <header><strong>Agent Broker</strong></header>
+    <main>
+      <h2>${inHtml(title)}</h2>
+      <div class="sheet"><p class="notice" role="status">${inHtml(text)}</p>
+      <p><a href="${inHtml(link.to)}">${inHtml(link.text)}</a></p></div>
+    </main>
+  </body>
+</html>
+`;
+}
+
+/**
+ * Leads on to a page of the console. A redirect would not do: a browser that comes from another site sends no
+ * `SameSite=Strict` cookie along with it, so the owner would seem not to be signed in.
+ */
+export function signedInPage(to: string, cookies: string[]): Reply {
+  const words = {
+    title: 'Signed in',
+    text: 'You are signed in.',
+    link: { to, text: 'Go to the console' },
+    leads: true,
+  };
+  return {
+    status: 200,
+    type: 'text/html; charset=utf-8',
+    headers: { ...HEADERS, 'Set-Cookie': cookies },
+    body: page(words),
+  };
+}
+
+/** Why nobody was signed in, for people. */
+export function notSignedInPage(refusal: Refusal, correlationId: string, cookies: string[]): Reply {
+  return {
+    status: refusal.status,
+    type: 'text/html; charset=utf-8',
+    headers: { ...HEADERS, ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
+    body: page({
+      title: 'Not signed in',
+      text: `${refusal.message} (${correlationId})`,
+      link: { to: '/console/sign-in', text: 'Back to signing in' },
+    }),
+  };
+}

@@ -1,0 +1,43 @@
+/** From a verified token of the identity provider to who it speaks of. */
+import type { JWTHeaderParameters, JWTPayload } from 'jose';
+import type { ProviderIdentity } from '../store/owner-identities.ts';
+
+/**
+ * RFC 8725 section 3.11: ID tokens have no type or `JWT`, access tokens `at+jwt` (RFC 9068). Sessions of this broker,
+ * receipts, logout tokens and security events are none of these.
+ */
+const TYPES = new Set<string | undefined>([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
+const MOST_SUBJECT = 255;
+
+/** Whether a token of this type may stand for a person. One with `events` is news, typed or not (RFC 8417 section 2). */
+export function isPersonsToken({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
+  return TYPES.has(typeof typ === 'string' ? typ.toLowerCase() : typ) && claims.events === undefined;
+}
+
+/**
+ * Whether a token is meant for this broker: it names the broker's own address, as an API of the provider, or it was made
+ * for our client (OpenID Connect Core section 3.1.3.7: with several audiences, or an authorized party, that must be us).
+ */
+export function isForUs({ aud, azp }: JWTPayload, us: { clientId: string; baseUrl: string }): boolean {
+  const audiences = Array.isArray(aud) ? aud : [aud];
+  if (audiences.includes(us.baseUrl)) return true;
+  if (!audiences.includes(us.clientId)) return false;
+  return azp === undefined ? audiences.length === 1 : azp === us.clientId;
+}
+
+/**
+ * Who it is: issuer and `sub` in one text (a `sub` is unique at its issuer only), and the address when, and only when, the
+ * provider says that it is verified. Undefined when there is no usable `sub`.
+ */
+export function identityOf(
+  issuer: string,
+  sub: unknown,
+  claims: Record<string, unknown>,
+): ProviderIdentity | undefined {
+  if (typeof sub !== 'string' || sub === '' || sub.length > MOST_SUBJECT || !/^[^\p{Cc}\p{Cs}]+$/u.test(sub))
+    return undefined;
+  const { email, email_verified: verified } = claims;
+  const usable =
+    verified === true && typeof email === 'string' && email.length <= 254 && !/[\p{Cc}\p{Cs}]/u.test(email);
+  return { subject: `${issuer} ${sub}`, email: usable ? email : undefined };
+}

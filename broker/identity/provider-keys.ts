@@ -1,0 +1,105 @@
+/** The identity provider's published keys, kept here: what is verified with them asks nobody. */
+import {
+  createLocalJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  jwtVerify,
+} from 'jose';
+import type { Instant } from '../decision/facts.ts';
+
+/** RFC 8725 section 3.1. Signatures only, so that nobody's public key can be taken for a shared secret. */
+const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
+/** At most one request for the keys in so long, whatever it brought. */
+const PAUSE_MS = 30_000;
+/** Older ones are fetched again beside the verification, so that a rotation at the provider comes through. */
+const FRESH_MS = 5 * 60_000;
+const SKEW_SECONDS = 30;
+
+export type VerifiedToken =
+  | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
+  | { kind: 'refused'; code: 'invalid_token' | 'token_expired'; detail: string }
+  /** There are no keys to verify with. */
+  | { kind: 'unavailable' };
+
+export type ProviderKeys = {
+  /**
+   * Verifies a token of this issuer: signature, times, and that it has `sub`, `iat` and `exp`. The audience is the caller's
+   * to check. `fetchUnknown`: whether a key that is not here is fetched; only for what came from the provider itself,
+   * because strangers make up as many as they like.
+   */
+  verify(token: string, issuer: string, options: { fetchUnknown: boolean }): Promise<VerifiedToken>;
+};
+
+/** `fetchKeys` throws when the provider does not answer. `onFailure` hears why. */
+export function providerKeys(options: {
+  fetchKeys: () => Promise<JSONWebKeySet>;
+  onFailure: (error: unknown) => void;
+  clock: () => Instant;
+}): ProviderKeys {
+  const { fetchKeys, onFailure, clock } = options;
+  let kept: { find: ReturnType<typeof createLocalJWKSet>; at: Instant } | undefined;
+  let askedAt: Instant | undefined;
+  let asking: Promise<void> | undefined;
+
+  /** Asks the provider, unless it was asked just now. */
+  const refresh = (): Promise<void> => {
+    if (asking) return asking;
+    const since = askedAt === undefined ? Number.POSITIVE_INFINITY : Math.abs(clock() - askedAt);
+    if (since < PAUSE_MS) return Promise.resolve();
+    askedAt = clock();
+    asking = fetchKeys()
+      .then((set) => {
+        kept = { find: createLocalJWKSet(set), at: clock() };
+      })
+      .catch(onFailure)
+      .finally(() => {
+        asking = undefined;
+      });
+    return asking;
+  };
+
+  const attempt = async (token: string, issuer: string): Promise<VerifiedToken | 'unknown_key'> => {
+    if (!kept) return { kind: 'unavailable' };
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, kept.find, {
+        algorithms: [...ALGORITHMS],
+        issuer,
+        currentDate: new Date(clock()),
+        clockTolerance: SKEW_SECONDS,
+        requiredClaims: ['sub', 'iat', 'exp'],
+      });
+      return { kind: 'verified', claims: payload, header: protectedHeader };
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) return 'unknown_key';
+      if (error instanceof errors.JWTExpired)
+        return { kind: 'refused', code: 'token_expired', detail: "The provider's token is over: sign in there again." };
+      // Whatever jose throws is about this token; its words name claims, never values.
+      return {
+        kind: 'refused',
+        code: 'invalid_token',
+        detail: "This token does not verify with the identity provider's published keys.",
+      };
+    }
+  };
+
+  return {
+    async verify(token, issuer, { fetchUnknown }) {
+      if (!kept) await refresh();
+      else if (Math.abs(clock() - kept.at) > FRESH_MS) void refresh();
+      let verified = await attempt(token, issuer);
+      if (verified === 'unknown_key' && fetchUnknown) {
+        await refresh();
+        verified = await attempt(token, issuer);
+      }
+      return verified === 'unknown_key'
+        ? {
+            kind: 'refused',
+            code: 'invalid_token',
+            detail: "The token's key is none of those that the identity provider publishes.",
+          }
+        : verified;
+    },
+  };
+}

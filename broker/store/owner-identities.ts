@@ -1,0 +1,67 @@
+/** Owners by who the identity provider says that they are. */
+import type { OwnerTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** `subject`: issuer and `sub`, in one text. `email`: only when the provider says that it is verified. */
+export type ProviderIdentity = { subject: string; email: string | undefined };
+
+export type IdentifiedOwner = { owner: OwnerTable; organisationName: string; ended: boolean };
+
+/**
+ * The owners that somebody is, one for each organisation, oldest organisation first, in one statement: whose subject this
+ * is, else who was invited by this address and never came yet. `ended`: whether the session was signed out there.
+ */
+export async function findIdentifiedOwners(
+  db: Db,
+  identity: ProviderIdentity,
+  sessionId = '',
+): Promise<IdentifiedOwner[]> {
+  const found = await db
+    .selectFrom('owners')
+    .innerJoin('organisations', 'organisations.id', 'owners.organisation_id')
+    .leftJoin('ended_sessions', (join) =>
+      join
+        .onRef('ended_sessions.organisation_id', '=', 'owners.organisation_id')
+        .on('ended_sessions.session_id', '=', sessionId),
+    )
+    .selectAll('owners')
+    .select(['organisations.name as organisation_name', 'ended_sessions.session_id as ended_session'])
+    .where((eb) =>
+      eb.or([
+        eb('owners.oidc_subject', '=', identity.subject),
+        ...(identity.email === undefined
+          ? []
+          : [eb.and([eb('owners.oidc_subject', 'is', null), eb('owners.email', '=', identity.email.toLowerCase())])]),
+      ]),
+    )
+    .orderBy('organisations.created_at')
+    .orderBy('organisations.id')
+    .execute();
+  const known = new Set(found.filter((one) => one.oidc_subject !== null).map((one) => one.organisation_id));
+  return found
+    .filter((one) => one.oidc_subject !== null || !known.has(one.organisation_id))
+    .map(({ organisation_name: organisationName, ended_session: ended, ...owner }) => ({
+      owner,
+      organisationName,
+      ended: ended !== null,
+    }));
+}
+
+/**
+ * Notes whose account at the provider an invited owner is, once: from then on the address alone is nobody. Answers the
+ * owner, or undefined when somebody else was first.
+ */
+export async function pinIdentity(
+  db: Db,
+  owner: Pick<OwnerTable, 'organisation_id' | 'id'>,
+  subject: string,
+): Promise<OwnerTable | undefined> {
+  return await db
+    .updateTable('owners')
+    .set({ oidc_subject: subject })
+    .where('organisation_id', '=', owner.organisation_id)
+    .where('id', '=', owner.id)
+    .where('oidc_subject', 'is', null)
+    .returningAll()
+    .executeTakeFirst();
+}

@@ -1,0 +1,116 @@
+/** A real OpenID Connect provider on loopback, with people in it whom a test makes up. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type JWK } from 'jose';
+import Provider from 'oidc-provider';
+import { afterFile } from './after-file.ts';
+import { type Browser, formOf, type Visit } from './browser.ts';
+
+export type Person = { email?: string; email_verified?: unknown };
+
+export type TestProvider = {
+  issuer: string;
+  people: Map<string, Person>;
+  /** Paths that were asked for. */
+  seen: string[];
+  /** The settings of a broker that uses it. */
+  settings: Record<string, string>;
+  /** Makes it ready for the broker at this address. */
+  serve(baseUrl: string, options?: { claimsInToken?: boolean }): Promise<void>;
+  /** From now on it signs with a new key, and publishes that one alone. */
+  rotate(): Promise<void>;
+  /** Nobody answers at its port any more, until `up`. */
+  down(): Promise<void>;
+  up(): Promise<void>;
+  /** Signs a person in with this browser, from wherever an address leads to. Answers the page where it ends. */
+  signIn(browser: Browser, login: string, address: string): Promise<Visit>;
+};
+
+export const CLIENT_ID = 'broker';
+export const CLIENT_SECRET = 'secret-of-the-broker-0123456789-0123456789';
+
+/** Starts one; it ends with the test file. Without a secret the broker is a public client of it. */
+export async function startIdentityProvider(options: { secret?: boolean } = {}): Promise<TestProvider> {
+  const secret = options.secret ?? true;
+  let answer: ReturnType<Provider['callback']> | undefined;
+  let configuration: Record<string, unknown> = {};
+  const people = new Map<string, Person>();
+  const seen: string[] = [];
+  const listen = (port: number) => {
+    const made = createServer((request, response) => {
+      seen.push(new URL(request.url!, 'http://x').pathname);
+      if (answer) answer(request, response);
+      else response.writeHead(503).end();
+    });
+    return new Promise<typeof made>((resolve) => made.listen(port, '127.0.0.1', () => resolve(made)));
+  };
+  let server = await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const issuer = `http://127.0.0.1:${port}`;
+
+  const begin = async () => {
+    const key = await privateJwk();
+    const provider = new Provider(issuer, { ...configuration, jwks: { keys: [key] } });
+    answer = provider.callback();
+  };
+
+  const provider: TestProvider = {
+    issuer,
+    people,
+    seen,
+    settings: {
+      OIDC_ISSUER: issuer,
+      OIDC_CLIENT_ID: CLIENT_ID,
+      ...(secret && { OIDC_CLIENT_SECRET: CLIENT_SECRET }),
+    },
+    serve: async (baseUrl, { claimsInToken = false } = {}) => {
+      configuration = {
+        clients: [
+          {
+            client_id: CLIENT_ID,
+            redirect_uris: [`${baseUrl}/console/oidc/callback`],
+            grant_types: ['authorization_code'],
+            response_types: ['code'],
+            ...(secret
+              ? { client_secret: CLIENT_SECRET, token_endpoint_auth_method: 'client_secret_basic' }
+              : { token_endpoint_auth_method: 'none' }),
+          },
+        ],
+        claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+        conformIdTokenClaims: !claimsInToken,
+        pkce: { required: () => true },
+        ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
+        cookies: { keys: ['a test may know it'] },
+        findAccount: (_context: unknown, sub: string) =>
+          people.has(sub) ? { accountId: sub, claims: () => ({ sub, ...people.get(sub) }) } : undefined,
+      };
+      await begin();
+    },
+    rotate: begin,
+    down: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+    up: async () => {
+      server = await listen(port);
+    },
+    signIn: async (browser, login, address) => {
+      let visit = await browser.get(address);
+      for (let step = 0; step < 3 && visit.url.startsWith(`${issuer}/interaction/`); step++) {
+        const { action, fields } = formOf(visit);
+        visit = await browser.post(action, { ...fields, ...(fields.prompt === 'login' && { login, password: 'x' }) });
+      }
+      return visit;
+    },
+  };
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return provider;
+}
+
+async function privateJwk(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+  return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: crypto.randomUUID() };
+}

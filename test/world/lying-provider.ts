@@ -1,0 +1,125 @@
+/** An OpenID Connect provider that does whatever a test tells it to: it signs anybody in, at once, as anything. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { afterFile } from './after-file.ts';
+
+export const CLIENT_ID = 'broker';
+
+export type Signer = {
+  alg: string;
+  kid: string;
+  privateKey: Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
+  publicJwk: JWK;
+};
+
+export type LyingProvider = {
+  issuer: string;
+  settings: Record<string, string>;
+  /** What it answers at `/.well-known/openid-configuration`, `/token`, `/jwks` and `/userinfo`, by path. */
+  answers: Map<string, (request: IncomingMessage, response: ServerResponse, body: string) => void>;
+  /** Requests, as method and path. */
+  seen: string[];
+  signer: Signer;
+  /** Its published keys. */
+  keys: JWK[];
+  /** What is different about the next ID tokens: claims (undefined takes one away), or the whole token. */
+  claims: Record<string, unknown>;
+  token: ((honest: Record<string, unknown>) => Promise<string> | string) | undefined;
+  /** Adds parameters to the answer at the callback, or takes them away. */
+  callback: (parameters: URLSearchParams) => void;
+  /** Forgets all lies. */
+  beHonest(): void;
+  /** A token with these claims, signed. */
+  sign(claims: Record<string, unknown>, header?: Record<string, unknown>, signer?: Signer): Promise<string>;
+  /** Claims of an ID token of this moment. */
+  honest(different?: Record<string, unknown>): Record<string, unknown>;
+  clock: () => number;
+};
+
+export async function makeSigner(alg = 'RS256', kid: string = crypto.randomUUID()): Promise<Signer> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  return { alg, kid, privateKey, publicJwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
+}
+
+/** Starts one; it ends with the test file. */
+export async function startLyingProvider(): Promise<LyingProvider> {
+  const codes = new Map<string, string>();
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const url = new URL(request.url!, issuer);
+    provider.seen.push(`${request.method} ${url.pathname}`);
+    const body = Buffer.concat(chunks).toString('utf8');
+    const told = provider.answers.get(url.pathname);
+    if (told) return told(request, response, body);
+    const json = (value: unknown, status = 200) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    switch (url.pathname) {
+      case '/.well-known/openid-configuration':
+        return json(metadata());
+      case '/jwks':
+        return json({ keys: provider.keys });
+      case '/auth': {
+        const code = crypto.randomUUID();
+        codes.set(code, url.searchParams.get('nonce') ?? '');
+        const parameters = new URLSearchParams({ code, state: url.searchParams.get('state')!, iss: issuer });
+        provider.callback(parameters);
+        return response.writeHead(302, { location: `${url.searchParams.get('redirect_uri')}?${parameters}` }).end();
+      }
+      case '/token': {
+        const nonce = codes.get(new URLSearchParams(body).get('code') ?? '');
+        if (nonce === undefined) return json({ error: 'invalid_grant' }, 400);
+        const honest = provider.honest({ nonce, ...provider.claims });
+        const token = provider.token ? await provider.token(honest) : await provider.sign(honest);
+        return json({ access_token: 'opaque', token_type: 'bearer', expires_in: 60, id_token: token });
+      }
+      default:
+        return json({ error: 'not_found' }, 404);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const metadata = () => ({
+    issuer,
+    authorization_endpoint: `${issuer}/auth`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/jwks`,
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256', 'ES256', 'PS256', 'EdDSA', 'HS256', 'none'],
+    authorization_response_iss_parameter_supported: true,
+  });
+  const first = await makeSigner();
+  const provider: LyingProvider = {
+    issuer,
+    settings: { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: CLIENT_ID },
+    answers: new Map(),
+    seen: [],
+    signer: first,
+    keys: [first.publicJwk],
+    claims: {},
+    token: undefined,
+    callback: () => {},
+    clock: Date.now,
+    beHonest: () => {
+      provider.answers.clear();
+      provider.claims = {};
+      provider.token = undefined;
+      provider.callback = () => {};
+      provider.clock = Date.now;
+    },
+    sign: (claims, header = {}, signer = provider.signer) =>
+      new SignJWT(claims).setProtectedHeader({ alg: signer.alg, kid: signer.kid, ...header }).sign(signer.privateKey),
+    honest: (different = {}) => {
+      const iat = Math.floor(provider.clock() / 1000);
+      const all = { iss: issuer, sub: 'ann', aud: CLIENT_ID, iat, exp: iat + 300, ...different };
+      return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+    },
+  };
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return provider;
+}
