@@ -13,6 +13,7 @@ export type Served = { path: string; summary: string; body: Buffer; type: string
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console.' },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
+  { path: '/console/passkeys', file: 'passkeys.html', summary: "An owner's passkeys." },
   { path: '/approve/{id}', file: 'approve.html', summary: 'One held call, to be decided on a phone.' },
 ];
 

@@ -27,18 +27,17 @@ const isUnderWay = ({ status, executed_at, execution_error }) =>
  * `state`: `loading`, `missing`, `failed`, `waiting` (with `held`; `changed` when it is another request than at first; `stale`
  * when the broker does not answer), `over` (with `outcome`, `held` as it
  * was last seen, and `details` for whoever is signed in). `me`: null until it is
- * known. `mine`: what was decided here. `decided(verb)` is to be told of that; `look()` looks again.
+ * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it; `look()` looks
+ * again.
  */
 export function useHeld(id) {
   const [state, setState] = useState({ kind: 'loading' });
   const [me, setMe] = useState(null);
   const [mine, setMine] = useState();
   const first = useRef();
-  const running = useRef(false);
+  const last = useRef(Promise.resolve());
 
-  const look = useCallback(async () => {
-    if (running.current) return;
-    running.current = true;
+  const lookOnce = async () => {
     try {
       const answer = await quietly(`/approve/${id}/request`);
       if (answer.status === 'pending') {
@@ -55,9 +54,12 @@ export function useHeld(id) {
         if (before.kind === 'waiting') return { ...before, stale: error.message };
         return before.kind === 'over' ? { ...before } : { kind: 'failed', message: error.message };
       });
-    } finally {
-      running.current = false;
     }
+  };
+  // One after the other: an older answer must not come after a newer one.
+  const look = useCallback(() => {
+    last.current = last.current.then(lookOnce);
+    return last.current;
   }, [id]);
 
   useEffect(() => {
@@ -77,10 +79,16 @@ export function useHeld(id) {
     };
   }, [state, look]);
 
-  const decided = useCallback(
-    (verb) => {
-      setMine(verb);
-      return look();
+  const deciding = useCallback(
+    async (status, work) => {
+      setMine(status);
+      try {
+        await work();
+      } catch (error) {
+        setMine(undefined);
+        throw error;
+      }
+      await look();
     },
     [look],
   );
@@ -89,5 +97,5 @@ export function useHeld(id) {
     first.current = undefined;
     return look();
   }, [look]);
-  return { state, me, mine, decided, look: lookAnew };
+  return { state, me, mine, deciding, look: lookAnew };
 }

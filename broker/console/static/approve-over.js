@@ -24,10 +24,10 @@ function became({ status, decided_at, executed_at, execution_error, result_summa
   if (status === 'denied')
     return {
       kind: 'bad',
-      title: mine ? 'Denied' : 'Denied already',
+      title: mine === 'denied' ? 'Denied' : 'Denied already',
       text: `The call is never made. Decided ${at(decided_at)}.`,
     };
-  const title = mine ? 'Approved' : 'Approved already';
+  const title = mine === 'approved' ? 'Approved' : 'Approved already';
   if (execution_error !== null) {
     const unknown = execution_error.startsWith('outcome unknown');
     const made = executed_at !== null;

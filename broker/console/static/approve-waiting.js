@@ -21,7 +21,7 @@ function waysOf(held, me) {
   return { click, passkey: held.passkeys && theirs && !why, why: held.passkeys && theirs ? why : undefined };
 }
 
-export function Waiting({ id, state: { held, changed, stale }, me, decided, look }) {
+export function Waiting({ id, state: { held, changed, stale }, me, deciding, look }) {
   const [seen, setSeen] = useState(false);
   const [busy, setBusy] = useState();
   const [problem, setProblem] = useState();
@@ -35,8 +35,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, decided, look
     setBusy(what);
     setProblem(undefined);
     try {
-      await work();
-      await decided(verb);
+      await deciding(verb, work);
     } catch (error) {
       setProblem(error);
       if (error.ended || [409, 410].includes(error.status)) await look();
@@ -44,9 +43,9 @@ export function Waiting({ id, state: { held, changed, stale }, me, decided, look
       setBusy(undefined);
     }
   };
-  const byPasskey = decide('passkey', 'approve', () => approveWithPasskey(id));
-  const byClick = (verb) =>
-    decide(verb, verb, () =>
+  const byPasskey = decide('passkey', 'approved', () => approveWithPasskey(id, () => setBusy('approved')));
+  const byClick = (verb, status) =>
+    decide(status, status, () =>
       ask('POST', `/owner/approvals/${id}/${verb}`, {
         request_hash: held.request_hash,
         ...(note.trim() !== '' && { note: note.trim() }),
@@ -88,17 +87,19 @@ const recordOf = (ways, me) => {
   return { who: 'the owner of the agent, who has the passkey', how: 'by passkey, and which one' };
 };
 
+const PASSKEY_WORDS = { passkey: 'Waiting for your passkey…', approved: 'Approving…' };
+
 function Buttons({ ways, me, held, busy, over, mayApprove, byPasskey, byClick }) {
   if (me === null) return null;
   const approve = html`<button type="button" class="approve ${ways.passkey ? '' : 'primary'}" disabled=${!mayApprove}
-    onClick=${byClick('approve')}>${busy === 'approve' ? 'Approving…' : ways.passkey ? 'Approve without' : 'Approve'}</button>`;
+    onClick=${byClick('approve', 'approved')}>${busy === 'approved' ? 'Approving…' : ways.passkey ? 'Approve by click' : 'Approve'}</button>`;
   const deny = html`<button type="button" class="deny danger" disabled=${over || Boolean(busy)}
-    onClick=${byClick('deny')}>${busy === 'deny' ? 'Denying…' : 'Deny'}</button>`;
+    onClick=${byClick('deny', 'denied')}>${busy === 'denied' ? 'Denying…' : 'Deny'}</button>`;
   return html`<div class="choices">
     ${
       ways.passkey &&
       html`<button type="button" class="primary passkey" disabled=${!mayApprove} onClick=${byPasskey}>
-        ${busy === 'passkey' ? 'Waiting for your passkey…' : 'Approve with passkey'}
+        ${PASSKEY_WORDS[busy] ?? 'Approve with passkey'}
       </button>`
     }
     ${ways.click && held.request && approve}

@@ -26,12 +26,16 @@ export function withoutPasskeys() {
     : 'Passkeys need https. Ask whoever runs the broker to put it behind TLS, or sign in.';
 }
 
-/** Approves a held call with a passkey of its agent's owner. Answers what `sign/finish` says. Throws CeremonyFailed. */
-export async function approveWithPasskey(approvalId) {
+/**
+ * Approves a held call with a passkey of its agent's owner; `signed` hears that the device has done its part. Answers what
+ * `sign/finish` says. Throws CeremonyFailed.
+ */
+export async function approveWithPasskey(approvalId, signed) {
   const optionsJSON = await step(() =>
     ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false }),
   );
   const response = await step(() => startAuthentication({ optionsJSON }));
+  signed();
   return await step(() => ask('POST', `${PATH}/sign/finish`, { response }, { signIn: false }));
 }
 

@@ -5,6 +5,8 @@ import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/requ
 import { visibleLine } from '/console/visible.js';
 
 const PREVIEW = 280;
+/** Pieces of so many characters are laid out only when they come into sight. */
+const FAR = 2_000;
 /** Below this, lines are no wider than a hand's breadth, and parts are no longer set in. */
 const DEEPEST = 7;
 
@@ -15,7 +17,7 @@ export function Lines({ text, label, tall = false }) {
     ${pieces.map((piece) =>
       piece.gap
         ? html`<span class="gap ${piece.breaks ? 'breaks' : ''}">${piece.gap}</span>`
-        : html`<div class="chunk ${piece.cut ? 'cut' : ''}">${piece.text}</div>`,
+        : html`<div class="chunk ${piece.cut ? 'cut' : ''} ${piece.text.length > FAR ? 'far' : ''}">${piece.text}</div>`,
     )}
   </div>`;
 }

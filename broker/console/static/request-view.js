@@ -127,7 +127,7 @@ function Recorded({ hash, who, how }) {
       <dt>Who</dt><dd>${who}</dd>
       <dt>When</dt><dd>the moment you decide</dd>
       <dt>How</dt><dd>${how}</dd>
-      <dt>What</dt><dd>exactly this request, by its SHA-256 <code class="hash">${hash}</code></dd>
+      <dt>What</dt><dd>exactly this request, by its SHA‑256 <code class="hash">${hash}</code></dd>
     </dl>
   </section>`;
 }

@@ -1,0 +1,71 @@
+/** The approval page as people meet it: a held call, its link, a phone. */
+import { expect } from 'vitest';
+import { signInLink } from '../../broker/identity/sign-in-link.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { TestAgent } from './agent.ts';
+import type { Page } from './chromium.ts';
+import type { World } from './world.ts';
+
+export const PHONE = { width: 390, height: 844 };
+export const DESK = { width: 1280, height: 800 };
+
+/** Has a call held. Answers the id of its approval. */
+export async function hold(agent: TestAgent, request: Record<string, unknown> = {}): Promise<string> {
+  const held = await agent.act({
+    platform: 'demo',
+    endpoint: '/items',
+    method: 'POST',
+    scope: 'demo:write',
+    ...request,
+  });
+  expect(held.status, held.text).toBe(202);
+  return held.body.approval_id;
+}
+
+export const linkOf = (world: World, id: string): string => `${world.running.baseUrl}/approve/${id}`;
+
+/** Opens a link and waits until the request stands there, with the buttons that decide it. */
+export async function openHeld(page: Page, world: World, id: string): Promise<void> {
+  await page.open(linkOf(world, id));
+  await page.until(
+    `location.pathname.endsWith('${id}') && document.querySelector('.request-view') !== null && document.querySelector('.choices') !== null`,
+  );
+}
+
+/** Signs in by a link, as its owner would. */
+export async function signIn(page: Page, world: World, owner: OwnerTable): Promise<void> {
+  await page.open((await signInLink(world.running.broker, owner)).url);
+  await page.until(`!location.pathname.startsWith('/console/sign-in')`);
+}
+
+/** Signs out, so that what follows is done without a session. */
+export async function signOut(page: Page): Promise<void> {
+  await page.value(`fetch('/owner/sign-out', {
+    method: 'POST', headers: { 'X-Svc-Csrf': '1', 'Content-Type': 'application/json' }, body: '{}',
+  }).then(({ status }) => status)`);
+}
+
+export const text = (page: Page, selector: string): Promise<string> =>
+  page.value(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`);
+
+export const isDisabled = (page: Page, selector: string): Promise<boolean> =>
+  page.value(`document.querySelector(${JSON.stringify(selector)}).disabled`);
+
+/** What the page's policy refused, and what it threw; asking whether anybody is signed in is no complaint. */
+export const complaintsOf = (page: Page): string[] =>
+  page.complaints.filter((complaint) => !/status of (401|404|409|410)/.test(complaint));
+
+/** Waits until what moves has come to rest, then takes a picture at each size, light and dark. */
+export async function pictures(page: Page, name: string): Promise<void> {
+  for (const [where, size] of Object.entries({ phone: PHONE, desk: DESK }))
+    for (const scheme of ['light', 'dark'] as const) {
+      await page.resize(size, where === 'phone' ? 'phone' : 'window');
+      await page.prefer(scheme);
+      await page.value(
+        `Promise.all(document.getAnimations().map((one) => one.effect.getTiming().iterations === Infinity || one.finished))`,
+      );
+      await page.screenshot(`${name}-${where}-${scheme}.png`);
+    }
+  await page.resize(PHONE, 'phone');
+  await page.prefer('light');
+}
