@@ -28,6 +28,7 @@ import {
 } from './routes/owner/connections.ts';
 import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
+import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner/grants.ts';
 import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
@@ -72,6 +73,9 @@ export const ROUTES: readonly Route[] = [
   ownerMe,
   ownerAgents,
   ...ownerAgentMoves,
+  ownerGrants,
+  changeOwnerGrant,
+  removeOwnerGrants,
   ownerAudit,
   ownerEvents,
   ownerApprovals,
