@@ -18,7 +18,7 @@ import {
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
-import { ownerAudit } from './routes/owner/audit.ts';
+import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import {
   connect,
   ownerConnections,
@@ -77,6 +77,7 @@ export const ROUTES: readonly Route[] = [
   changeOwnerGrant,
   removeOwnerGrants,
   ownerAudit,
+  exportAudit,
   ownerEvents,
   ownerApprovals,
   ownerApproval,

@@ -1,24 +1,17 @@
+/** What was decided and changed, as owners read it. */
+import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
-import { type AuditRow, listAuditRows } from '../../../store/audit.ts';
+import { type AuditFilter, type Found, findAuditRows } from '../../../store/audit-search.ts';
+import type { Db } from '../../../store/store.ts';
+import { AUDIT_FILTER, AuditRowShown, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
+import { ndjson } from '../../ndjson.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
-/** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */
-const shown = ({ instance_id: _instance, receipt: _receipt, ...row }: AuditRow) => ({
-  ...row,
-  created_at: new Date(row.created_at).toISOString(),
-  finished_at: row.finished_at === null ? null : new Date(row.finished_at).toISOString(),
-  decision: row.decision === null ? null : JSON.parse(row.decision),
-  violating: row.violating === null ? null : JSON.parse(row.violating),
-  flags: row.flags === null ? null : JSON.parse(row.flags),
-  pii: row.pii === null ? null : JSON.parse(row.pii),
-});
-
-const Page = z.object({
-  limit: pageSize(200, 50),
-  before: uuid('the id of the last row of the page before').optional(),
-});
+/** How often the store is asked for one page before it is answered with what was found. */
+const MOST_LOOKS = 10;
+const EXPORT_PAGE = 100;
 
 /** GET /owner/audit: newest first. */
 export const ownerAudit = route({
@@ -27,12 +20,77 @@ export const ownerAudit = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.audit.list',
-  summary: "The organisation's decisions, newest first.",
-  query: Page,
-  answers: { 200: 'A page of audit rows.' },
+  summary: "The organisation's decisions and changes, newest first.",
+  query: z.object({
+    ...AUDIT_FILTER,
+    limit: pageSize(200, 50),
+    before: uuid('go on from here: `next` of the page before').optional(),
+  }),
+  answers: {
+    200: {
+      description:
+        'A page of rows. With a filter it may be short, or empty, and not the last one: go on while `next` is not null.',
+      schema: z.object({ rows: z.array(AuditRowShown), next: z.guid().nullable() }),
+    },
+  },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query: { limit, before } }) => {
-    const rows = await listAuditRows(broker.store.db, who.organisationId, { limit, ...(before && { before }) });
-    return json(200, { rows: rows.map(shown), next: rows.length === limit ? rows.at(-1)!.id : null });
+  handle: async ({ governor: { broker }, who, query }) => {
+    const { db } = broker.store;
+    const page: Found = { rows: [], reached: query.before ?? null };
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      const found = await findAuditRows(db, who.organisationId, auditFilter(query), {
+        order: 'newest_first',
+        beyond: page.reached ?? undefined,
+        limit: query.limit - page.rows.length,
+      });
+      page.rows.push(...found.rows);
+      page.reached = found.reached;
+      if (found.reached === null || page.rows.length === query.limit) break;
+      // SQLite answers at once: let others have their turn.
+      await setImmediate();
+    }
+    return json(200, { rows: page.rows.map(auditRowShown), next: page.reached });
   },
 });
+
+/** GET /owner/audit/export: oldest first, each row with its receipt. */
+export const exportAudit = route({
+  method: 'GET',
+  path: '/owner/audit/export',
+  auth: 'owner',
+  role: 'viewer',
+  atOnce: { perAddress: 4, inAll: 32 },
+  capability: 'owner.audit.export',
+  summary: 'Every final row with its receipt, oldest first, one JSON object a line.',
+  query: z.object({ ...AUDIT_FILTER, after: uuid('go on from here: the id of the last row that you have').optional() }),
+  answers: {
+    200: {
+      description: 'The rows. An answer that breaks off is not whole.',
+      schema: AuditRowWithReceipt,
+      type: 'application/x-ndjson',
+    },
+  },
+  errors: ['invalid_request', 'too_many_streams'],
+  handle: async (context) => {
+    const { governor, who, query } = context;
+    const { store, clock } = governor.broker;
+    // What comes while it is read is the next export's: otherwise a busy broker's would have no end.
+    const until = Math.min(query.until ?? Number.POSITIVE_INFINITY, clock() + 1);
+    const filter = { ...auditFilter(query), until, final: true };
+    return ndjson(context, exported(store.db, who.organisationId, filter, query.after));
+  },
+});
+
+async function* exported(db: Db, organisationId: string, filter: AuditFilter, after: string | undefined) {
+  let beyond = after;
+  do {
+    const found: Found = await findAuditRows(db, organisationId, filter, {
+      order: 'oldest_first',
+      beyond,
+      limit: EXPORT_PAGE,
+    });
+    yield found.rows.map((row) => ({ ...auditRowShown(row), receipt: row.receipt }));
+    beyond = found.reached ?? undefined;
+    await setImmediate();
+  } while (beyond !== undefined);
+}

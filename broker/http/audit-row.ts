@@ -1,0 +1,94 @@
+/** Audit rows as owners read them, and how they look for them. */
+import { z } from 'zod';
+import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
+import type { AuditRow } from '../store/audit.ts';
+import type { AuditFilter } from '../store/audit-search.ts';
+import { text } from '../wire/action.ts';
+import { moment } from './query.ts';
+
+const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored'] as const;
+
+const opened = z.record(z.string(), z.unknown()).nullable();
+
+export const AuditRowShown = z
+  .object({
+    organisation_id: z.guid(),
+    id: z.guid(),
+    state: z.enum(['intent', 'final']).describe('intent: a call that may be under way'),
+    kind: z.enum(['action', 'event']).describe("event: an owner's decision or change"),
+    created_at: z.iso.datetime(),
+    finished_at: z.iso.datetime().nullable(),
+    agent_id: z.guid().nullable(),
+    agent_public_id: z.string().nullable(),
+    platform_id: z.string().nullable(),
+    connection_id: z.guid().nullable(),
+    scope: z.string().nullable(),
+    method: z.string().nullable(),
+    path: z.string().nullable().describe('without the query'),
+    result: z.enum(RESULTS).nullable(),
+    reason: z.string(),
+    detail: z.string().nullable(),
+    decision: opened.describe('policy, guardrails, the rules that matched, the checks that were made'),
+    approval_id: z.guid().nullable(),
+    session_id: z.string().nullable(),
+    agent_reason: z.string().nullable().describe("the agent's own words"),
+    violating: z.array(z.string()).nullable(),
+    upstream_status: z.int().nullable(),
+    flags: opened.describe('what was dropped or taken out, who approved, what an owner changed'),
+    pii: opened,
+    correlation_id: z.string(),
+    row_hash: z.string().nullable(),
+    receipt_kid: z.string().nullable(),
+  })
+  .meta({ id: 'AuditRow' });
+
+export const AuditRowWithReceipt = AuditRowShown.extend({ receipt: z.string().nullable() }).meta({
+  id: 'AuditRowWithReceipt',
+});
+
+const instant = (moment: number | null): string | null => (moment === null ? null : new Date(moment).toISOString());
+const open = (json: string | null) => (json === null ? null : JSON.parse(json));
+
+/** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */
+export const auditRowShown = ({ instance_id: _instance, receipt: _receipt, ...row }: AuditRow) => ({
+  ...row,
+  created_at: instant(row.created_at),
+  finished_at: instant(row.finished_at),
+  decision: open(row.decision),
+  violating: open(row.violating),
+  flags: open(row.flags),
+  pii: open(row.pii),
+});
+
+/** The parameters by which rows are looked for. */
+export const AUDIT_FILTER = {
+  agent: z
+    .string()
+    .refine((id) => AGENT_ID_PATTERN.test(id) || UUID_PATTERN.test(id), 'the id of an agent')
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('the uuid of an agent, or its agent id (`agt_…`)'),
+  platform: text(64).optional().describe('the id of a platform'),
+  kind: z.enum(['action', 'event'], 'action, or event').optional().describe("calls, or owners' decisions and changes"),
+  result: z.enum(RESULTS, `one of ${RESULTS.join(', ')}`).optional(),
+  reason: z
+    .string()
+    .regex(/^[a-z_]{1,64}$/, 'a reason, such as denied_by_policy')
+    .optional()
+    .describe('why a call was answered as it was, or what an owner did'),
+  since: moment('from this moment on').optional(),
+  until: moment('before this moment').optional(),
+};
+
+type Given = { [Name in keyof typeof AUDIT_FILTER]?: AuditFilter[Name] };
+
+/** The filter among the parameters. */
+export const auditFilter = ({ agent, platform, kind, result, reason, since, until }: Given): AuditFilter => ({
+  agent,
+  platform,
+  kind,
+  result,
+  reason,
+  since,
+  until,
+});
