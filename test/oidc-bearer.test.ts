@@ -42,7 +42,7 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     send(world.running.baseUrl + path, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
   /** Claims of an ID token of Ann's with her verified address. */
   const verified = (different: Record<string, unknown> = {}) =>
-    provider.honest({ sub: ann.sub, email: ann.email, email_verified: true, ...different });
+    provider.honest({ sub: ann.sub, email: ann.email.toUpperCase(), email_verified: true, ...different });
   const stored = async (id: string) =>
     (await world.running.broker.store.db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
   const keyRequests = () => provider.seen.filter((line) => line.endsWith('/jwks')).length;

@@ -132,7 +132,6 @@ describe('a provider that lies', () => {
   });
 
   test.each<[string, string, number]>([
-    ['/token', 'a megabyte', 502],
     ['/token', 'no JSON', 502],
     ['/token', 'nothing', 502],
     ['/token', 'a redirect', 502],
@@ -141,6 +140,14 @@ describe('a provider that lies', () => {
   ])('%s answers with %s', async (path, what, status) => {
     provider.answers.set(path, (_, response) => lie(what, response));
     await refused(status);
+  });
+
+  test('answers of a megabyte are not read to their end, though they are true', async () => {
+    world.clock.skewMs = 0;
+    provider.padding.set('/token', 1024 * 1024);
+    await refused(502);
+    provider.padding.set('/token', 100 * 1024);
+    await signsIn();
   });
 
   test('what it says of itself reaches neither the page nor its visitor', async () => {
@@ -169,9 +176,7 @@ describe('a provider that lies', () => {
 
 /** One way not to answer. */
 function lie(what: string, response: import('node:http').ServerResponse): void {
-  if (what === 'a megabyte')
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ x: 'y'.repeat(1024 * 1024) }));
-  else if (what === 'no JSON') response.writeHead(200, { 'content-type': 'application/json' }).end('{');
+  if (what === 'no JSON') response.writeHead(200, { 'content-type': 'application/json' }).end('{');
   else if (what === 'nothing') response.writeHead(204).end();
   else if (what === 'a redirect') response.writeHead(302, { location: '/elsewhere' }).end();
   else if (what === 'an error of its own') response.writeHead(500).end('oops');
@@ -210,7 +215,6 @@ describe('discovery that lies', () => {
     ['a place for keys inside our network', () => ({ jwks_uri: 'http://10.0.0.1/jwks' })],
     ['no place for keys', () => ({ jwks_uri: undefined })],
     ['a file for a place of keys', () => ({ jwks_uri: 'file:///etc/passwd' })],
-    ['a megabyte', () => 'a megabyte'],
     ['no JSON', () => 'no JSON'],
     ['nothing', () => 'nothing'],
     ['a redirect', () => 'a redirect'],
@@ -221,6 +225,18 @@ describe('discovery that lies', () => {
     expect(visit.status, visit.text).toBe(502);
     expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_owner');
     expect(visit.text).not.toMatch(/evil|169\.254|10\.0\.0\.1|passwd/);
+  });
+
+  test.each(['/.well-known/openid-configuration', '/jwks'])('a megabyte at %s, though it is true', async (path) => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const { world, start } = await worldOf(provider);
+    provider.padding.set(path, 1024 * 1024);
+    expect((await new Browser().get(start)).status).toBe(502);
+    provider.beHonest();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    world.clock.skewMs = 31_000;
+    expect((await new Browser().get(start)).status).toBe(200);
   });
 
   test('an issuer that is off by a slash is told as what it is', async () => {

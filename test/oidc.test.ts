@@ -52,7 +52,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
   });
 
   test('an invited owner signs in; the account is noted, and is the owner from then on', async () => {
-    const ann = person();
+    const ann = person(`Ann-${crypto.randomUUID().slice(0, 8)}@Acme.example`);
     const { id } = await invite(ann.email.toUpperCase());
     const browser = new Browser();
     const visit = await provider.signIn(browser, ann.login, start);
@@ -67,7 +67,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
     ]);
     expect((await me(browser)).body).toMatchObject({
       id,
-      email: ann.email,
+      email: ann.email.toLowerCase(),
       role: 'approver',
       sign_in: 'oidc',
       organisations: [],

@@ -26,6 +26,8 @@ export type LyingProvider = {
   /** What is different about the next ID tokens: claims (undefined takes one away), or the whole token. */
   claims: Record<string, unknown>;
   token: ((honest: Record<string, unknown>) => Promise<string> | string) | undefined;
+  /** Characters of nothing in every answer of the path, which is true otherwise. */
+  padding: Map<string, number>;
   /** Adds parameters to the answer at the callback, or takes them away. */
   callback: (parameters: URLSearchParams) => void;
   /** Forgets all lies. */
@@ -53,8 +55,11 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     const body = Buffer.concat(chunks).toString('utf8');
     const told = provider.answers.get(url.pathname);
     if (told) return told(request, response, body);
-    const json = (value: unknown, status = 200) =>
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+    const json = (value: object, status = 200) => {
+      const padding = provider.padding.get(url.pathname);
+      const whole = padding === undefined ? value : { ...value, padding: 'x'.repeat(padding) };
+      return response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(whole));
+    };
     switch (url.pathname) {
       case '/.well-known/openid-configuration':
         return json(metadata());
@@ -100,10 +105,12 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     keys: [first.publicJwk],
     claims: {},
     token: undefined,
+    padding: new Map(),
     callback: () => {},
     clock: Date.now,
     beHonest: () => {
       provider.answers.clear();
+      provider.padding.clear();
       provider.claims = {};
       provider.token = undefined;
       provider.callback = () => {};
