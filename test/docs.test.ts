@@ -10,6 +10,9 @@ import { governanceJsonSchema } from '../broker/governance/json-schema.ts';
 import { parseGovernance } from '../broker/governance/parse.ts';
 import { formatProblem } from '../broker/governance/problems.ts';
 import { ERRORS } from '../broker/http/errors.ts';
+import type { Route } from '../broker/http/route.ts';
+import { isOwners } from '../broker/http/routes/owner/openapi.ts';
+import { ROUTES } from '../broker/http/routes.ts';
 import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
 import { fencesOf, withoutFences } from './world/markdown.ts';
 
@@ -114,6 +117,20 @@ describe('what the pages name', () => {
     walk(governanceJsonSchema());
     expect(fields.size).toBeGreaterThan(50);
     expect([...fields].filter((name) => !new RegExp(`(^|[^\\w])${name}([^\\w]|$)`, 'm').test(text))).toEqual([]);
+  });
+
+  test('docs/owner-api.md has every route of the owners, with the least role that may', () => {
+    const roleOf = ({ auth, role = 'viewer' }: Route): string => {
+      if (auth === 'none') return 'anybody';
+      if (auth === 'local') return 'the command line';
+      return auth === 'owner' ? role : `${role}, or the command line`;
+    };
+    const table = read('docs/owner-api.md').split('\n## All routes\n')[1]!;
+    const rows = table.split('\n').filter((line) => line.startsWith('| `'));
+    const routes = ROUTES.filter(isOwners).map(
+      (one) => `| \`${one.method} ${one.path}\` | ${roleOf(one)} | ${one.summary} |`,
+    );
+    expect(rows.toSorted()).toEqual(routes.toSorted());
   });
 
   test('docs/receipts.md hashes the columns that the broker hashes', () => {
