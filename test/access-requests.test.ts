@@ -97,6 +97,19 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
     expectEnvelope(await askForWrite(agent), 409, 'conflict');
   });
 
+  test.each<[string, unknown[] | null, boolean]>([
+    ['no policy', null, true],
+    ['a policy that says nothing of it', [{ effect: 'allow', scopes: ['demo:read'] }], true],
+    ['a policy that denies it', [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }], false],
+  ])('a refused call names the access request where one could help: %s', async (_what, rules, named) => {
+    const agent = await newAgent({ policy: rules === null ? null : await organisation.policy(rules) });
+    const refused = await agent.act(WRITE);
+    expect(refused.status).toBe(403);
+    const capabilities = refused.body._meta.next_actions.map((one: { capability: string }) => one.capability);
+    expect(capabilities.includes('access_requests.create')).toBe(named);
+    expect((await askForWrite(agent)).status).toBe(named ? 202 : 403);
+  });
+
   test('denied, the agent reads why; asked again, it is another request', async () => {
     const agent = await newAgent();
     const { poll_url } = (await askForWrite(agent)).body;

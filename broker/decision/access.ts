@@ -53,7 +53,7 @@ function withScope({ grants }: Facts, platformId: string, scope: string, used: G
 }
 
 /** Denied because nothing allows it, and not because something denies it. */
-function isUndecided({ reason, matched }: Extract<Verdict, { kind: 'deny' }>): boolean {
+export function isUndecided({ reason, matched }: Extract<Verdict, { kind: 'deny' }>): boolean {
   if (reason === 'no_policy_assigned') return true;
   return reason === 'denied_by_policy' && !matched.some((one) => one.source === 'policy' && one.effect === 'deny');
 }

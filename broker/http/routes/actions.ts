@@ -5,6 +5,7 @@ import { onceForKey } from '../../calls/idempotency.ts';
 import { recordMalformed } from '../../calls/malformed.ts';
 import { assertNever, type Outcome } from '../../calls/outcome.ts';
 import type { Recorded } from '../../calls/record.ts';
+import { isUndecided } from '../../decision/access.ts';
 import type { DenyReason } from '../../decision/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
 import { Action } from '../../wire/action.ts';
@@ -175,19 +176,18 @@ const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoin
 
 const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
 const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/access-request' };
-/** Refusals that an owner can lift by granting more (specification, Errors 5; Access request). */
+/** Refusals that an owner can lift by granting more, or by deciding at all (specification, Errors 5; Access request). */
 const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
+const mayBeRequested = (verdict: Denied['verdict']) => MAY_BE_REQUESTED.has(verdict.reason) || isUndecided(verdict);
+
+type Denied = Extract<Outcome, { kind: 'denied' }>;
 
 /** ActionDenied of the specification. */
-function denied(
-  governor: Governor,
-  { correlationId }: ActionContext,
-  { verdict, auditId }: Extract<Outcome, { kind: 'denied' }>,
-): Reply {
+function denied(governor: Governor, { correlationId }: ActionContext, { verdict, auditId }: Denied): Reply {
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason } = verdict;
   const error = halted ? 'agent_halted' : 'Permission denied';
-  const next = [...(halted ? [ME] : MAY_BE_REQUESTED.has(reason) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
+  const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
   return {
     ...json(403, {
       error,
