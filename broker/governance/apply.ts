@@ -2,6 +2,7 @@
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../decision/facts.ts';
 import { adoptAgent, lockOrganisation } from '../store/governance.ts';
+import type { Db } from '../store/store.ts';
 import type { Governance } from './governance.ts';
 import { finish, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan } from './planning.ts';
@@ -9,7 +10,13 @@ import type { Problem } from './problems.ts';
 import type { Resolved } from './secrets.ts';
 
 export type ApplyResult =
-  | { ok: true; plan: Plan; bootstrapTokens: BootstrapToken[] }
+  | {
+      ok: true;
+      plan: Plan;
+      bootstrapTokens: BootstrapToken[];
+      /** How many agents that were made by hand came under the file, which is no change of what is governed. */
+      adopted: number;
+    }
   | { ok: false; problems: Problem[] };
 
 /**
@@ -26,15 +33,27 @@ export async function applyGovernance(
   resolved: Resolved,
   now: Instant,
 ): Promise<ApplyResult> {
-  return await broker.store.db.transaction().execute(async (transaction) => {
-    const organisation = await lockOrganisation(transaction, organisationId);
-    if (!organisation) throw new UnknownOrganisation(organisationId);
-    const planning = await planOn(transaction, broker.vault, organisation, governance, resolved, now);
-    const result = finish(planning);
-    if (!result.ok) return result;
-    const made: Made = { tokens: [] };
-    for (const step of planning.steps) await step.make(transaction, made);
-    for (const id of planning.adopted) await adoptAgent(transaction, organisationId, id);
-    return { ok: true, plan: result.plan, bootstrapTokens: made.tokens };
-  });
+  return await broker.store.db
+    .transaction()
+    .execute(async (db) => await applyOn(db, broker.vault, organisationId, governance, resolved, now));
+}
+
+/** The same in a transaction, which also makes something else. What is refused has changed nothing in it. */
+export async function applyOn(
+  db: Db,
+  vault: Broker['vault'],
+  organisationId: string,
+  governance: Governance,
+  resolved: Resolved,
+  now: Instant,
+): Promise<ApplyResult> {
+  const organisation = await lockOrganisation(db, organisationId);
+  if (!organisation) throw new UnknownOrganisation(organisationId);
+  const planning = await planOn(db, vault, organisation, governance, resolved, now);
+  const result = finish(planning);
+  if (!result.ok) return result;
+  const made: Made = { tokens: [] };
+  for (const step of planning.steps) await step.make(db, made);
+  for (const id of planning.adopted) await adoptAgent(db, organisationId, id);
+  return { ok: true, plan: result.plan, bootstrapTokens: made.tokens, adopted: planning.adopted.length };
 }

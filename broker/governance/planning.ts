@@ -9,16 +9,18 @@ import type { Present } from './present.ts';
 import type { Finding, Path, Problem } from './problems.ts';
 import type { Resolved } from './secrets.ts';
 
-export type ChangeKind =
-  | 'organisation'
-  | 'owner'
-  | 'platform'
-  | 'connection'
-  | 'policy'
-  | 'guardrails'
-  | 'agent'
-  | 'key'
-  | 'grant';
+export const CHANGE_KINDS = [
+  'organisation',
+  'owner',
+  'platform',
+  'connection',
+  'policy',
+  'guardrails',
+  'agent',
+  'key',
+  'grant',
+] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
 /** One difference between the file and the store. `details` are lines such as `role: viewer → admin`, never a secret. */
 export type Change = { action: 'create' | 'update' | 'delete'; kind: ChangeKind; name: string; details: string[] };

@@ -1,12 +1,14 @@
 /** Governance as code, for the command line: what a file would change, and changing it. */
 import { z } from 'zod';
 import { Secret } from '../../../crypto/secret.ts';
-import { applyGovernance } from '../../../governance/apply.ts';
+import { applyOn } from '../../../governance/apply.ts';
 import { exportGovernance } from '../../../governance/export.ts';
 import { parseGovernance } from '../../../governance/parse.ts';
 import { planGovernance } from '../../../governance/plan.ts';
+import { CHANGE_KINDS, type Change } from '../../../governance/planning.ts';
 import { formatProblem, type Problem } from '../../../governance/problems.ts';
 import { Refusal } from '../../errors.ts';
+import { ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -38,6 +40,23 @@ function read(body: GovernanceFile) {
   return { governance: parsed.governance, values };
 }
 
+const ChangeShown = z
+  .object({
+    action: z.enum(['create', 'update', 'delete']),
+    kind: z.enum(CHANGE_KINDS),
+    name: z.string(),
+    details: z.array(z.string()).describe('lines such as "role: viewer → admin"; never a secret'),
+  })
+  .meta({ id: 'GovernanceChange' });
+const Planned = z
+  .object({ changes: z.array(ChangeShown), warnings: z.array(z.string()) })
+  .meta({ id: 'GovernancePlan' });
+const AppliedShown = Planned.extend({
+  bootstrap_tokens: z
+    .array(z.object({ agent: z.string(), agent_id: z.string(), token: z.string(), expires_at: z.iso.datetime() }))
+    .describe('with which new agents bring their keys; shown once'),
+}).meta({ id: 'GovernanceApplied' });
+
 /** POST /owner/governance/plan */
 export const governancePlan = route({
   method: 'POST',
@@ -49,7 +68,7 @@ export const governancePlan = route({
   summary: 'What a governance file would change.',
   body: GovernanceFile,
   maxBodyBytes: MAX_BYTES,
-  answers: { 200: 'The changes and warnings.' },
+  answers: { 200: { description: 'The changes and warnings.', schema: Planned } },
   errors: ['invalid_request', 'invalid_governance'],
   handle: async ({ governor: { broker }, who, body }) => {
     const { governance, values } = read(body);
@@ -58,6 +77,25 @@ export const governancePlan = route({
     return json(200, { changes: planned.plan.changes, warnings: planned.plan.warnings.map(formatProblem) });
   },
 });
+
+type Applied = Extract<Awaited<ReturnType<typeof applyOn>>, { ok: true }>;
+
+/** Ends a transaction in which nothing was changed, so that nothing is on record either. */
+class NothingToDo extends Error {
+  readonly result: Applied;
+  constructor(result: Applied) {
+    super('the file says what is there already');
+    this.result = result;
+  }
+}
+
+const MOST_TOLD = 50;
+
+/** What goes on record and into the receipt: `update policy careful`; of an owner not the address. */
+function told(changes: readonly Change[]) {
+  const lines = changes.map(({ action, kind, name }) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`);
+  return { changes: lines.slice(0, MOST_TOLD), ...(lines.length > MOST_TOLD && { more: lines.length - MOST_TOLD }) };
+}
 
 /** POST /owner/governance/apply */
 export const governanceApply = route({
@@ -69,12 +107,22 @@ export const governanceApply = route({
   summary: 'Makes what a governance file says, in one transaction.',
   body: GovernanceFile,
   maxBodyBytes: MAX_BYTES,
-  answers: { 200: 'The changes that were made, and bootstrap tokens of new agents, shown once.' },
-  errors: ['invalid_request', 'invalid_governance'],
-  handle: async ({ governor: { broker }, who, body }) => {
+  answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
+  errors: ['invalid_request', 'invalid_governance', 'audit_unavailable'],
+  handle: async (context) => {
+    const { who, body } = context;
+    const { vault, clock } = context.governor.broker;
     const { governance, values } = read(body);
-    const applied = await applyGovernance(broker, who.organisationId, governance, values, broker.clock());
-    if (!applied.ok) return refuse(applied.problems);
+    const applied = await ownerChange(context, { reason: 'governance_applied' }, async (db, note) => {
+      const result = await applyOn(db, vault, who.organisationId, governance, values, clock());
+      if (!result.ok) return refuse(result.problems);
+      if (result.plan.changes.length + result.adopted === 0) throw new NothingToDo(result);
+      note(told(result.plan.changes));
+      return result;
+    }).catch((error) => {
+      if (error instanceof NothingToDo) return error.result;
+      throw error;
+    });
     return json(200, {
       changes: applied.plan.changes,
       warnings: applied.plan.warnings.map(formatProblem),
@@ -96,7 +144,7 @@ export const governanceExport = route({
   role: 'viewer',
   capability: 'owner.governance.export',
   summary: 'The present state as a governance file; secrets by their names only.',
-  answers: { 200: 'The file.' },
+  answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
     json(200, { text: await exportGovernance(broker, who.organisationId) }),
