@@ -55,6 +55,14 @@ function Text({ node: { value, path, folded }, open }) {
   </div>`;
 }
 
+/** `Show 3 members`, `Show 200 of 9,000 items`, `Show 200 more of 8,800 items`. */
+const moreOf = (kind, left, shown) => {
+  const more = shown > 0 ? ' more' : '';
+  return left > MORE
+    ? `Show ${MORE}${more} of ${counted(left, NOUN[kind])}`
+    : `Show ${counted(left, `${more.trim()} ${NOUN[kind]}`.trim())}`;
+};
+
 const NOUN = { list: 'item', object: 'member' };
 
 function Part({ node, depth, open }) {
@@ -79,8 +87,7 @@ function Part({ node, depth, open }) {
     ${
       left > 0 &&
       html`<button type="button" class="compact" onClick=${() => open(path, members.length + Math.min(left, MORE))}>
-        ${members.length === 0 ? 'Show' : 'Show more:'} ${counted(Math.min(left, MORE), NOUN[kind])}
-        ${left > MORE && html` of ${counted(left, 'more')}`}
+        ${moreOf(kind, left, members.length)}
       </button>`
     }
   </div>`;
