@@ -11,6 +11,7 @@ import {
   linkOf,
   openHeld,
   PHONE,
+  picture,
   pictures,
   signIn,
   signOut,
@@ -20,12 +21,15 @@ import { type Organisation, startWorld, type World } from './world/world.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const REFUND = {
-  endpoint: '/items?notify=1&subject=Your%20refund',
+  platform: 'payments',
+  endpoint: '/refunds?subject=Your%20refund',
+  scope: 'payments:refunds.create',
   data: {
     payment: 'pay_1001',
-    amount: 500,
-    to: 'ann@acme.example',
-    cc: ['bob@acme.example'],
+    amount: 4500,
+    currency: 'eur',
+    reason: 'arrived broken',
+    receipt_to: ['ann@acme.example'],
     message: 'Dear Ann,\n\nyour cup arrived broken, so here is your money.\n\nYours,\nsupport',
   },
   headers: { 'X-Request-Source': 'triage' },
@@ -42,12 +46,16 @@ describe.skipIf(withoutChromium)(`the approval page${withoutChromium ? ` (skippe
   beforeAll(async () => {
     world = await startWorld();
     organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to', '/cc/*'] } } });
+    await organisation.platform();
+    const scopes = { 'payments:refunds.create': ['POST /refunds'] };
+    const recipients = { 'POST /refunds': ['/receipt_to/*'] };
+    await organisation.platform({ id: 'payments', manifest: { scopes, recipients } });
     const policy = await organisation.policy(
       [{ name: 'refunds-wait', effect: 'require_approval', methods: ['POST'] }],
       'careful',
     );
-    agent = await organisation.agent({ name: 'support-triage', policy });
+    const grants = { demo: {}, payments: { scopeList: Object.keys(scopes) } };
+    agent = await organisation.agent({ name: 'support-triage', policy, grants });
     page = await (await startBrowser()).page(PHONE);
     await page.resize(PHONE, 'phone');
     authenticator = await page.authenticator();
@@ -85,14 +93,13 @@ describe.skipIf(withoutChromium)(`the approval page${withoutChromium ? ` (skippe
     for (const said of [
       'support-triage',
       'POST',
-      'demo',
-      '/items?notify=1&subject=Your%20refund',
+      'payments',
+      '/refunds?subject=Your%20refund',
       'Your refund',
       'ann@acme.example',
-      'bob@acme.example',
       'refunds-wait',
-      'demo:write',
-      'demo-main',
+      'payments:refunds.create',
+      'payments-main',
       'pay_1001',
       'your cup arrived broken',
       'x-request-source',
@@ -103,6 +110,10 @@ describe.skipIf(withoutChromium)(`the approval page${withoutChromium ? ` (skippe
       expect(shown).toContain(said);
     expect(await text(page, '.time-left')).toMatch(/^2[34] h \d+ min left$/);
     await pictures(page, 'approve');
+    // The one of docs/images/approve-phone.png.
+    await page.resize(PHONE);
+    await picture(page, 'docs-approve-phone');
+    await page.resize(PHONE, 'phone');
     const waiting = agent.get(`/v1/approvals/${id}?wait=50`);
     await page.click('.passkey');
     const answer = await waiting;
@@ -123,7 +134,7 @@ describe.skipIf(withoutChromium)(`the approval page${withoutChromium ? ` (skippe
     await page.until(`document.querySelector('.outcome') !== null && document.body.innerText.includes('already')`);
     const shown = await text(page, 'body');
     expect(shown).toContain('Approved already');
-    for (const content of ['support-triage', 'pay_1001', 'ann@acme.example', '/items', 'broken cup'])
+    for (const content of ['support-triage', 'pay_1001', 'ann@acme.example', '/refunds', 'broken cup'])
       expect(shown).not.toContain(content);
   });
 

@@ -55,16 +55,20 @@ export const isDisabled = (page: Page, selector: string): Promise<boolean> =>
 export const complaintsOf = (page: Page): string[] =>
   page.complaints.filter((complaint) => !/status of (401|404|409|410)/.test(complaint));
 
-/** Waits until what moves has come to rest, then takes a picture at each size, light and dark. */
+/** Takes a picture, once what moves has come to rest. */
+export async function picture(page: Page, name: string): Promise<void> {
+  await page.value(`Promise.all(document.getAnimations()
+    .filter((one) => one.effect.getTiming().iterations !== Infinity).map((one) => one.finished))`);
+  await page.screenshot(`${name}.png`);
+}
+
+/** Takes one at each size, light and dark. */
 export async function pictures(page: Page, name: string): Promise<void> {
   for (const [where, size] of Object.entries({ phone: PHONE, desk: DESK }))
     for (const scheme of ['light', 'dark'] as const) {
       await page.resize(size, where === 'phone' ? 'phone' : 'window');
       await page.prefer(scheme);
-      await page.value(
-        `Promise.all(document.getAnimations().map((one) => one.effect.getTiming().iterations === Infinity || one.finished))`,
-      );
-      await page.screenshot(`${name}-${where}-${scheme}.png`);
+      await picture(page, `${name}-${where}-${scheme}`);
     }
   await page.resize(PHONE, 'phone');
   await page.prefer('light');

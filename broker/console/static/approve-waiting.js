@@ -70,6 +70,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
       html`<div class="field note">
         <label for="note">Note for the agent <span class="quiet">(optional)</span></label>
         <textarea id="note" rows="2" maxlength="1000" value=${note} onInput=${({ target }) => setNote(target.value)}></textarea>
+        ${ways.passkey && html`<span class="hint">Sent with Deny and with Approve by click; a passkey approves without words.</span>`}
       </div>`
     }
     ${ways.click && me.isOwner && !held.passkeys && html`<${Offer} look=${look} />`}
