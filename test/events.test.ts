@@ -44,7 +44,10 @@ describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
     expect([reader.status, reader.headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
     expect(reader.headers['cache-control']).toBe('no-store');
     await reader.until(({ events }) => events.length === 1);
-    expect(reader.events[0]).toMatchObject({ event: 'inbox', data: { waiting: { approvals: 0, access_requests: 0 } } });
+    expect(reader.events[0]).toMatchObject({
+      event: 'inbox',
+      data: { waiting: { approvals: 0, access_requests: 0, registrations: 0 } },
+    });
     const id = await hold(agent);
     await reader.until(() => waiting(reader).approvals === 1);
     await decide(id, 'deny');

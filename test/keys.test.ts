@@ -629,6 +629,9 @@ test.runIf(STORES.includes('postgres'))('a key file that replicas share is the o
   expect((await agent.act(READ)).status).toBe(200);
 });
 
+/** Bytes that are no secret. */
+const PUBLIC = ['passkeys.public_key'];
+
 test('every sealed column of the schema is on the list that a rotation goes through', async () => {
   const world = await startWorld('sqlite');
   const { store } = world.running.broker;
@@ -636,5 +639,7 @@ test('every sealed column of the schema is on the list that a rotation goes thro
   const bytes = tables.flatMap(({ name, columns }) =>
     columns.filter(({ dataType }) => /blob/i.test(dataType)).map((column) => `${name}.${column.name}`),
   );
-  expect(SEALED.map(({ table, column }) => `${table}.${column}`).sort()).toEqual(bytes.sort());
+  expect(SEALED.map(({ table, column }) => `${table}.${column}`).sort()).toEqual(
+    bytes.filter((one) => !PUBLIC.includes(one)).sort(),
+  );
 });

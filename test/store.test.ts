@@ -26,7 +26,7 @@ import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
 
-const MIGRATIONS = ['0001-foundation', '0002-approvals', '0003-owners-approve'];
+const MIGRATIONS = ['0001-foundation', '0002-approvals', '0003-owners-approve', '0004-registration'];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
 async function emptyStore(kind: StoreKind): Promise<() => Store> {
@@ -137,6 +137,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     ['approvals', 'status', `'perhaps'`],
     ['signing_keys', 'use', `'decoration'`],
     ['one_time_tokens', 'kind', `'coupon'`],
+    ['registrations', 'status', `'perhaps'`],
   ])('%s.%s takes only what is listed', async (table, column, value) => {
     const columns = (await store.db.introspection.getTables()).find(({ name }) => name === table)!.columns;
     const values = columns.map((each) => {

@@ -1,7 +1,7 @@
 /** How much waits for the owners of an organisation. */
 import type { Db } from './store.ts';
 
-export type Waiting = { approvals: number; access_requests: number };
+export type Waiting = { approvals: number; access_requests: number; registrations: number };
 
 /** Counts, in one statement, what waits for a decision and is not over. */
 export async function countWaiting(db: Db, organisationId: string, now: number): Promise<Waiting> {
@@ -21,7 +21,18 @@ export async function countWaiting(db: Db, organisationId: string, now: number):
         .where('status', '=', 'pending')
         .where('expires_at', '>', now)
         .as('access_requests'),
+      eb
+        .selectFrom('registrations')
+        .select((each) => each.fn.countAll().as('count'))
+        .where('organisation_id', '=', organisationId)
+        .where('status', '=', 'pending')
+        .where('expires_at', '>', now)
+        .as('registrations'),
     ])
     .executeTakeFirstOrThrow();
-  return { approvals: Number(counted.approvals), access_requests: Number(counted.access_requests) };
+  return {
+    approvals: Number(counted.approvals),
+    access_requests: Number(counted.access_requests),
+    registrations: Number(counted.registrations),
+  };
 }

@@ -68,8 +68,12 @@ export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisati
     .execute();
 }
 
-/** Removes an owner, with the owner's passkeys; in a transaction. The database refuses while the owner still has agents. */
+/**
+ * Removes an owner, with the owner's passkeys, invites, and registrations at the owner; in a transaction. The database
+ * refuses while the owner still has agents.
+ */
 export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
-  await db.deleteFrom('passkeys').where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
+  for (const table of ['passkeys', 'registrations', 'invites'] as const)
+    await db.deleteFrom(table).where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
   await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

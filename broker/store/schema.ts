@@ -311,6 +311,56 @@ export type OneTimeTokenTable = {
   used_at: number | null;
 };
 
+/** An agent that asked to be one (specification, Registration). */
+export type RegistrationTable = {
+  token_hash: string;
+  /** Null: nobody is known by this owner_id, and the row only keeps anybody from learning that. */
+  organisation_id: string | null;
+  id: string;
+  owner_id: string;
+  /** `client_id`: the agent id that an approval makes an agent of. */
+  agent_id: string;
+  agent_name: string;
+  agent_description: string | null;
+  /** JSON: a list of ScopesOn. */
+  requested_scopes: string;
+  /** The client's address, for whoever decides. */
+  source: string;
+  status: 'pending' | 'approved' | 'rejected' | 'expired';
+  created_at: number;
+  expires_at: number;
+  decided_at: number | null;
+  decided_by: string | null;
+  decision_audit_id: string | null;
+  /** JSON: a list of ScopesOn. */
+  granted: string | null;
+  /** PKCS#8 PEM, sealed; only between the approval and its collection. */
+  private_key: Uint8Array | null;
+  claim_until: number | null;
+  claimed_at: number | null;
+};
+
+/** Scopes on a platform, as a registration asks for them. */
+export type ScopesOn = { platformId: string; scopes: string[] };
+
+/** A secret with which an agent of this name brings its own key. */
+export type InviteTable = {
+  organisation_id: string;
+  id: string;
+  token_hash: string;
+  agent_name: string;
+  policy_id: string | null;
+  /** JSON: a list of ScopesOn. */
+  grants: string;
+  /** Who invited, and answers for the agent. */
+  owner_id: string;
+  created_at: number;
+  expires_at: number;
+  claimed_at: number | null;
+  /** The agent's uuid, once there is one. */
+  agent_id: string | null;
+};
+
 /** Keys of the broker itself, not of an organisation. */
 export type SigningKeyTable = {
   kid: string;
@@ -363,6 +413,8 @@ export type Schema = {
   ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;
+  registrations: RegistrationTable;
+  invites: InviteTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;
