@@ -152,6 +152,7 @@ describe.skipIf(withoutChromium)(`hostile requests${withoutChromium ? ` (skipped
     expect(await isDisabled(page, '.choices .approve')).toBe(true);
     await page.click('.show-everything');
     await page.until(`document.querySelector('.folded') === null`);
+    expect(await page.value(`[...document.querySelectorAll('.lines')].every((box) => box.tabIndex === -1)`)).toBe(true);
     const boxes = await page.value<number[]>(`[...document.querySelectorAll('.lines')].map((box) => box.clientHeight)`);
     expect(Math.max(...boxes)).toBeLessThanOrEqual(200);
     // What follows the empty lines stands right below the word that they were there.
@@ -182,9 +183,17 @@ describe.skipIf(withoutChromium)(`hostile requests${withoutChromium ? ` (skipped
     expect(await isDisabled(page, '.choices .approve')).toBe(true);
     expect(await page.value(`document.querySelectorAll('.request-view *').length`)).toBeLessThan(2_000);
     await pictures(page, 'approve-large');
+    // It comes once, however long somebody looks.
+    const sizes = `performance.getEntriesByType('resource').filter(({ name }) => /.request($|[?])/.test(name)).map((one) => one.decodedBodySize)`;
+    await page.until(`${sizes}.length > 1`);
+    const [first, ...others] = await page.value<number[]>(sizes);
+    expect(first).toBeGreaterThan(bytes);
+    expect(Math.max(...others)).toBeLessThan(5_000);
     // Opening some of it is not enough.
     await page.click('.tree .long button');
     await page.until(`document.querySelector('.tree .lines') !== null`);
+    // What is longer than its box can be scrolled by keyboard.
+    expect(await page.value(`document.querySelector('.tree .lines').tabIndex`)).toBe(0);
     expect(await isDisabled(page, '.choices .approve')).toBe(true);
     expect(await page.value(`document.querySelector('a[download]').href`)).toMatch(/^blob:/);
     await page.click('a[download]');

@@ -40,7 +40,7 @@ describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) 
     expect(answer.status, answer.text).toBe(202);
     return answer.body.approval_id;
   }
-  const shown = (id: string) => send(`${world.running.baseUrl}/approve/${id}/request`, {});
+  const shown = (id: string, query = '') => send(`${world.running.baseUrl}/approve/${id}/request${query}`, {});
 
   test('while it waits: the exact request, who asks, why it was held, and how long there is', async () => {
     const id = await hold();
@@ -74,6 +74,17 @@ describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) 
     expect(answer.body.request_hash).toBe(owners.body.request_hash);
   });
 
+  test('a request that is known already is not sent again, unless it is another one', async () => {
+    const id = await hold();
+    const { body } = await shown(id);
+    const again = await shown(id, `?known=${body.request_hash}`);
+    expect(again.body).toMatchObject({ status: 'pending', request_hash: body.request_hash, passkeys: false });
+    expect(again.body).not.toHaveProperty('request');
+    for (const other of ['', 'x', 'f'.repeat(64)])
+      expect((await shown(id, `?known=${other}`)).body.request).toEqual(body.request);
+    expectEnvelope(await shown(id, '?known=a&known=b'), 400, 'invalid_request');
+  });
+
   test('nothing keeps it, and its address goes nowhere', async () => {
     for (const answer of [await shown(await hold()), await shown(uuidv4())]) {
       expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -90,7 +101,7 @@ describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) 
   });
 
   test('an unknown id and a malformed one get the same 404', async () => {
-    const answers = await Promise.all([uuidv4(), 'x', '..%2f', `${await hold()}0`].map(shown));
+    const answers = await Promise.all([uuidv4(), 'x', '..%2f', `${await hold()}0`].map((id) => shown(id)));
     for (const answer of answers) expectEnvelope(answer, 404, 'not_found');
     expect(new Set(answers.map(({ body }) => body.detail)).size).toBe(1);
   });

@@ -28,21 +28,26 @@ const isUnderWay = ({ status, executed_at, execution_error }) =>
  * when the broker does not answer), `over` (with `outcome`, `held` as it
  * was last seen, and `details` for whoever is signed in). `me`: null until it is
  * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it; `look()` looks
- * again.
+ * again, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
  */
 export function useHeld(id) {
   const [state, setState] = useState({ kind: 'loading' });
   const [me, setMe] = useState(null);
   const [mine, setMine] = useState();
   const first = useRef();
+  const shown = useRef();
   const last = useRef(Promise.resolve());
 
   const lookOnce = async () => {
     try {
-      const answer = await quietly(`/approve/${id}/request`);
+      const known = shown.current && `?known=${shown.current.request_hash}`;
+      const answer = await quietly(`/approve/${id}/request${known ?? ''}`);
       if (answer.status === 'pending') {
-        first.current ??= answer.request_hash;
-        setState({ kind: 'waiting', held: answer, changed: first.current !== answer.request_hash });
+        // What is known already is not sent again: it may be large.
+        const held = 'request' in answer ? answer : { ...answer, request: shown.current.request };
+        shown.current = held;
+        first.current ??= held.request_hash;
+        setState({ kind: 'waiting', held, changed: first.current !== held.request_hash });
       } else {
         const details = await quietly(`/owner/approvals/${id}`).catch(signedOut);
         setState(({ held }) => ({ kind: 'over', outcome: answer, details, held, underWay: isUnderWay(answer) }));
@@ -97,5 +102,5 @@ export function useHeld(id) {
     first.current = undefined;
     return look();
   }, [look]);
-  return { state, me, mine, deciding, look: lookAnew };
+  return { state, me, mine, deciding, look, lookAnew };
 }

@@ -1,6 +1,6 @@
 // A call that waits: the request, and the buttons that decide it.
 import { ask } from '/console/api.js';
-import { html, useState } from '/console/html.js';
+import { html, useMemo, useState } from '/console/html.js';
 import { approveWithPasskey, enrol, suggestedName, withoutPasskeys } from '/console/passkeys-ceremony.js';
 import { keepPlace } from '/console/place.js';
 import { RequestView, useSecondsLeft } from '/console/request-view.js';
@@ -21,7 +21,7 @@ function waysOf(held, me) {
   return { click, passkey: held.passkeys && theirs && !why, why: held.passkeys && theirs ? why : undefined };
 }
 
-export function Waiting({ id, state: { held, changed, stale }, me, deciding, look }) {
+export function Waiting({ id, state: { held, changed, stale }, me, deciding, look, lookAnew }) {
   const [seen, setSeen] = useState(false);
   const [busy, setBusy] = useState();
   const [problem, setProblem] = useState();
@@ -52,19 +52,22 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
       }),
     );
 
+  const { who, how } = recordOf(ways, me);
+  // Laid out anew only when it is another one, not with each second that passes.
+  const view = useMemo(
+    () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
+    [held.request, held.request_hash, who, how],
+  );
   const mayApprove = seen && !changed && !over && !busy;
   return html`
     <h1><span class="theirs">${visibleLine(held.agent.name)}</span> <span class="quiet">asks to make this call</span></h1>
     ${
       changed &&
       html`<div class="notice" data-kind="bad" role="alert"><p>The request is no longer the one that you looked at.</p>
-        <button type="button" onClick=${look}>Look again</button></div>`
+        <button type="button" onClick=${lookAnew}>Look again</button></div>`
     }
     ${stale && html`<p class="notice" data-kind="wait" role="status">${stale} What you see may be old.</p>`}
-    ${
-      !changed &&
-      html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} ...${recordOf(ways, me)} />`
-    }
+    ${!changed && view}
     ${
       ways.click &&
       html`<div class="field note">

@@ -19,7 +19,7 @@ function Page() {
   `;
 }
 
-function Content({ id, state, me, mine, deciding, look }) {
+function Content({ id, state, me, mine, deciding, look, lookAnew }) {
   switch (state.kind) {
     case 'loading':
       return html`<p class="quiet settled" role="status">Loading…</p>`;
@@ -33,7 +33,7 @@ function Content({ id, state, me, mine, deciding, look }) {
     case 'over':
       return html`<${Over} outcome=${state.outcome} details=${state.details} held=${state.held} mine=${mine} me=${me} />`;
     default:
-      return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} />`;
+      return html`<${Waiting} id=${id} state=${state} me=${me} deciding=${deciding} look=${look} lookAnew=${lookAnew} />`;
   }
 }
 

@@ -10,16 +10,26 @@ const FAR = 2_000;
 /** Below this, lines are no wider than a hand's breadth, and parts are no longer set in. */
 const DEEPEST = 7;
 
+/** A box that scrolls when there is more in it than fits: by keyboard, too, and only then a stop on its way. */
+export function Box({ label, as = 'div', children, ...more }) {
+  const box = useRef();
+  useLayoutEffect(() => {
+    const { scrollHeight, clientHeight } = box.current;
+    if (scrollHeight > clientHeight) box.current.tabIndex = 0;
+  });
+  return html`<${as} ref=${box} role=${as === 'div' ? 'region' : undefined} aria-label=${label} ...${more}>${children}<//>`;
+}
+
 /** A text with its lines. In a box of its own height, so that it pushes nothing away. */
 export function Lines({ text, label, tall = false }) {
   const pieces = useMemo(() => piecesOf(text), [text]);
-  return html`<div class="lines theirs ${tall ? 'tall' : ''}" tabindex="0" role="region" aria-label=${label}>
+  return html`<${Box} class="lines theirs ${tall ? 'tall' : ''}" label=${label}>
     ${pieces.map((piece) =>
       piece.gap
         ? html`<span class="gap ${piece.breaks ? 'breaks' : ''}">${piece.gap}</span>`
         : html`<div class="chunk ${piece.cut ? 'cut' : ''} ${piece.text.length > FAR ? 'far' : ''}">${piece.text}</div>`,
     )}
-  </div>`;
+  <//>`;
 }
 
 /** That a text has characters which do not show. */

@@ -1,7 +1,7 @@
 // A held call, laid out for the person who decides on it. What the broker knows comes first and stands outside of every box;
 // what the agent wrote is in boxes that say so.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
-import { Body, Lines, Unseen } from '/console/request-view-body.js';
+import { Body, Box, Lines, Unseen } from '/console/request-view-body.js';
 import { oddities, oddRecipient, readEndpoint } from '/console/request-view-text.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -51,17 +51,17 @@ function Call({ request, platform }) {
     <p class="sent">
       <span class="method" data-method=${request.method}>${visibleLine(request.method)}</span>
       <span class="platform theirs">${visibleLine(platform)}</span>
-      <code class="endpoint theirs">${visibleLine(path)}${query !== '' && html`<span class="query">?${visibleLine(query)}</span>`}</code>
+      <${Box} as="code" class="endpoint theirs">${visibleLine(path)}${query !== '' && html`<span class="query">?${visibleLine(query)}</span>`}<//>
     </p>
     ${readsAs !== undefined && html`<p class="small"><span class="quiet">reads as</span> <code class="theirs">${visibleLine(readsAs)}</code></p>`}
     ${
       parameters.length > 0 &&
-      html`<dl class="parameters small">
+      html`<${Box} as="dl" class="parameters small" label="Query">
         ${parameters.map(
           ({ name, value }) =>
             html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`,
         )}
-      </dl>`
+      <//>`
     }
     <${Odd} sentences=${odd} />
   </div>`;
@@ -171,9 +171,9 @@ export function RequestView({ held, onSeen = () => {}, who = 'you', how = 'in th
     ${
       headers.length > 0 &&
       html`<${Theirs} title="Headers" kind="has-headers">
-        <dl class="parameters small">
+        <${Box} as="dl" class="parameters small" label="Headers">
           ${headers.map(([name, value]) => html`<dt class="theirs">${visibleLine(name)}</dt><dd class="theirs">${visibleLine(value)}</dd>`)}
-        </dl>
+        <//>
       <//>`
     }
     ${

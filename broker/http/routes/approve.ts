@@ -1,8 +1,9 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
+import { z } from 'zod';
 import { statusAt } from '../../approvals/state.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { readHeldRequest } from '../../calls/held-row.ts';
-import { shownRequest } from '../../calls/shown-request.ts';
+import { type ShownRequest, shownRequest } from '../../calls/shown-request.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
@@ -25,16 +26,18 @@ export const approveRequest = route({
   limit: { name: 'approve-page', perMinute: 60, per: 'address' },
   capability: 'approvals.page',
   summary: 'A held call as the approval page shows it; the approval id is the capability.',
+  query: z.object({
+    known: z.string().optional().describe('the request_hash that you have: its request is then not sent again'),
+  }),
   answers: { 200: 'The held call, or once it was decided or is over, what became of it.' },
-  errors: ['not_found', 'rate_limited'],
-  handle: async ({ governor, params }) => {
+  errors: ['invalid_request', 'not_found', 'rate_limited'],
+  handle: async ({ governor, params, query }) => {
     const { broker } = governor;
     const id = params.id!.toLowerCase();
     const held = UUID_PATTERN.test(id) ? await findHeldCallById(broker.store.db, id) : undefined;
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();
     if (statusAt(held, now) !== 'pending') return json(200, became(held, now), HEADERS);
-    const opened = readHeldRequest(governor, held);
     return json(
       200,
       {
@@ -49,13 +52,18 @@ export const approveRequest = route({
         held_because: heldBecause(held),
         request_hash: held.request_hash,
         passkeys: await canSign(governor, id),
-        // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
-        request: opened ? await shownRequest(governor, held, opened) : null,
+        ...(query.known !== held.request_hash && { request: await requestOf(governor, held) }),
       },
       HEADERS,
     );
   },
 });
+
+/** Null: altered in the store. Then there is nothing to show, and an approval of it comes to nothing. */
+async function requestOf(governor: Governor, held: HeldCall): Promise<ShownRequest | null> {
+  const opened = readHeldRequest(governor, held);
+  return opened ? await shownRequest(governor, held, opened) : null;
+}
 
 /** Whether `sign/begin` would find a passkey: which ones, and whose, it tells nobody here. */
 async function canSign({ broker }: Governor, id: string): Promise<boolean> {
