@@ -146,6 +146,7 @@ async function makeOrganisation(
     origin: 'first_start',
     created_at: now,
   });
+  let owners = 0;
   const organisation: Organisation = {
     id,
     owner,
@@ -243,7 +244,8 @@ async function makeOrganisation(
         email: `${role}-${uuidv4().slice(0, 8)}@acme.example`,
         role,
         origin: 'added',
-        created_at: now,
+        // Later than the owner before, so that their order is the one in which they came.
+        created_at: now + ++owners,
       }),
     ask: async (method, path, body, by = owner) => {
       const answer = await send(world.running.baseUrl + path, {

@@ -58,6 +58,21 @@ export const diagnostics = route({
   },
 });
 
+const DiagnosticShown = z
+  .object({
+    id: z.guid(),
+    agent_id: z.guid(),
+    severity: z.enum(['info', 'warning', 'error']),
+    message: z.string(),
+    code: z.string().nullable(),
+    platform: z.string().nullable(),
+    endpoint: z.string().nullable(),
+    correlation_id: z.string().nullable(),
+    context: z.unknown(),
+    received_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Diagnostic' });
+
 /** GET /owner/diagnostics: the newest reports of the organisation's agents. */
 export const ownerDiagnostics = route({
   method: 'GET',
@@ -66,7 +81,7 @@ export const ownerDiagnostics = route({
   role: 'viewer',
   capability: 'owner.diagnostics.list',
   summary: "What the organisation's agents reported, newest first.",
-  answers: { 200: 'The newest reports.' },
+  answers: { 200: { description: 'The newest reports.', schema: z.object({ diagnostics: z.array(DiagnosticShown) }) } },
   errors: [],
   handle: async ({ governor: { broker }, who }) => {
     const rows = await listDiagnostics(broker.store.db, who.organisationId, SHOWN);

@@ -67,7 +67,12 @@ export const passkeyRegisterFinish = route({
   summary: 'Enrols the passkey that an authenticator made.',
   body: z.strictObject({ response: RegistrationResponse, device_name: DeviceName }),
   maxBodyBytes: MAX_BODY_BYTES,
-  answers: { 200: 'The passkey is enrolled.' },
+  answers: {
+    200: {
+      description: 'The passkey is enrolled.',
+      schema: z.object({ credential_id: z.string(), device_name: z.string(), verified: z.literal(true) }),
+    },
+  },
   errors: [
     'invalid_request',
     'verification_failed',

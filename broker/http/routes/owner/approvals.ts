@@ -10,6 +10,7 @@ import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import { stated, summary } from '../../held-call.ts';
+import { HeldCallOpened, HeldCallStated, HeldCallSummary } from '../../held-call-schema.ts';
 import { howOf } from '../../owner-change.ts';
 import { patiently } from '../../patiently.ts';
 import { pageSize, uuid } from '../../query.ts';
@@ -36,7 +37,12 @@ export const ownerApprovals = route({
   capability: 'owner.approvals.list',
   summary: "The organisation's held calls, newest first.",
   query: Page,
-  answers: { 200: 'A page of held calls, without their bodies.' },
+  answers: {
+    200: {
+      description: 'A page of held calls, without their bodies.',
+      schema: z.object({ approvals: z.array(HeldCallSummary), next: z.guid().nullable() }),
+    },
+  },
   errors: ['invalid_request'],
   handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
     const page = { limit, now: broker.clock(), ...(status && { status }), ...(before && { before }) };
@@ -64,7 +70,7 @@ export const ownerApproval = route({
   role: 'viewer',
   capability: 'owner.approvals.read',
   summary: 'One held call with the exact request that would be sent.',
-  answers: { 200: 'The held call.' },
+  answers: { 200: { description: 'The held call.', schema: HeldCallOpened } },
   errors: ['not_found'],
   handle: async ({ governor, who, params }) => {
     const held = await loadHeld(governor, who.organisationId, params.id!);
@@ -102,7 +108,12 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     summary: what,
     body: Word,
     bodyOptional: true,
-    answers: { 200: 'The held call as it is now; executed_at is null while the platform has not answered.' },
+    answers: {
+      200: {
+        description: 'The held call as it is now; executed_at is null while the platform has not answered.',
+        schema: HeldCallStated,
+      },
+    },
     errors: ['invalid_request', 'not_found', 'already_decided', 'request_changed', 'approval_expired'],
     handle: async (context) => {
       const { governor, who, params, body, correlationId } = context;

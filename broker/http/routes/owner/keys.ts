@@ -12,7 +12,19 @@ export const rotateKeys = route({
   capability: 'owner.keys.rotate',
   summary: 'Rotates a signing key or the master key.',
   body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'master']) }),
-  answers: { 200: 'The new key, and from when it signs.' },
+  answers: {
+    200: {
+      description: 'The new key, and from when it signs.',
+      schema: z.union([
+        z.object({ use: z.literal('master'), key_id: z.string(), rewrapped: z.int().describe('secrets') }),
+        z.object({
+          use: z.enum(['evidence', 'issuing', 'root', 'session']),
+          kid: z.string(),
+          signs_from: z.iso.datetime(),
+        }),
+      ]),
+    },
+  },
   errors: ['invalid_request', 'conflict'],
   handle: async ({ governor: { broker }, body }) => {
     if (body.use === 'master') {

@@ -1,4 +1,5 @@
 /** Who is signed in, and how one signs in. */
+import { z } from 'zod';
 import type { Broker } from '../../../broker.ts';
 import { findOrganisation } from '../../../store/organisations.ts';
 import { findIdentifiedOwners } from '../../../store/owner-identities.ts';
@@ -16,6 +17,21 @@ async function othersOf({ store }: Broker, owner: OwnerTable): Promise<{ id: str
     .filter(({ id }) => id !== owner.organisation_id);
 }
 
+const OrganisationNamed = z.object({ id: z.guid(), name: z.string() });
+
+const Me = z
+  .object({
+    id: z.guid(),
+    email: z.string(),
+    role: z.enum(['admin', 'approver', 'viewer']),
+    organisation: OrganisationNamed,
+    session_expires_at: z.iso.datetime(),
+    sign_in: z.enum(['local', 'oidc']),
+    base_url: z.url(),
+    organisations: z.array(OrganisationNamed).describe('others, of who signed in at an identity provider'),
+  })
+  .meta({ id: 'Me' });
+
 /** GET /owner/me */
 export const ownerMe = route({
   method: 'GET',
@@ -24,7 +40,7 @@ export const ownerMe = route({
   role: 'viewer',
   capability: 'owner.me',
   summary: 'The owner whose session this is.',
-  answers: { 200: 'The owner, the organisation, and when the session ends.' },
+  answers: { 200: { description: 'The owner, the organisation, and when the session ends.', schema: Me } },
   errors: [],
   handle: async ({ governor: { broker }, who }) => {
     const others = who.session.signIn === 'oidc' ? await othersOf(broker, who.owner) : [];
@@ -49,7 +65,15 @@ export const ownerSignInOptions = route({
   auth: 'none',
   capability: 'owner.sign_in_options',
   summary: 'How owners sign in here.',
-  answers: { 200: 'By links of this broker, or at an identity provider.' },
+  answers: {
+    200: {
+      description: 'By links of this broker, or at an identity provider.',
+      schema: z.union([
+        z.object({ method: z.literal('local') }),
+        z.object({ method: z.literal('oidc'), start_url: z.url(), provider: z.string().describe('its host') }),
+      ]),
+    },
+  },
   errors: [],
   handle: async ({ governor: { broker, provider } }) =>
     json(

@@ -8,7 +8,18 @@ import { route } from '../../route.ts';
 
 const WEEK_SECONDS = 7 * 24 * 3600;
 
-const shown = (organisation: OrganisationTable) => ({
+const Organisation = z
+  .object({
+    id: z.guid(),
+    name: z.string(),
+    approval_ttl_seconds: z.int(),
+    require_user_verification: z.boolean(),
+    publish_identity_documents: z.boolean(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Organisation' });
+
+const shown = (organisation: OrganisationTable): z.output<typeof Organisation> => ({
   id: organisation.id,
   name: organisation.name,
   approval_ttl_seconds: Math.floor(organisation.approval_ttl_ms / 1000),
@@ -25,7 +36,7 @@ export const ownerOrganisation = route({
   role: 'viewer',
   capability: 'owner.organisation.read',
   summary: 'The organisation and its settings.',
-  answers: { 200: 'The organisation.' },
+  answers: { 200: { description: 'The organisation.', schema: Organisation } },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
     json(200, shown((await findOrganisation(broker.store.db, who.organisationId))!)),
@@ -54,7 +65,7 @@ export const changeOrganisation = route({
   capability: 'owner.organisation.change',
   summary: "Changes the organisation's settings.",
   body: Settings,
-  answers: { 200: 'The organisation as it is now.' },
+  answers: { 200: { description: 'The organisation as it is now.', schema: Organisation } },
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
     const { governor, who, body } = context;

@@ -13,6 +13,15 @@ import { howOf, ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 
+const Owner = z
+  .object({ id: z.guid(), email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) })
+  .meta({ id: 'Owner' });
+const OwnerListed = Owner.extend({
+  origin: z.enum(['first_start', 'governance', 'added']),
+  created_at: z.iso.datetime(),
+  identity_known: z.boolean().describe('whether an account of the identity provider belongs to this owner already'),
+}).meta({ id: 'OwnerListed' });
+
 /** GET /owner/owners */
 export const ownerOwners = route({
   method: 'GET',
@@ -21,7 +30,7 @@ export const ownerOwners = route({
   role: 'viewer',
   capability: 'owner.owners.list',
   summary: "The organisation's owners.",
-  answers: { 200: 'All owners, oldest first.' },
+  answers: { 200: { description: 'All owners, oldest first.', schema: z.object({ owners: z.array(OwnerListed) }) } },
   errors: [],
   handle: async ({ governor: { broker }, who }) => {
     const owners = await listOwners(broker.store.db, who.organisationId);
@@ -58,7 +67,7 @@ export const addOwner = route({
   capability: 'owner.owners.add',
   summary: 'Adds an owner, or changes the role of one.',
   body: NewOwner,
-  answers: { 200: 'The owner.' },
+  answers: { 200: { description: 'The owner.', schema: Owner } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { body } = context;
@@ -138,7 +147,12 @@ export const removeOwner = route({
   role: 'admin',
   capability: 'owner.owners.remove',
   summary: 'Removes an owner, with the sessions and passkeys of that owner.',
-  answers: { 200: 'The owner is gone; revoked agents of that owner are now of the one who asked.' },
+  answers: {
+    200: {
+      description: 'The owner is gone; revoked agents of that owner are now of the one who asked.',
+      schema: z.object({ id: z.guid(), removed: z.literal(true) }),
+    },
+  },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { governor, who, params } = context;

@@ -9,6 +9,20 @@ import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { DeviceName } from '../../webauthn-json.ts';
 
+const Passkey = z
+  .object({
+    id: z.guid(),
+    credential_id: z.string(),
+    device_name: z.string(),
+    created_at: z.iso.datetime(),
+    last_used_at: z.iso.datetime().nullable(),
+    synced: z.boolean(),
+    status: z.enum(['active', 'disabled']),
+    transports: z.array(z.string()),
+    aaguid: z.string(),
+  })
+  .meta({ id: 'Passkey' });
+
 const shown = (passkey: PasskeyTable) => ({
   id: passkey.id,
   credential_id: passkey.credential_id,
@@ -33,7 +47,12 @@ export const ownerPasskeys = route({
   role: 'viewer',
   capability: 'owner.passkeys.list',
   summary: "The owner's own passkeys.",
-  answers: { 200: 'All of them, oldest first; disabled ones too.' },
+  answers: {
+    200: {
+      description: 'All of them, oldest first; disabled ones too.',
+      schema: z.object({ passkeys: z.array(Passkey) }),
+    },
+  },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
     json(200, { passkeys: (await listPasskeys(broker.store.db, refOf(who.owner))).map(shown) }),
@@ -48,7 +67,7 @@ export const renameOwnerPasskey = route({
   capability: 'owner.passkeys.rename',
   summary: "Gives one of the owner's passkeys another name.",
   body: z.strictObject({ device_name: DeviceName }),
-  answers: { 200: 'The passkey as it is now.' },
+  answers: { 200: { description: 'The passkey as it is now.', schema: Passkey } },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ governor: { broker }, who, params, body }) => {
     const id = params.id!.toLowerCase();
@@ -66,7 +85,7 @@ export const removeOwnerPasskey = route({
   role: 'viewer',
   capability: 'owner.passkeys.remove',
   summary: "Removes one of the owner's passkeys.",
-  answers: { 200: 'It is gone.' },
+  answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'audit_unavailable'],
   handle: async (context) => {
     const id = context.params.id!.toLowerCase();

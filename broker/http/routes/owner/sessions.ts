@@ -37,6 +37,12 @@ async function chooseOwner(broker: Broker, email: string | undefined): Promise<O
   return admin;
 }
 
+const Session = z.object({
+  email: z.string(),
+  role: z.enum(['admin', 'approver', 'viewer']),
+  expires_at: z.iso.datetime(),
+});
+
 /** POST /owner/token: an owner session for the command line on this machine. */
 export const ownerToken = route({
   method: 'POST',
@@ -45,7 +51,9 @@ export const ownerToken = route({
   capability: 'owner.token',
   summary: 'A session of an owner, for scripts.',
   body: WhichOwner,
-  answers: { 200: 'The session as a JWT.' },
+  answers: {
+    200: { description: 'The session as a JWT.', schema: Session.extend({ token: z.string() }) },
+  },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ governor: { broker }, body }) => {
     const owner = await chooseOwner(broker, body.email);
@@ -67,7 +75,18 @@ export const ownerLink = route({
   capability: 'owner.link',
   summary: 'A sign-in link of an owner.',
   body: WhichOwner,
-  answers: { 200: 'The link.' },
+  answers: {
+    200: {
+      description: 'The link.',
+      schema: z.object({
+        url: z.url(),
+        expires_at: z.iso.datetime().nullable(),
+        email: z.string(),
+        sign_in: z.enum(['local', 'oidc']),
+        provider: z.string().optional().describe('the host of the identity provider'),
+      }),
+    },
+  },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ governor: { broker, provider }, body }) => {
     const owner = await chooseOwner(broker, body.email);
@@ -92,7 +111,7 @@ export const ownerSignIn = route({
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
-  answers: { 200: 'Who signed in; the session comes as a cookie.' },
+  answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: Session } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
   handle: async ({ governor: { broker, provider }, body }) => {
     if (provider)
@@ -128,7 +147,12 @@ export const ownerSignOut = route({
   summary: 'Ends this session, wherever it is used.',
   body: z.strictObject({}),
   bodyOptional: true,
-  answers: { 200: 'The session is over, and the cookie gone.' },
+  answers: {
+    200: {
+      description: 'The session is over, and the cookie gone.',
+      schema: z.object({ signed_out: z.literal(true) }),
+    },
+  },
   errors: ['invalid_request'],
   handle: async ({ governor: { broker }, who }) => {
     await endSession(broker.store.db, {
