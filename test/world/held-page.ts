@@ -48,6 +48,10 @@ export async function signOut(page: Page): Promise<void> {
 export const text = (page: Page, selector: string): Promise<string> =>
   page.value(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ''`);
 
+/** Has the approval page look again at once, as it does when somebody comes back to it. */
+export const lookAgain = (page: Page): Promise<unknown> =>
+  page.value(`document.dispatchEvent(new Event('visibilitychange'))`);
+
 export const isDisabled = (page: Page, selector: string): Promise<boolean> =>
   page.value(`document.querySelector(${JSON.stringify(selector)}).disabled`);
 
