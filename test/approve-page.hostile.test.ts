@@ -115,6 +115,7 @@ describe.skipIf(withoutChromium)(
       await openHeld(page, world, id);
       const odd = await page.value<string[]>(`[...document.querySelectorAll('.odd')].map((one) => one.innerText)`);
       expect(odd).toHaveLength(4);
+      expect(await text(page, '.reads-as')).toBe('/items/p\u0430yments');
       expect(odd[0]).toContain('mixes Latin and Cyrillic letters');
       expect(odd.join(' ')).toMatch(
         /“\u0430cme” mixes Latin and Cyrillic letters\. Its domain is xn--cme-\w+\.example/,
@@ -249,6 +250,19 @@ describe.skipIf(withoutChromium)(
       await page.click('.recipients + button');
       await page.until(`document.querySelectorAll('.recipients li').length === 101`);
       expect(await isDisabled(page, '.choices .approve')).toBe(false);
+    });
+
+    test('ten thousand recipients, and one as long as a book, leave the page usable', async () => {
+      const to = Array.from({ length: 10_000 }, (_, n) => `person-${n}@acme.example`);
+      const id = await hold(agent, { data: { to: [...to, { address: 'b'.repeat(200_000) }] } });
+      await openHeld(page, world, id);
+      await page.click('.recipients + button');
+      await page.until(`document.querySelector('.recipients ~ .lines')?.textContent.includes('person-9999@')`);
+      expect(await page.value(`document.querySelectorAll('.recipients li').length`)).toBe(12);
+      await page.click('.show-everything');
+      await page.until(`document.querySelector('.choices .approve').disabled === false`);
+      expect(await fits()).toBe(true);
+      expect(await page.value(`document.querySelector('main').scrollHeight`)).toBeLessThan(8_000);
     });
 
     test('a body as deep as can be, and names without end, stay within 360 px', async () => {

@@ -88,7 +88,8 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
 const recordOf = (ways, me) => {
   if (ways.passkey && ways.click) return { who: me.email, how: 'by passkey, or in the console' };
   if (ways.click) return { who: me.email, how: 'in the console' };
-  return { who: 'the owner of the agent, who has the passkey', how: 'by passkey, and which one' };
+  if (ways.passkey) return { who: 'the owner of the agent, who has the passkey', how: 'by passkey, and which one' };
+  return { who: 'whoever decides', how: 'by passkey, or in the console' };
 };
 
 const PASSKEY_WORDS = { passkey: 'Waiting for your passkey…', approved: 'Approving…' };

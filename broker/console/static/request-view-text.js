@@ -23,18 +23,20 @@ const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic',
   (name) => [name, new RegExp(`\\p{Script=${name}}`, 'u')],
 );
 
+const shortened = (text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+
 /** What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise. */
 export function oddities(text) {
   const found = [];
   for (const [word] of text.matchAll(/[\p{L}\p{M}]+/gu)) {
     const names = SCRIPTS.filter(([, letters]) => letters.test(word)).map(([name]) => name);
     if (names.length > 1) {
-      found.push(`“${visibleLine(word)}” mixes ${names.join(' and ')} letters.`);
+      found.push(`“${shortened(word)}” mixes ${names.join(' and ')} letters.`);
       break;
     }
   }
   if (/\p{L}/u.test(text) && text.normalize('NFKC') !== text.normalize('NFC'))
-    found.push(`It has letters in disguise; plainly written it is “${visibleLine(text.normalize('NFKC'))}”.`);
+    found.push(`It has letters in disguise; plainly written it is “${shortened(text.normalize('NFKC'))}”.`);
   return found;
 }
 

@@ -2,7 +2,7 @@
 // what the agent wrote is in boxes that say so.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view-body.js';
-import { oddities, oddRecipient, readEndpoint } from '/console/request-view-text.js';
+import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view-text.js';
 import { visibleLine } from '/console/visible.js';
 
 /** Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits. */
@@ -53,7 +53,7 @@ function Call({ request, platform }) {
       <span class="platform theirs">${visibleLine(platform)}</span>
       <${Box} as="code" class="endpoint theirs">${visibleLine(path)}${query !== '' && html`<span class="query">?${visibleLine(query)}</span>`}<//>
     </p>
-    ${readsAs !== undefined && html`<p class="small"><span class="quiet">reads as</span> <code class="theirs">${visibleLine(readsAs)}</code></p>`}
+    ${readsAs !== undefined && html`<p class="small quiet">reads as</p><${Box} as="code" class="endpoint reads-as theirs">${visibleLine(readsAs)}<//>`}
     ${
       parameters.length > 0 &&
       html`<${Box} as="dl" class="parameters small" label="Query">
@@ -68,25 +68,41 @@ function Call({ request, platform }) {
 }
 
 const FIRST_RECIPIENTS = 12;
+/** More of them are shown as one text: a browser lays that out at once. */
+const MANY_RECIPIENTS = 300;
+/** Characters: what names somebody at more length stands in a box. */
+const LONG_RECIPIENT = 320;
 
 function Recipients({ recipients, onSeen }) {
   const [all, setAll] = useState(recipients.length <= FIRST_RECIPIENTS);
   useLayoutEffect(() => onSeen(all), [all]);
-  if (recipients.length === 0) return html`<span class="quiet">none named in the request</span>`;
   // Those that are odd first: nobody reads a hundred addresses.
-  const sorted = recipients
-    .map((text) => ({ text, odd: oddRecipient(text) }))
-    .sort((a, b) => b.odd.length - a.odd.length);
+  const sorted = useMemo(
+    () => recipients.map((text) => ({ text, odd: oddRecipient(text) })).sort((a, b) => b.odd.length - a.odd.length),
+    [recipients],
+  );
+  if (recipients.length === 0) return html`<span class="quiet">none named in the request</span>`;
+  const many = recipients.length > MANY_RECIPIENTS;
   return html`<ul role="list" class="recipients">
-      ${sorted.slice(0, all ? undefined : FIRST_RECIPIENTS).map(
-        ({ text, odd }) => html`<li><span class="theirs">${visibleLine(text)}</span> <${Unseen} text=${text} />
+      ${sorted.slice(0, all && !many ? undefined : FIRST_RECIPIENTS).map(
+        ({ text, odd }) => html`<li>
+          ${
+            text.length > LONG_RECIPIENT
+              ? html`<${Lines} text=${visibleLine(text)} label="Recipient" />`
+              : html`<span class="theirs">${visibleLine(text)}</span>`
+          } <${Unseen} text=${text} />
           <${Odd} sentences=${odd} /></li>`,
       )}
     </ul>
     ${
+      all &&
+      many &&
+      html`<${Lines} text=${sorted.map(({ text }) => visibleLine(text)).join('\n')} label="All recipients" />`
+    }
+    ${
       !all &&
       html`<button type="button" class="compact" onClick=${() => setAll(true)}>
-        Show all ${recipients.length} recipients
+        Show all ${counted(recipients.length, 'recipient')}
       </button>`
     }`;
 }
