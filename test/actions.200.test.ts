@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { findAuditRow, listAuditRows } from '../broker/store/audit.ts';
+import { findAuditRow } from '../broker/store/audit.ts';
 import type { TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf } from './world/evidence.ts';
+import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 

@@ -3,9 +3,9 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { bindKey } from '../broker/store/agents.ts';
-import { listAuditRows } from '../broker/store/audit.ts';
 import { type Answer, makeKeyPair, signToken, type TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
+import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 

@@ -3,10 +3,10 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { listAuditRows } from '../broker/store/audit.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
+import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 

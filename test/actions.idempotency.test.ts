@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { listAuditRows } from '../broker/store/audit.ts';
 import { putPolicy } from '../broker/store/governed-versions.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
+import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 

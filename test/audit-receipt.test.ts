@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { decodeProtectedHeader } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { retireFollowedKeys } from '../broker/keys.ts';
-import { listAuditRows } from '../broker/store/audit.ts';
 import { send, type TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from './world/evidence.ts';
+import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 

@@ -165,7 +165,10 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
     }
     for (const path of ['/v1/agents/me', '/v1/agent/permissions'])
       expect(keep(path, await agent.get(path)).status).toBe(200);
-    for (const path of ['/owner/agents', '/owner/audit?limit=200', '/owner/governance'])
+    const connections = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    for (const { id } of connections) keep('test', await organisation.ask('POST', `/owner/connections/${id}/test`));
+    const pages = 'agents audit?limit=200 governance connections platforms platforms/bearer policies guardrails';
+    for (const path of [...pages.split(' '), 'audit/export', 'openapi.json'].map((page) => `/owner/${page}`))
       expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
     for (const path of ['/health', '/version', '/v1/oauth/jwks.json', '/.well-known/svc-receipt-keys.json'])
       keep(path, await send(world.running.baseUrl + path, {}));

@@ -2,6 +2,7 @@
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
 import { deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { documentConnections } from './check-references.ts';
@@ -71,11 +72,18 @@ function planConnection(
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
   if (!entry.secret) return undefined;
   const secret = planning.resolved.get(referenceKey(entry.secret));
-  if (secret !== undefined && secret.reveal() !== '') return secret;
-  const wrong = secret === undefined ? 'was not given with the file' : 'is empty';
+  const wrong = whatIsWrong(secret?.reveal());
+  if (wrong === undefined) return secret;
   const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
   addProblem(planning, ['connections', name, 'secret'], message);
   return undefined;
+}
+
+function whatIsWrong(value: string | undefined): string | undefined {
+  if (value === undefined) return 'was not given with the file';
+  if (value === '') return 'is empty';
+  if (value.length >= SHORTEST_CREDENTIAL) return undefined;
+  return `has fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
 }
 
 /** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */

@@ -134,17 +134,6 @@ export async function findAuditRow(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** An organisation's rows, newest first, `before` an id (exclusive). Ids are UUIDv7, so their order is the order of time. */
-export async function listAuditRows(
-  db: Db,
-  organisationId: string,
-  page: { before?: string; limit: number },
-): Promise<AuditRow[]> {
-  let query = db.selectFrom('audit_rows').selectAll().where('organisation_id', '=', organisationId);
-  if (page.before) query = query.where('id', '<', page.before);
-  return await query.orderBy('id', 'desc').limit(page.limit).execute();
-}
-
 /** Up to `limit` intents whose process is not on the list of living ones, oldest first. */
 export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditRow[]> {
   return await db

@@ -1,12 +1,13 @@
 /** Connections to PostgreSQL that break, also at the moment when nobody can tell whether a write was made. */
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { findAuditRow, listAuditRows } from '../../broker/store/audit.ts';
+import { findAuditRow } from '../../broker/store/audit.ts';
 import type { Answer } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startLoad } from '../world/load.ts';
 import { startLossy } from '../world/lossy.ts';
 import { makeRandom } from '../world/random.ts';
+import { listAuditRows } from '../world/rows.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, serve } from '../../broker/main.ts';
-import { type AuditRow, findAuditRow, listAuditRows } from '../../broker/store/audit.ts';
+import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 

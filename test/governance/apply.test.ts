@@ -152,6 +152,9 @@ agents:
     expect(await world.refusal(CONNECTED)).toEqual([
       'governance.yaml:11:30: connections.crm-main.secret: the value of env:CRM_TOKEN was not given with the file.',
     ]);
+    const short = await world.secret('env:CRM_TOKEN', 'x234567').refusal(CONNECTED);
+    expect(short[0]).toContain('the value of env:CRM_TOKEN has fewer than 8 characters');
+    expect(short.join()).not.toContain('x234567');
     expect((await world.secret('env:CRM_TOKEN', '').refusal(CONNECTED))[0]).toContain(
       'the value of env:CRM_TOKEN is empty.',
     );
@@ -166,7 +169,7 @@ agents:
       'the sandbox',
     );
     if (!parsed.ok) throw new Error('not read');
-    const values = new Map([['env:BOX', new Secret('x')]]);
+    const values = new Map([['env:BOX', new Secret('CANARY-1')]]);
     for (const changes of [2, 0]) {
       const applied = await applyGovernance(broker, world.id, parsed.governance, values, world.now);
       expect(applied.ok && applied.plan.changes.length).toBe(changes);
@@ -586,7 +589,7 @@ agents:
   });
 
   it('changes nothing at all when the last write fails', async () => {
-    const world = (await Governed.make(doomed)).secret('env:CRM_TOKEN', 'x');
+    const world = (await Governed.make(doomed)).secret('env:CRM_TOKEN', 'CANARY-1');
     const before = await world.present();
     // Nothing reads this table before the bootstrap token of the new agent is written to it.
     await doomed.store.db.schema.dropTable('one_time_tokens').execute();

@@ -21,12 +21,16 @@ export function schemaOf(route: Route, status: number): z.ZodType | undefined {
 }
 
 /** An answer has everything that its declared schema wants, and nothing that the schema does not know. */
-export function expectDeclared(method: string, path: string, { status, body }: Answer): void {
+export function expectDeclared(method: string, path: string, { status, body, text }: Answer): void {
   const route = routeOf(method, path);
   const schema = route && schemaOf(route, status);
   // A refusal where the status is also an answer.
   if (!schema || typeof body?.correlation_id === 'string') return;
-  const parsed = schema.safeParse(body);
-  expect(parsed.error?.issues ?? [], `${method} ${path} answers what it does not declare`).toEqual([]);
-  expect(parsed.data, `${method} ${path} answers more than it declares`).toEqual(body);
+  const declared = route.answers[status];
+  const isLines = typeof declared === 'object' && declared.type === 'application/x-ndjson';
+  for (const value of isLines ? text.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : [])) : [body]) {
+    const parsed = schema.safeParse(value);
+    expect(parsed.error?.issues ?? [], `${method} ${path} answers what it does not declare`).toEqual([]);
+    expect(parsed.data, `${method} ${path} answers more than it declares`).toEqual(value);
+  }
 }

@@ -1,5 +1,7 @@
 import { uuidv4, uuidv7 } from '../../broker/crypto/ids.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
+import { findAuditRows } from '../../broker/store/audit-search.ts';
+import type { Db } from '../../broker/store/store.ts';
 
 /** An audit row of a change that is about to be made, with whatever is different about it. */
 export function auditRow(different: Partial<AuditRow> = {}): AuditRow {
@@ -36,4 +38,9 @@ export function auditRow(different: Partial<AuditRow> = {}): AuditRow {
     instance_id: uuidv4(),
     ...different,
   };
+}
+
+/** An organisation's rows, newest first. */
+export async function listAuditRows(db: Db, organisationId: string, page: { limit: number }): Promise<AuditRow[]> {
+  return (await findAuditRows(db, organisationId, {}, { order: 'newest_first', ...page })).rows;
 }

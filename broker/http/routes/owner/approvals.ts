@@ -114,7 +114,14 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
         schema: HeldCallStated,
       },
     },
-    errors: ['invalid_request', 'not_found', 'already_decided', 'request_changed', 'approval_expired'],
+    errors: [
+      'invalid_request',
+      'not_found',
+      'already_decided',
+      'request_changed',
+      'approval_expired',
+      'audit_unavailable',
+    ],
     handle: async (context) => {
       const { governor, who, params, body, correlationId } = context;
       const { broker } = governor;

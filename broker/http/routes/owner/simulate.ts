@@ -65,13 +65,15 @@ export const ownerSimulate = route({
   path: '/owner/simulate',
   auth: 'owner',
   role: 'viewer',
+  // Whoever may only read can have 500 conditions compiled with each.
+  limit: { name: 'simulations', perMinute: 120, per: 'address' },
   capability: 'owner.simulate',
   summary: 'What would become of a call, by the rules in force or by proposed ones; nothing is written or sent.',
   body: Question,
   onMalformed: sayWhatIsWrong(Question),
   nulAllowedIn: ['data'],
   answers: { 200: { description: 'The decision.', schema: Simulation } },
-  errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found'],
+  errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found', 'rate_limited'],
   handle: async ({ governor, who: { organisationId }, body }) => {
     const { agent_id, policy_rules, guardrails, ...action } = body;
     const { db } = governor.broker.store;
