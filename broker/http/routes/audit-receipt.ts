@@ -9,6 +9,7 @@ export const auditReceipt = route({
   method: 'GET',
   path: '/v1/audit/{id}/receipt',
   auth: 'agent_or_owner',
+  role: 'viewer',
   limit: { name: 'receipts', perMinute: 600, per: 'agent' },
   capability: 'audit.receipt',
   summary: 'The signed receipt of one decision.',

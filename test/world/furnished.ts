@@ -1,0 +1,98 @@
+/** Organisations with something of everything, and a look at all that is stored of each. */
+import type { Kysely } from 'kysely';
+import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
+import { signInLink } from '../../broker/identity/sign-in-link.ts';
+import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
+import { makeKeyPair, send, type TestAgent } from './agent.ts';
+import { DEMO_RULES, type Organisation, type World } from './world.ts';
+
+/** Tables that belong to the broker and not to an organisation. */
+const BROKERS = new Set(['meta', 'instances', 'signing_keys']);
+
+/** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
+export async function furnish(
+  world: World,
+  name: string,
+): Promise<{ organisation: Organisation; agent: TestAgent; owners: OwnerTable[] }> {
+  const { broker } = world.running;
+  const organisation = await world.organisation({
+    name,
+    guardrails: [{ name: `${name}-guardrail`, effect: 'require_approval', methods: ['POST'] }],
+  });
+  const platform = await organisation.platform({ id: `${name}-platform` });
+  const policy = await organisation.policy(DEMO_RULES, `${name}-policy`);
+  const agent = await organisation.agent({
+    name: `${name}-agent`,
+    policy,
+    grants: { [platform]: { scopeList: ['demo:read', 'demo:write'] } },
+  });
+  const call = { platform, endpoint: '/items', scope: 'demo:read', reason: `${name} reads` };
+  const held = { platform, endpoint: '/items', method: 'POST', scope: 'demo:write', data: {}, reason: `${name} asks` };
+  await agent.act({ ...call, method: 'GET' }, { 'idempotency-key': `${name}-key` });
+  await agent.act(held);
+  await agent.act(held);
+  await agent.request('POST', '/v1/access-request', json({ platform, scope: 'demo:delete', reason: `${name} wants` }));
+  await agent.request('POST', '/v1/agents/self/diagnostics', json({ message: `${name} wonders`, severity: 'warning' }));
+  // A signature that does not match is a strike.
+  const own = agent.keys;
+  agent.keys = makeKeyPair();
+  await agent.get('/v1/agents/me');
+  agent.keys = own;
+  await signInLink(broker, organisation.owner);
+  await send(`${world.running.baseUrl}/owner/sign-out`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${mintOwnerSession(broker, organisation.owner).token}` },
+  });
+  const owners = [organisation.owner];
+  for (const role of ['viewer', 'approver', 'admin'] as const) owners.push(await organisation.addOwner(role));
+  for (const owner of owners) await putPasskey(world, owner, name);
+  return { organisation, agent, owners };
+}
+
+async function putPasskey(world: World, owner: OwnerTable, name: string): Promise<void> {
+  const { broker } = world.running;
+  await broker.store.db
+    .insertInto('passkeys')
+    .values({
+      organisation_id: owner.organisation_id,
+      id: crypto.randomUUID(),
+      owner_id: owner.id,
+      credential_id: `${name}-${owner.role}-${crypto.randomUUID()}`,
+      public_key: Buffer.from(name),
+      counter: 0,
+      transports: '[]',
+      device_name: `${name}-phone`,
+      aaguid: '00000000-0000-0000-0000-000000000000',
+      synced: 0,
+      status: 'active',
+      created_at: broker.clock(),
+      last_used_at: null,
+    })
+    .execute();
+}
+
+const json = (value: unknown) => ({ body: JSON.stringify(value), headers: { 'content-type': 'application/json' } });
+
+export type StoredRow = { table: string; row: Record<string, unknown> };
+
+/** Every row of every table that belongs to organisations: of one of them, or of all. */
+export async function storedRows(db: Kysely<Schema>, organisationId?: string): Promise<StoredRow[]> {
+  const found: StoredRow[] = [];
+  for (const { name: table, columns } of await db.introspection.getTables()) {
+    if (BROKERS.has(table) || table.startsWith('kysely_') || table.startsWith('sqlite_')) continue;
+    const key = table === 'organisations' ? 'id' : 'organisation_id';
+    if (!columns.some(({ name }) => name === key)) continue;
+    let query = db.selectFrom(table as 'owners').selectAll();
+    if (organisationId !== undefined) query = query.where(key as 'id', '=', organisationId);
+    const rows = (await query.execute()) as Record<string, unknown>[];
+    const texts = rows.map((row) => [JSON.stringify(row), row] as const).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    found.push(...texts.map(([, row]) => ({ table, row })));
+  }
+  return found;
+}
+
+/** The names of the tables that belong to organisations. */
+export async function organisationTables(db: Kysely<Schema>): Promise<string[]> {
+  const tables = await db.introspection.getTables();
+  return tables.filter(({ columns }) => columns.some(({ name }) => name === 'organisation_id')).map(({ name }) => name);
+}
