@@ -47,9 +47,9 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       200,
       { id: expect.any(String), email: 'ann@acme.example', role: 'approver' },
     ]);
-    expect((await owners()).map(({ email, role }) => [email, role])).toEqual([
-      [organisation.owner.email, 'admin'],
-      ['ann@acme.example', 'approver'],
+    expect((await owners()).map(({ email, role }) => `${email} ${role}`).toSorted()).toEqual([
+      'ann@acme.example approver',
+      `${organisation.owner.email} admin`,
     ]);
     const { row, payload } = await lastEvent();
     expect(row).toMatchObject({ kind: 'event', reason: 'owner_added', detail: 'ann@acme.example', result: null });
@@ -210,12 +210,15 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
   test('an identity that was forgotten may be somebody else’s at the next sign-in', async () => {
     const bob = await organisation.addOwner('viewer');
     await db().updateTable('owners').set({ oidc_subject: 'https://id.example 42' }).where('id', '=', bob.id).execute();
-    expect(await owners()).toMatchObject([{ identity_known: false }, { identity_known: true }]);
+    const isKnown = async () =>
+      ((await owners()) as unknown as { id: string; identity_known: boolean }[]).find(({ id }) => id === bob.id)!
+        .identity_known;
+    expect(await isKnown()).toBe(true);
     expect((await organisation.ask('GET', '/owner/owners')).text).not.toContain('id.example');
     await add({ email: bob.email, role: 'viewer' });
-    expect(await owners()).toMatchObject([{ identity_known: false }, { identity_known: true }]);
+    expect(await isKnown()).toBe(true);
     await add({ email: bob.email, role: 'viewer', forget_identity: true });
-    expect(await owners()).toMatchObject([{ identity_known: false }, { identity_known: false }]);
+    expect(await isKnown()).toBe(false);
     expect((await lastEvent()).payload.change).toMatchObject({ owner: bob.id, identity: 'forgotten' });
   });
 

@@ -1,5 +1,6 @@
 /** Organisations with something of everything, and a look at all that is stored of each. */
 import type { Kysely } from 'kysely';
+import { newAgentId } from '../../broker/crypto/ids.ts';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { signInLink } from '../../broker/identity/sign-in-link.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
@@ -46,7 +47,54 @@ export async function furnish(
   const owners = [organisation.owner];
   for (const role of ['viewer', 'approver', 'admin'] as const) owners.push(await organisation.addOwner(role));
   for (const owner of owners) await putPasskey(world, owner, name);
+  await putNewcomers(world, organisation.owner, name);
   return { organisation, agent, owners };
+}
+
+/** An agent that registered, and one that was invited. */
+async function putNewcomers(world: World, owner: OwnerTable, name: string): Promise<void> {
+  const { db } = world.running.broker.store;
+  const now = world.running.broker.clock();
+  const common = {
+    organisation_id: owner.organisation_id,
+    owner_id: owner.id,
+    created_at: now,
+    expires_at: now + 86_400_000,
+  };
+  await db
+    .insertInto('invites')
+    .values({
+      ...common,
+      id: crypto.randomUUID(),
+      token_hash: crypto.randomUUID(),
+      agent_name: `${name}-invited`,
+      policy_id: null,
+      grants: '[]',
+      claimed_at: null,
+      agent_id: null,
+    })
+    .execute();
+  await db
+    .insertInto('registrations')
+    .values({
+      ...common,
+      token_hash: crypto.randomUUID(),
+      id: crypto.randomUUID(),
+      agent_id: newAgentId(),
+      agent_name: `${name}-registered`,
+      agent_description: `${name} describes itself`,
+      requested_scopes: '[]',
+      source: '192.0.2.1',
+      status: 'pending',
+      decided_at: null,
+      decided_by: null,
+      decision_audit_id: null,
+      granted: null,
+      private_key: null,
+      claim_until: null,
+      claimed_at: null,
+    })
+    .execute();
 }
 
 async function putPasskey(world: World, owner: OwnerTable, name: string): Promise<void> {

@@ -6,6 +6,7 @@ import { UUID_PATTERN, uuidv4 } from '../../../crypto/ids.ts';
 import { listAgents, updateAgent } from '../../../store/agents.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
 import { deleteOwner, forgetIdentity, listOrganisations, listOwners, putOwner } from '../../../store/organisations.ts';
+import { isRowFault } from '../../../store/row-fault.ts';
 import type { OwnerTable } from '../../../store/schema.ts';
 import type { Db } from '../../../store/store.ts';
 import { Refusal } from '../../errors.ts';
@@ -178,7 +179,10 @@ export const removeOwner = route({
         );
       }
       for (const agent of agents) await updateAgent(db, organisationId, agent.id, { owner_id: who.owner.id });
-      await deleteOwner(db, organisationId, id);
+      await deleteOwner(db, organisationId, id).catch((error) => {
+        if (!isRowFault(error)) throw error;
+        throw new Refusal('conflict', `Something was given to ${owner.email} at the same moment. Look again.`);
+      });
       note({ owner: id, role: owner.role, agents_passed_on: agents.length });
     });
     return json(200, { removed: true, id });
