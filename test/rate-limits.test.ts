@@ -68,6 +68,27 @@ describe('rate limits', () => {
   });
 });
 
+describe('what owners may do so often', () => {
+  test('trying connections and simulating are limited by address', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const [{ id }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    const asks: [string, number, () => Promise<Answer>][] = [
+      ['connection-tests', 2, () => organisation.ask('POST', `/owner/connections/${id}/test`)],
+      ['simulations', 12, () => organisation.ask('POST', '/owner/simulate', { ...READ, agent_id: agent.id })],
+    ];
+    for (const [name, limit, ask] of asks) {
+      for (let i = 0; i < limit; i++) expect((await ask()).status).toBe(200);
+      const answer = await withoutCalls(world, ask);
+      expectEnvelope(answer, 429, 'rate_limited');
+      expect(answer.headers.get('ratelimit')).toContain(`"${name}";r=0`);
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
+});
+
 describe('behind a reverse proxy that is trusted', () => {
   test('AZ-11 the client is the last address that the proxy itself saw; IPv6 counts by its /64', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1', TRUSTED_PROXIES: '127.0.0.1' });

@@ -60,7 +60,7 @@ export async function recordChange<Made>(
         refusal = { error };
         throw error;
       }
-      noteFlags(row, { change: { by: owner.id, how, ...facts } });
+      noteFlags(row, { change: { ...facts, by: owner.id, how } });
     });
   } catch (error) {
     if (refusal && error instanceof AuditUnavailable) throw refusal.error;
