@@ -1,16 +1,19 @@
-/** The console in a real browser: sign in by link, look at what waits, decide. */
+/** The console in a real browser: sign in by link, see at once what waits, look at it, decide. */
+import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
 import type { TestAgent } from './world/agent.ts';
-import { openPage, type Page, withoutChromium } from './world/chromium.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
+import { card, look, openConsole, PHONE, said, says, WAITING } from './world/console.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
-const HOSTILE = '</p><script>document.title="owned"</script>\u202eevil';
+const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
+const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
 
 describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
+  let browser: Browser;
   let page: Page;
 
   beforeAll(async () => {
@@ -18,82 +21,181 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     organisation = await world.organisation();
     await organisation.platform();
     agent = await organisation.agent({ name: 'triage' });
-    page = await openPage({ width: 360, height: 740 });
-    await page.open((await signInLink(world.running.broker, organisation.owner)).url);
-    await page.until(`location.pathname === '/console' && document.querySelector('#agents .row') !== null`);
+    browser = await startBrowser();
+    page = await openConsole(world, browser, organisation.owner, PHONE);
   });
 
-  const hold = async (text: string) => {
+  const hold = async (text: string, reason = text) => {
     const held = await agent.act({
       platform: 'demo',
       endpoint: '/items',
       method: 'POST',
       scope: 'demo:write',
       data: { note: text },
-      reason: text,
+      reason,
     });
-    expect(held.status).toBe(202);
+    expect(held.status, held.text).toBe(202);
     return held.body.approval_id as string;
   };
+  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
 
   test('the link signs in once: the token is out of the address, and no script can read the session', async () => {
-    expect(await page.value('location.hash + document.cookie')).toBe('');
-    expect(await page.value('document.querySelector("#agents").innerText')).toContain('triage');
+    expect(await page.value('location.pathname + location.hash + document.cookie')).toBe('/console');
+    expect(await page.value('document.querySelector("main").innerText')).toContain('Nothing waits for you');
+    expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
+  });
+
+  test('a held call is there in less than a second, and the title counts it', async () => {
+    const took: number[] = [];
+    for (let round = 1; round <= 3; round++) {
+      const id = await hold('please');
+      const began = performance.now();
+      await page.until(`document.querySelector('${card(id)}') !== null`);
+      took.push(Math.round(performance.now() - began));
+      expect(await page.value('document.title')).toBe(`(${round}) Inbox · Agent Broker`);
+    }
+    console.log(`from the 202 to the card: ${took.join(', ')} ms`);
+    // Well below the 5 s of asking again and again; on a machine that does nothing else it is a tenth of a second.
+    expect(Math.min(...took)).toBeLessThan(3_000);
+    const words = await page.value('document.querySelector(".card").innerText');
+    expect(words).toMatch(/^triage wants to POST \/items on demo/);
+    expect(words).toMatch(/Held by rule 2 · just now/);
+    expect(words).toMatch(/2[34] h left/);
+    for (const { approval_id } of (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals)
+      await deny(approval_id);
+    await page.until(`${WAITING} === 0`);
   });
 
   test('AP-13, AP-14 a hostile request is shown as text, with what is invisible made visible', async () => {
-    await hold(HOSTILE);
-    await page.until(`document.querySelector('#held button') !== null`);
-    await page.value(`document.querySelector('#held button').click()`);
-    await page.until(`document.querySelector('#held .approve') !== null`);
-    const shown = await page.value<string>('document.querySelector("#held").innerText');
+    const id = await hold(HOSTILE);
+    await look(page, id);
+    const shown = await page.value<string>(`document.querySelector('${card(id)}').innerText`);
     expect(shown).toContain('<script>');
     expect(shown).toContain('⟦U+202E⟧');
-    expect(shown).toContain('In the agent’s own words');
-    expect(await page.value('document.title')).toContain('Console');
-    expect(await page.value('document.querySelectorAll("#held script, #held p p").length')).toBe(0);
+    expect(shown).toContain('⟦U+2066⟧');
+    expect(shown).toContain('⟦U+200B⟧');
+    expect(shown).toContain('The agent’s own words');
+    expect(await page.value('document.title')).toBe('(1) Inbox · Agent Broker');
+    expect(await page.value('document.querySelectorAll("main script, main img[src]").length')).toBe(0);
+    await page.click(`${card(id)} .opener`);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('AP-14 ten thousand lines push no button out of sight', async () => {
+    const id = await hold(ALREADY(10_000), ALREADY(1_900));
+    await look(page, id);
+    const { top, bottom } = await page.value<{ top: number; bottom: number }>(
+      `document.querySelector('${card(id)} .decide').getBoundingClientRect().toJSON()`,
+    );
+    expect(top).toBeGreaterThan(0);
+    expect(bottom).toBeLessThanOrEqual(PHONE.height);
+    await page.click(`${card(id)} .opener`);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
   });
 
   test('a click approves: the platform sees the call once, and the waiting agent gets its answer', async () => {
     world.upstream.seen.length = 0;
-    const [held] = (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals;
-    const waiting = agent.get(`/v1/approvals/${held.approval_id}?wait=20`);
-    await page.value(`document.querySelector('#held .approve').click()`);
-    const answer = await waiting;
-    expect(answer.body).toMatchObject({ status: 'approved' });
-    await page.until(`document.querySelector('#held').innerText.includes('Nothing waits')`);
+    const id = await hold('please');
+    const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await page.click('.approve');
+    expect((await waiting).body).toMatchObject({ status: 'approved' });
+    await says(page, 'and made: status 200');
     expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /v1/items']);
-    const done = await agent.get(`/v1/approvals/${held.approval_id}`);
-    expect(done.body.result.status).toBe(200);
-    expect(await page.value('document.querySelector("#notice").textContent')).toContain('Approved and made');
+    expect((await agent.get(`/v1/approvals/${id}`)).body.result.status).toBe(200);
+    expect(await page.value(`document.querySelector('${card(id)}').dataset.state`)).toBe('over');
+    expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
   });
 
-  test('a click denies: nothing is ever sent', async () => {
+  test('denying takes a reason, which the agent reads; nothing is ever sent', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');
-    await page.until(`document.querySelector('#held button') !== null`);
-    await page.value(`document.querySelector('#held button').click()`);
-    await page.until(`document.querySelector('#held .deny') !== null`);
-    await page.value(`document.querySelector('#held .deny').click()`);
-    await page.until(`document.querySelector('#notice').textContent.startsWith('Denied')`);
-    expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('denied');
+    await look(page, id);
+    await page.click('.deny');
+    await page.click('.chip input[value="Wrong recipient"]');
+    await page.click('#own');
+    await page.type('Write to Bob instead.');
+    await page.click('#deny');
+    await says(page, 'Denied');
+    const { body } = await agent.get(`/v1/approvals/${id}`);
+    expect(body).toMatchObject({ status: 'denied', note: 'Wrong recipient. Write to Bob instead.' });
     expect(world.upstream.seen).toEqual([]);
   });
 
-  test('at 360 px nothing is wider than the window, and the page kept to its own policy', async () => {
-    expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-    expect(page.complaints).toEqual([]);
+  test('what is decided elsewhere stays in its place and says by whom, and no button is left', async () => {
+    const [first, second] = [await hold('one'), await hold('two')];
+    await look(page, first);
+    const colleague = await organisation.addOwner('approver');
+    await organisation.ask('POST', `/owner/approvals/${first}/deny`, {}, colleague);
+    await page.until(`document.querySelector('${card(first)}').innerText.includes('${colleague.email}')`);
+    expect(await page.value(`document.querySelector('${card(first)} .decide')`)).toBe(null);
+    await page.until(`${WAITING} === 1`);
+    await deny(second);
+    await page.until(`${WAITING} === 0`);
   });
 
-  test('AP-16 no page of the console can be framed', async () => {
-    const { headers } = await fetch(`${world.running.baseUrl}/console`);
-    expect(headers.get('x-frame-options')).toBe('DENY');
-    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
-    expect(headers.get('content-security-policy')).not.toContain('unsafe');
+  test('request_changed: what is not what was shown is not approved, and the page says so', async () => {
+    world.upstream.seen.length = 0;
+    const id = await hold('please');
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${id}`.execute(
+      world.running.broker.store.db,
+    );
+    await page.click('.approve');
+    await says(page, 'no longer the one that you looked at');
+    expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+    expect(world.upstream.seen).toEqual([]);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
   });
 
-  test('signing out ends it: the page asks for a new link', async () => {
-    await page.value(`document.querySelector('#sign-out').click()`);
+  test('already decided and too late: said as it is', async () => {
+    const id = await hold('please');
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    // No news: this page still shows it as waiting.
+    await page.offline(true);
+    await deny(id);
+    await page.offline(false);
+    await page.value(`document.querySelector('.approve')?.click()`);
+    await page.until(`document.querySelector('${card(id)}').innerText.includes('Denied')`);
+    expect(await said(page)).not.toContain('Approved');
+  });
+
+  test('a viewer looks and has no buttons', async () => {
+    const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+    const id = await hold('please');
+    await viewer.click(`${card(id)} .opener`);
+    await viewer.until(`document.querySelector('.decide')?.innerText.includes('Your role is viewer')`);
+    expect(await viewer.value(`document.querySelectorAll('.decide button').length`)).toBe(0);
+    await viewer.press('a', 'd');
+    expect(await viewer.value(`document.querySelector('dialog')`)).toBe(null);
+    await deny(id);
+  });
+
+  test('another organisation sees nothing of it', async () => {
+    const stranger = await openConsole(world, browser, (await world.organisation()).owner);
+    const id = await hold('please');
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    expect(await stranger.value('document.querySelector("main").innerText')).not.toContain('triage');
+    expect(await stranger.value('document.title')).toBe('Inbox · Agent Broker');
+    await deny(id);
+  });
+
+  test('signing out ends it: the page asks for a new link, and the old session is good for nothing', async () => {
+    await page.click('.account summary');
+    await page.click('#sign-out');
     await page.until(`location.pathname === '/console/sign-in' && document.body.innerText.includes('owner link')`);
+    await page.open(`${world.running.baseUrl}/console/agents`);
+    await page.until(`location.pathname === '/console/sign-in'`);
+  });
+
+  test('the pages kept to their own policy, and wrote no error but of what was cut off here', () => {
+    const unexpected = page.complaints.filter((text) => !/status of (401|409)|ERR_INTERNET_DISCONNECTED/.test(text));
+    expect(unexpected.filter((text) => !text.includes('access-requests'))).toEqual([]);
   });
 });

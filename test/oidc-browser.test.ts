@@ -17,6 +17,9 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     const page = await openPage({ width: 800, height: 600 });
     await page.open(`${baseUrl}/console/oidc/start`);
     await page.until(`location.pathname === '/console'`);
+    // A file without scripts, which would lead away as soon as the session is over.
+    await page.open(`${baseUrl}/console/base.css`);
+    await page.until(`location.pathname === '/console/base.css' && document.readyState === 'complete'`);
     const me = await page.value<{ email: string; sign_in: string }>(`fetch('/owner/me').then((one) => one.json())`);
     expect(me).toMatchObject({ email: 'ann@acme.example', sign_in: 'oidc' });
     expect(await page.value('document.cookie')).toBe('');
@@ -29,5 +32,20 @@ describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: 
     await page.open(`${baseUrl}/console/oidc/start`);
     await page.until(`document.body.innerText.includes('eve@elsewhere.example')`);
     expect(await page.value('document.querySelector("a").getAttribute("href")')).toBe('/console/sign-in');
+    expect(page.complaints.filter((complaint) => !/status of 40[13]|favicon/.test(complaint))).toEqual([]);
+  });
+
+  test('the sign-in page leads to the provider, and from there back to where somebody wanted to go', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const organisation = await world.organisation();
+    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(`${world.running.baseUrl}/console/activity?result=denied`);
+    await page.until(`location.pathname === '/console/sign-in'`);
+    await page.click('#at-provider');
+    await page.until(`location.pathname + location.search === '/console/activity?result=denied'`);
+    await page.until(`document.querySelector('h1')?.innerText === 'Activity'`);
   });
 });

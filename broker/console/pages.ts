@@ -1,9 +1,10 @@
 /** The owner's web pages: files, served with a Content-Security-Policy that allows nothing inline and no framing. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Reply } from '../http/reply.ts';
+import { withPreloads } from './preload.ts';
 import { vendored } from './vendor.ts';
 
 /** What answers at a path. */
@@ -11,7 +12,9 @@ export type Served = { path: string; summary: string; body: Buffer; type: string
 
 /** Pages by their address. What they load (`static/x.js`, at `/console/x.js`) is found by itself. */
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
-  { path: '/console', file: 'console.html', summary: 'The console.' },
+  { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
+  { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
+  { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
   { path: '/console/passkeys', file: 'passkeys.html', summary: "An owner's passkeys." },
   { path: '/approve/{id}', file: 'approve.html', summary: 'One held call, to be decided on a phone.' },
@@ -28,20 +31,27 @@ const STATIC = new URL('./static/', import.meta.url);
 
 /** Everything that the pages are made of, read from disk. Throws when a file is not part of this build. */
 export function readPages(): Served[] {
-  const read = (file: string) => ({ body: readFileSync(new URL(file, STATIC)), type: typeOf(file) });
-  const files = readdirSync(fileURLToPath(STATIC), { recursive: true, withFileTypes: true })
+  const read = (file: string) => readFileSync(new URL(file, STATIC));
+  const parts = readdirSync(fileURLToPath(STATIC), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.html'))
-    .map((entry) => `${entry.parentPath}/${entry.name}`.slice(fileURLToPath(STATIC).length).replace(/^\//, ''));
-  return [
-    ...PAGES.map(({ path, file, summary }) => ({ path, summary, ...read(file) })),
-    ...files.map((file) => ({ path: `/console/${file}`, summary: 'Part of the console.', ...read(file) })),
-    ...vendored().map(({ path, text }) => ({
-      path,
-      summary: 'A library of the console.',
-      body: Buffer.from(text),
-      type: typeOf(path),
-    })),
-  ];
+    .map((entry) => relative(fileURLToPath(STATIC), join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
+    .map((file) => ({ path: `/console/${file}`, summary: 'Part of the console.', body: read(file) }));
+  const libraries = vendored().map(({ path, text }) => ({
+    path,
+    summary: 'A library of the console.',
+    body: Buffer.from(text),
+  }));
+  const loaded = [...parts, ...libraries].map((part) => ({ ...part, type: typeOf(part.path) }));
+  const modules = new Map(
+    loaded.filter(({ path }) => path.endsWith('.js')).map(({ path, body }) => [path, body.toString('utf8')]),
+  );
+  const pages = PAGES.map(({ path, file, summary }) => ({
+    path,
+    summary,
+    body: Buffer.from(withPreloads(read(file).toString('utf8'), modules)),
+    type: typeOf(file),
+  }));
+  return [...pages, ...loaded];
 }
 
 function typeOf(file: string): string {

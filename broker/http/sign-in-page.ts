@@ -24,14 +24,17 @@ function page({ title, text, link, leads }: Words): string {
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>${inHtml(title)} · Agent Broker</title>
     <link rel="icon" href="/console/icon.svg" type="image/svg+xml">
-    <link rel="stylesheet" href="/console/console.css">
+    <link rel="stylesheet" href="/console/base.css">
+    <link rel="stylesheet" href="/console/sign-in.css">
 ${leads ? `    <meta http-equiv="refresh" content="0; url=${inHtml(link.to)}">\n` : ''}  </head>
   <body>
-    <header><strong>Agent Broker</strong></header>
     <main>
-      <h2>${inHtml(title)}</h2>
-      <div class="sheet"><p class="notice" role="status">${inHtml(text)}</p>
-      <p><a href="${inHtml(link.to)}">${inHtml(link.text)}</a></p></div>
+      <div class="sheet card">
+        <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28">Agent Broker</p>
+        <h1>${inHtml(title)}</h1>
+        <p role="status">${inHtml(text)}</p>
+        <a class="button primary" href="${inHtml(link.to)}">${inHtml(link.text)}</a>
+      </div>
     </main>
   </body>
 </html>

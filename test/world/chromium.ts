@@ -104,6 +104,22 @@ function debuggerAddress(child: ChildProcess): Promise<string> {
   });
 }
 
+/** An expression: the middle of an element in sight that stands still and has nothing in front of it; else undefined. */
+const clickableAt = (selector: string): string => `(async () => {
+  const found = document.querySelector(${JSON.stringify(selector)});
+  found?.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+  const middle = () => {
+    const { x, y, width, height } = found.getBoundingClientRect();
+    return { x: x + width / 2, y: y + height / 2 };
+  };
+  const before = found && middle();
+  await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const { x, y } = middle();
+  const hit = document.elementFromPoint(x, y);
+  const still = before.x === x && before.y === y;
+  return still && hit && (found.contains(hit) || hit.contains(found)) ? { x, y } : undefined;
+})()`;
+
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
 async function pageAt(address: string): Promise<Page> {
@@ -125,14 +141,14 @@ async function pageAt(address: string): Promise<Page> {
     if (exceptionDetails) throw new Error(`${expression}\n${exceptionDetails.exception?.description}`);
     return result.value;
   };
-  const until = async (expression: string) => {
+  const untilSo = async (what: string, is: () => Promise<boolean>) => {
     const end = Date.now() + 15_000;
-    while (!(await value<boolean>(expression).catch(() => false))) {
-      if (Date.now() > end)
-        throw new Error(`never came true: ${expression}\n${await value('document.body.innerText')}`);
+    while (!(await is().catch(() => false))) {
+      if (Date.now() > end) throw new Error(`never came true: ${what}\n${await value('document.body.innerText')}`);
       await pause(50);
     }
   };
+  const until = (expression: string) => untilSo(expression, () => value<boolean>(expression));
   return {
     complaints,
     value,
@@ -141,14 +157,11 @@ async function pageAt(address: string): Promise<Page> {
       await command('Page.navigate', { url });
     },
     click: async (selector) => {
-      const found = `document.querySelector(${JSON.stringify(selector)})`;
-      await until(`${found} !== null`);
-      const at = await value<{ x: number; y: number }>(`(() => {
-        const found = ${found};
-        found.scrollIntoView({ block: 'nearest', behavior: 'instant' });
-        const box = found.getBoundingClientRect();
-        return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-      })()`);
+      let at: { x: number; y: number } | undefined;
+      await untilSo(`${selector} can be clicked`, async () => {
+        at = await value(clickableAt(selector));
+        return Boolean(at);
+      });
       const event = { ...at, button: 'left', clickCount: 1 };
       await command('Input.dispatchMouseEvent', { type: 'mouseMoved', ...at });
       await command('Input.dispatchMouseEvent', { type: 'mousePressed', ...event });

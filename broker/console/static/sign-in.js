@@ -1,6 +1,7 @@
+// Where a sign-in link leads, and everybody without a session.
+import { ask } from '/console/api.js';
+import { html, render, useEffect, useState } from '/console/html.js';
 import { takePlace } from '/console/place.js';
-
-const notice = document.getElementById('notice');
 
 /** The token stands behind `#`, so it never reached a server or a log; it is taken out of the address at once. */
 function takeToken() {
@@ -9,30 +10,57 @@ function takeToken() {
   return token;
 }
 
-async function signIn(token) {
-  notice.textContent = 'Signing you in…';
-  const response = await fetch('/owner/sign-in', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ token }),
-  });
-  if (response.ok) {
-    location.replace(takePlace());
-    return;
-  }
-  const answer = await response.json().catch(() => ({}));
-  notice.textContent = answer.detail ?? 'Signing in failed. Make a new link with: agent-broker owner link';
+function SignIn() {
+  const [state, setState] = useState({ kind: 'asking' });
+  const [options, setOptions] = useState(undefined);
+  const begin = () => {
+    const token = takeToken();
+    if (!token) return;
+    setState({ kind: 'busy' });
+    ask('POST', '/owner/sign-in', { token }, { signIn: false }).then(
+      () => location.replace(takePlace()),
+      ({ message }) => setState({ kind: 'failed', message }),
+    );
+  };
+  useEffect(() => {
+    begin();
+    ask('GET', '/owner/sign-in-options').then(setOptions, () => setOptions({ method: 'local' }));
+    // A link that is opened on this very page changes nothing but what stands behind `#`.
+    const changed = () => location.hash && begin();
+    addEventListener('hashchange', changed);
+    return () => removeEventListener('hashchange', changed);
+  }, []);
+  return html`
+    <div class="sheet card">
+      <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
+      <h1>${state.kind === 'busy' ? 'Signing you in…' : 'Sign in'}</h1>
+      <div role="status" id="notice">
+        ${state.kind === 'failed' && html`<p class="notice" data-kind="bad">${state.message}</p>`}
+      </div>
+      ${state.kind !== 'busy' && options && html`<${WAYS[options.method]} options=${options} />`}
+    </div>
+  `;
 }
 
-function begin() {
-  const token = takeToken();
-  if (token)
-    signIn(token).catch(() => {
-      notice.textContent = 'The broker does not answer. Is it still running?';
-    });
-  else notice.textContent = 'Open a sign-in link. Make one with: agent-broker owner link';
+const ByLink = () => html`
+  <p>Open a sign-in link. Make one on the machine of the broker:</p>
+  <pre class="command">npx agent-broker owner link</pre>
+  <p class="quiet small">It works once, within 15 minutes, in the browser where you open it.</p>
+`;
+
+function AtProvider({ options: { start_url, provider } }) {
+  const leave = (event) => {
+    event.preventDefault();
+    const to = new URL(start_url);
+    to.searchParams.set('page', takePlace());
+    location.assign(to);
+  };
+  return html`
+    <p>Your organisation signs in at its identity provider.</p>
+    <a class="button primary" id="at-provider" href=${start_url} onClick=${leave}>Sign in at ${provider}</a>
+  `;
 }
 
-// A link that is opened on this very page changes nothing but what stands behind `#`.
-addEventListener('hashchange', () => location.hash && begin());
-begin();
+const WAYS = { local: ByLink, oidc: AtProvider };
+
+render(html`<${SignIn} />`, document.getElementById('page'));

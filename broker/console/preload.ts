@@ -1,0 +1,19 @@
+/** Lets a browser fetch all modules of a page at once, where it would find them one import after the other. */
+
+const SCRIPT = /<script type="module" src="([^"]+)">/;
+const IMPORT = /\b(?:from|import)\s*["'](\/console\/[^"']+)["']/g;
+
+/** The page with a link for every module that its script imports, and what those import. `modules`: text by path. */
+export function withPreloads(page: string, modules: ReadonlyMap<string, string>): string {
+  const [script, entry] = SCRIPT.exec(page) ?? [];
+  if (script === undefined || entry === undefined) return page;
+  const needed = new Set([entry]);
+  for (const path of needed) {
+    const text = modules.get(path);
+    if (text === undefined) throw new Error(`The console imports ${path}, which is not there.`);
+    for (const [, imported] of text.matchAll(IMPORT)) needed.add(imported!);
+  }
+  needed.delete(entry);
+  const links = [...needed].map((path) => `<link rel="modulepreload" href="${path}">`);
+  return page.replace(script, () => `${links.join('\n    ')}\n    ${script}`);
+}

@@ -1,0 +1,60 @@
+import { reasonInWords, resultOf } from '/console/activity/words.js';
+import { html, useState } from '/console/html.js';
+import { Ago } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+/** One line on record; it opens to what is known of it. `name`: of the agent, while there is one. */
+export function ActivityRow({ row, name }) {
+  const [open, setOpen] = useState(false);
+  const { kind, words } = resultOf(row);
+  return html`
+    <li class="row entry" data-result=${row.result ?? ''}>
+      <details onToggle=${({ target }) => setOpen(target.open)}>
+        <summary>
+          <span class="badge" data-kind=${kind}>${words}</span>
+          <span class="line theirs"><${Line} row=${row} name=${name} /></span>
+          <span class="small quiet when"><${Ago} at=${row.created_at} /></span>
+        </summary>
+        ${open && html`<${Details} row=${row} />`}
+      </details>
+    </li>
+  `;
+}
+
+function Line({ row, name }) {
+  const who = name ?? row.agent_public_id;
+  const agent = who && html`<strong>${visibleLine(who)}</strong> `;
+  if (row.kind === 'event' && !row.method) return html`${agent}${reasonInWords(row.reason)}`;
+  return html`${agent}<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code> on ${visibleLine(row.platform_id ?? '')}`;
+}
+
+function Details({ row }) {
+  const facts = [
+    ['Why', html`${reasonInWords(row.reason)} <code class="quiet">${row.reason}</code>`],
+    ['In words', row.detail && visibleLine(row.detail)],
+    ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
+    ['Rules', rulesOf(row)],
+    ['Not allowed', row.violating?.length > 0 && row.violating.map(visibleLine).join(', ')],
+    ['Platform answered', row.upstream_status],
+    ['The agent said', row.agent_reason && html`“${visibleLine(row.agent_reason)}”`],
+    ['When', new Date(row.created_at).toLocaleString()],
+    ['On record as', html`<code>${row.id}</code>`],
+    [
+      'Receipt',
+      row.receipt_kid &&
+        html`<a href=${`/v1/audit/${row.id}/receipt`} target="_blank" rel="noopener">Signed receipt</a>`,
+    ],
+  ];
+  return html`
+    <dl class="facts small">
+      ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}</dd>`)}
+    </dl>
+  `;
+}
+
+const rulesOf = ({ decision }) =>
+  decision?.matched?.length > 0 &&
+  decision.matched.map(
+    ({ source, name, effect }) =>
+      html`<div>${source} ${visibleLine(name)} <span class="quiet">${effect.replaceAll('_', ' ')}</span></div>`,
+  );

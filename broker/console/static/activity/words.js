@@ -1,0 +1,50 @@
+// What is on record, in words.
+
+export const RESULTS = {
+  allowed: { kind: 'good', words: 'Allowed' },
+  held: { kind: 'wait', words: 'Held' },
+  denied: { kind: 'bad', words: 'Denied' },
+  blocked: { kind: 'bad', words: 'Blocked' },
+  errored: { kind: 'bad', words: 'Failed' },
+};
+
+const UNDER_WAY = { kind: 'wait', words: 'Under way' };
+const EVENTS = {
+  approval_approved: { kind: 'good', words: 'Approved' },
+  approval_denied: { kind: 'bad', words: 'Denied' },
+  access_request_approved: { kind: 'good', words: 'Granted' },
+  access_request_denied: { kind: 'bad', words: 'Denied' },
+};
+
+/** A row's result as a badge. */
+export function resultOf({ kind, state, result, reason }) {
+  if (kind === 'event') return EVENTS[reason] ?? { kind: '', words: 'Event' };
+  return RESULTS[result] ?? (state === 'intent' ? UNDER_WAY : { kind: '', words: result ?? 'Unknown' });
+}
+
+const REASONS = {
+  approved: 'a rule allows it',
+  scope_not_granted: 'the scope is not granted',
+  agent_suspended: 'the agent is suspended',
+  agent_revoked: 'the agent is revoked',
+  platform_suspended: 'the platform is switched off',
+  no_permission_record: 'no grant for this platform',
+  circuit_breaker_open: 'a breaker is open',
+  no_policy_assigned: 'the agent has no policy',
+  denied_by_guardrail: 'a guardrail denies it',
+  denied_by_policy: 'its policy denies it',
+  endpoint_scope_mismatch: 'the scope does not cover this endpoint',
+  grant_expired: 'the grant is over',
+  recipient_not_allowed: 'the recipient is not allowed',
+  repo_not_allowed: 'the repository is not allowed',
+  agent_inactive: 'the agent is not active yet',
+  approval_required_by_policy: 'its policy asks a person',
+  approval_required_by_guardrail: 'a guardrail asks a person',
+  approval_required_by_grant: 'its grant asks a person',
+  upstream_unreachable: 'the platform could not be reached',
+  upstream_response_blocked: 'the answer was withheld',
+  platform_reauth_needed: 'the platform refused the credential',
+};
+
+/** A reason code in words; one that has none as it is, readable. */
+export const reasonInWords = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');

@@ -1,0 +1,51 @@
+import { causeInWords, MOVE, MOVES, STATUS } from '/console/agents/words.js';
+import { html } from '/console/html.js';
+import { Link } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+/** `may`: whether whoever looks may stop it. `move(verb)` begins to. */
+export function AgentRow({ agent, may, move }) {
+  const { name, agent_id, status } = agent;
+  const halted = agent.halt?.state === 'breaker_open';
+  const { kind, words } = halted ? { kind: 'wait', words: 'Paused' } : (STATUS[status] ?? { words: status });
+  return html`
+    <li class="row" data-agent=${agent_id} data-status=${status}>
+      <div class="what">
+        <p class="name"><strong class="theirs">${visibleLine(name)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
+        <p class="small quiet">
+          <code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
+        </p>
+        <${Why} agent=${agent} />
+      </div>
+      <div class="buttons">
+        ${
+          may &&
+          (MOVES[status] ?? []).map(
+            (verb) => html`<button type="button" key=${verb} class=${`compact ${verb}`} onClick=${() => move(verb)}>
+              ${MOVE[verb].name}<span class="unseen"> ${name}</span>
+            </button>`,
+          )
+        }
+      </div>
+    </li>
+  `;
+}
+
+function Since({ at }) {
+  const day = new Date(at);
+  const year = day.getFullYear() === new Date().getFullYear() ? undefined : 'numeric';
+  return html`<time datetime=${at}>${day.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year })}</time>`;
+}
+
+/** What halts it, and what ends that. */
+function Why({ agent: { status, status_cause, status_detail, status_since, halt } }) {
+  if (halt?.state === 'breaker_open')
+    return html`<p class="small why">${causeInWords(halt.cause)}. It may try again in ${halt.retry_after_seconds} s.</p>`;
+  if (status === 'pending_bind')
+    return html`<p class="small why">It starts when its key is bound, with the token that came with it.</p>`;
+  if (status !== 'suspended' && status !== 'revoked') return null;
+  return html`<p class="small why">
+    ${causeInWords(status_cause)}${status_since && html`, <${Ago} at=${status_since} />`}${status_detail && html`: <span class="theirs">“${visibleLine(status_detail)}”</span>`}
+  </p>`;
+}

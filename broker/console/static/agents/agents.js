@@ -1,0 +1,43 @@
+// The organisation's agents, and stopping them.
+import { AgentRow } from '/console/agents/agent-row.js';
+import { MoveDialog } from '/console/agents/move-dialog.js';
+import { html, useState } from '/console/html.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+
+const EVERY_MS = 10_000;
+
+export function AgentsPage() {
+  const { answer, error, reload } = useLoaded('/owner/agents', EVERY_MS);
+  const owner = useOwner();
+  const [moving, setMoving] = useState(undefined);
+  const agents = answer?.agents;
+  // Those that are stopped for good stand last.
+  const sorted = agents && [...agents].sort((a, b) => (a.status === 'revoked') - (b.status === 'revoked'));
+  return html`
+    <div class="page-head"><h1>Agents</h1></div>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!agents && !error && html`<${Loading} />`}
+    ${agents?.length === 0 && html`<${NoAgents} />`}
+    ${
+      agents?.length > 0 &&
+      html`<ul role="list" class="sheet rows" id="agents">
+        ${sorted.map(
+          (agent) =>
+            html`<${AgentRow} key=${agent.agent_id} agent=${agent} may=${mayChange(owner)} move=${(verb) => setMoving({ agent, verb })} />`,
+        )}
+      </ul>`
+    }
+    ${agents?.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can stop agents.</p>`}
+    ${moving && html`<${MoveDialog} ...${moving} onClose=${() => setMoving(undefined)} onMoved=${reload} />`}
+  `;
+}
+
+const NoAgents = () => html`
+  <${Empty} title="There are no agents yet">
+    <p>An agent acts through this broker with a key of its own. Make one on the machine of the broker:</p>
+    <pre class="command">npx agent-broker agent create my-agent</pre>
+    <p class="quiet">It prints what to paste into your assistant.</p>
+  <//>
+`;

@@ -1,0 +1,48 @@
+// Nobody is stopped, or let go on, by one click.
+import { MOVE } from '/console/agents/words.js';
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { visibleLine } from '/console/visible.js';
+
+export function MoveDialog({ agent, verb, onClose, onMoved }) {
+  const [reason, setReason] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const announce = useAnnounce();
+  const { title, what, done, kind } = MOVE[verb];
+  const name = visibleLine(agent.name);
+  const move = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await ask('POST', `/owner/agents/${agent.agent_id}/${verb}`, reason.trim() ? { reason: reason.trim() } : {});
+      announce(`${name} ${done}`, 'good');
+      onClose();
+    } catch (error) {
+      setProblem(error);
+      setBusy(false);
+    }
+    onMoved();
+  };
+  return html`
+    <${Dialog} title=${`${title} ${name}?`} onClose=${onClose} onSubmit=${move}>
+      <p>${what}</p>
+      ${
+        verb !== 'resume' &&
+        html`<div class="field">
+          <label for="why">Why <span class="quiet">(optional)</span></label>
+          <input id="why" maxlength="500" value=${reason} onInput=${({ target }) => setReason(target.value)} />
+          <p class="hint">The agent reads it.</p>
+        </div>`
+      }
+      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class=${kind === 'danger' ? 'danger solid' : kind} id="move" disabled=${busy}>${title}</button>
+      </div>
+    <//>
+  `;
+}

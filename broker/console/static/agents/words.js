@@ -1,0 +1,54 @@
+// What an agent's status means, in words.
+
+export const STATUS = {
+  active: { kind: 'good', words: 'Active' },
+  suspended: { kind: 'wait', words: 'Suspended' },
+  revoked: { kind: 'bad', words: 'Revoked' },
+  pending: { kind: 'wait', words: 'Waits for approval' },
+  pending_bind: { kind: 'wait', words: 'Waits for its key' },
+};
+
+const CAUSES = {
+  owner_manual: 'Stopped by an owner',
+  suspended_by_policy: 'Suspended by a guardrail',
+  anomaly_auto_suspend: 'Suspended by the broker, because its calls were unusual',
+  breaker_auth_failure: 'Stopped for a moment: too many tokens with a wrong signature',
+  breaker_api_error: 'Stopped for a moment: too many malformed calls',
+  breaker_upstream_failure: 'Stopped for a moment: the platform failed too often',
+  unknown: 'Stopped',
+};
+
+export const causeInWords = (cause) => CAUSES[cause] ?? CAUSES.unknown;
+
+/** What an owner can do to an agent in each status. */
+export const MOVES = {
+  active: ['suspend', 'revoke'],
+  suspended: ['resume', 'revoke'],
+  pending: ['revoke'],
+  pending_bind: ['revoke'],
+};
+
+/** What each of it does, for whoever is about to. */
+export const MOVE = {
+  suspend: {
+    name: 'Suspend',
+    title: 'Suspend',
+    what: 'Its calls are refused from the next one on, until somebody resumes it. What waits for a decision stays.',
+    done: 'is suspended.',
+    kind: 'danger',
+  },
+  resume: {
+    name: 'Resume',
+    title: 'Resume',
+    what: 'It may call again at once, with everything that it was granted.',
+    done: 'is active again.',
+    kind: 'primary',
+  },
+  revoke: {
+    name: 'Revoke…',
+    title: 'Revoke',
+    what: 'It is stopped for good: nobody can bring it back, and its calls are refused from the next one on.',
+    done: 'is revoked.',
+    kind: 'danger',
+  },
+};

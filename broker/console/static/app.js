@@ -1,0 +1,50 @@
+// The console: who is signed in, which page is open, and the inbox that all of them count.
+import { ActivityPage } from '/console/activity/activity.js';
+import { AgentsPage } from '/console/agents/agents.js';
+import { ask } from '/console/api.js';
+import { html, render, useCallback, useEffect, useState } from '/console/html.js';
+import { isWaiting } from '/console/inbox/entries.js';
+import { Inbox } from '/console/inbox/inbox.js';
+import { useInbox } from '/console/inbox/use-inbox.js';
+import { Announcer } from '/console/shell/announce.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { Owner } from '/console/shell/owner.js';
+import { usePlace } from '/console/shell/router.js';
+import { Shell } from '/console/shell/shell.js';
+
+/** By address. */
+const PAGES = {
+  '/console': { name: 'Inbox', page: Inbox },
+  '/console/agents': { name: 'Agents', page: AgentsPage },
+  '/console/activity': { name: 'Activity', page: ActivityPage },
+};
+
+function App() {
+  const [owner, setOwner] = useState(undefined);
+  const [error, setError] = useState(undefined);
+  const load = useCallback(() => {
+    setError(undefined);
+    ask('GET', '/owner/me').then(setOwner, setError);
+  }, []);
+  useEffect(load, []);
+  if (error) return html`<main class="alone"><${Failed} error=${error} again=${load} /></main>`;
+  if (!owner) return html`<main class="alone"><${Loading} /></main>`;
+  return html`<${Owner.Provider} value=${owner}><${Announcer}><${Console} owner=${owner} /><//><//>`;
+}
+
+function Console({ owner }) {
+  const place = usePlace();
+  const inbox = useInbox(owner);
+  const waiting = inbox.entries?.filter(isWaiting).length ?? 0;
+  const { name, page: Page } = PAGES[place.pathname] ?? PAGES['/console'];
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Agent Broker`;
+  }, [waiting, name]);
+  return html`
+    <${Shell} here=${place.pathname} waiting=${waiting} live=${inbox.live}>
+      <${Page} key=${place.pathname} place=${place} inbox=${inbox} />
+    <//>
+  `;
+}
+
+render(html`<${App} />`, document.getElementById('app'));

@@ -1,0 +1,89 @@
+// What an approval of an access request would give.
+import { html } from '/console/html.js';
+import { visibleLine } from '/console/visible.js';
+
+const DAY_S = 24 * 3600;
+const LASTS = [
+  ['same', 'As long as the grant lasts now'],
+  ['', 'Until somebody changes it'],
+  [String(3600), '1 hour'],
+  [String(DAY_S), '1 day'],
+  [String(7 * DAY_S), '7 days'],
+  [String(30 * DAY_S), '30 days'],
+];
+
+/** The grant that gains the scopes: the one on the default connection, or the only one. */
+export const grantOn = ({ grants }) => grants.find(({ connection }) => connection === null) ?? grants[0];
+
+/** Just what was asked for. A grant that goes on keeps its end. */
+export function startingTerms(request) {
+  const grant = grantOn(request);
+  return {
+    scopes: request.scope === null ? [] : [request.scope],
+    lasts: grant && !grant.expired ? 'same' : '',
+    approval: grant?.require_approval ?? false,
+    connection: '',
+  };
+}
+
+/** The terms as the owner API takes them. */
+export const wordOf = ({ scopes, lasts, approval, connection }) => ({
+  scopes,
+  require_approval: approval,
+  ...(lasts !== 'same' && { expires_in_seconds: lasts === '' ? null : Number(lasts) }),
+  ...(connection && { connection_id: connection }),
+});
+
+/** `change(more)` takes the terms that are others now. */
+export function Terms({ request, terms, change }) {
+  const { platform_scopes, scope, connections } = request;
+  const grant = grantOn(request);
+  const held = new Set(grant && !grant.expired ? grant.scopes : []);
+  const others = platform_scopes.filter((each) => each !== scope && !held.has(each));
+  const pick = (each) => html`
+    <label class="choice" key=${each}>
+      <input
+        type="checkbox"
+        checked=${terms.scopes.includes(each)}
+        onChange=${({ target }) => change({ scopes: target.checked ? [...terms.scopes, each] : terms.scopes.filter((one) => one !== each) })}
+      />
+      <code class="theirs">${visibleLine(each)}</code>
+    </label>
+  `;
+  const lasts = LASTS.filter(([value]) => value !== 'same' || (grant && !grant.expired));
+  return html`
+    <section class="part terms">
+      <fieldset>
+        <legend>What it gets</legend>
+        ${scope !== null && pick(scope)}
+        ${
+          others.length > 0 &&
+          html`<details open=${scope === null}>
+            <summary class="small">${scope === null ? 'Scopes' : 'More scopes'} of ${visibleLine(request.platform)} (${others.length})</summary>
+            <div class="more-scopes">${others.map(pick)}</div>
+          </details>`
+        }
+      </fieldset>
+      <div class="field">
+        <label for="lasts">For how long</label>
+        <select id="lasts" onChange=${({ target }) => change({ lasts: target.value })}>
+          ${lasts.map(([value, words]) => html`<option value=${value} selected=${value === terms.lasts}>${words}</option>`)}
+        </select>
+      </div>
+      ${
+        connections.length > 1 &&
+        html`<div class="field">
+          <label for="connection">On which connection</label>
+          <select id="connection" onChange=${({ target }) => change({ connection: target.value })}>
+            <option value="">The one that calls use when they name none</option>
+            ${connections.map(({ connection_id, label }) => html`<option value=${connection_id} selected=${terms.connection === connection_id}>${visibleLine(label)}</option>`)}
+          </select>
+        </div>`
+      }
+      <label class="choice">
+        <input type="checkbox" checked=${terms.approval} onChange=${({ target }) => change({ approval: target.checked })} />
+        <span>Every call with this grant waits for an approval</span>
+      </label>
+    </section>
+  `;
+}

@@ -1,0 +1,80 @@
+// An access request that was opened: what the agent lacks, and what it would get.
+import { html, useState } from '/console/html.js';
+import { grantOn, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
+import { Buttons } from '/console/inbox/buttons.js';
+import { useShown, useWhole } from '/console/inbox/use-whole.js';
+import { lackInWords } from '/console/inbox/words.js';
+import { Lines, Unseen } from '/console/request-view-body.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { mayChange, useOwner } from '/console/shell/owner.js';
+import { visibleLine } from '/console/visible.js';
+
+/** As Approval takes it; `shown` hears the terms as well. */
+export function Access({ entry, version, waits, busy, shown, act }) {
+  const { whole: request, error, load } = useWhole(entry, version);
+  const [changed, setChanged] = useState({});
+  const owner = useOwner();
+  const terms = request && { ...startingTerms(request), ...changed };
+  const enough = terms !== undefined && terms.scopes.length > 0 && mayChange(owner);
+  useShown(shown, request, enough, terms && wordOf(terms));
+  if (error) return html`<${Failed} error=${error} again=${load} />`;
+  if (!request) return html`<${Loading} />`;
+  return html`
+    <div class="access">
+      <${Facts} request=${request} />
+      ${
+        request.reason &&
+        html`<section class="part from-agent">
+          <h3>The agent’s own words</h3>
+          <p class="quiet small">Why it asks. Nobody checked it.</p>
+          <${Lines} text=${request.reason} label="The agent’s own words" />
+          <${Unseen} text=${request.reason} />
+        </section>`
+      }
+      ${
+        waits &&
+        mayChange(owner) &&
+        html`<${Terms} request=${request} terms=${terms} change=${(more) => setChanged((before) => ({ ...before, ...more }))} />`
+      }
+    </div>
+    ${
+      waits &&
+      html`<${Buttons}
+        approve=${mayChange(owner) && 'Approve'}
+        seen=${enough}
+        why=${mayChange(owner) ? terms.scopes.length === 0 && 'Choose at least one scope, or deny.' : 'An admin can approve this, because it changes what the agent may do. You can deny it.'}
+        busy=${busy}
+        act=${act}
+      />`
+    }
+  `;
+}
+
+function Facts({ request }) {
+  const { agent, platform, scope, reason_code } = request;
+  const grant = grantOn(request);
+  return html`
+    <section class="part">
+      <dl class="facts">
+        <dt>Asks for</dt>
+        <dd class="theirs">${scope ? html`<code>${visibleLine(scope)}</code>` : 'the platform as a whole'}</dd>
+        <dt>Platform</dt>
+        <dd class="theirs">${visibleLine(platform)}</dd>
+        <dt>Lacks it because</dt>
+        <dd>${lackInWords(reason_code)}</dd>
+        <dt>Has now</dt>
+        <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>
+        <dt>Agent</dt>
+        <dd><span class="theirs">${visibleLine(agent.name)}</span> <code class="quiet small">${agent.agent_id}</code></dd>
+      </dl>
+    </section>
+  `;
+}
+
+const Grant = ({ grant: { scopes, expires_at, expired, require_approval } }) => html`
+  <span class="theirs">${scopes.map((scope) => html`<code>${visibleLine(scope)}</code> `)}</span>
+  <span class="small quiet">
+    ${expires_at && `${expired ? 'ended' : 'until'} ${new Date(expires_at).toLocaleString()} `}
+    ${require_approval && 'every call waits for an approval'}
+  </span>
+`;

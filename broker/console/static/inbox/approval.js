@@ -1,0 +1,38 @@
+// A held call that was opened: the exact request, and the buttons that decide it.
+import { html, useState } from '/console/html.js';
+import { Buttons } from '/console/inbox/buttons.js';
+import { useShown, useWhole } from '/console/inbox/use-whole.js';
+import { RequestView } from '/console/request-view.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+
+/**
+ * `version` changes when it has to be read anew. `shown` hears which request is on the screen, and whether all of it was
+ * seen: nothing else is ever approved. `passkeys`: whether this owner has any that work here.
+ */
+export function Approval({ entry, version, waits, busy, passkeys, shown, act }) {
+  const owner = useOwner();
+  const { whole: held, error, load } = useWhole(entry, version);
+  const [seen, setSeen] = useState(false);
+  useShown(shown, held, seen, { request_hash: held?.request_hash });
+  if (error) return html`<${Failed} error=${error} again=${load} />`;
+  if (!held) return html`<${Loading} />`;
+  // Without a request that can be read there is nothing to approve; only the passkeys of the agent's owner count.
+  const readable = held.request !== null;
+  const passkey = readable && passkeys && held.agent.owned_by_me;
+  return html`
+    <${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${mayDecide(owner) ? owner.email : 'whoever decides'} />
+    ${
+      waits &&
+      html`<${Buttons}
+        key=${held.request_hash}
+        approve=${readable && 'Approve'}
+        passkey=${passkey}
+        seen=${seen}
+        why=${readable && !seen && 'Open what is folded, then approve.'}
+        busy=${busy}
+        act=${act}
+      />`
+    }
+  `;
+}

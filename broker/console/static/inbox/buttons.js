@@ -1,0 +1,46 @@
+// The buttons that decide, at the end of what they decide on.
+import { html, useEffect, useState } from '/console/html.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+
+/** A button that just came under a pointer takes no click that was meant for something else. */
+const SETTLES_MS = 500;
+
+/**
+ * `approve`: what the first button says; nothing without one. `passkey`: whether one can be used. `seen`: whether all of
+ * it was; `why`: why it cannot be approved yet, or by this owner. `busy`: what is under way. `act(what)` begins it.
+ */
+export function Buttons({ approve, passkey, seen, why, busy, act }) {
+  const settled = useSettled();
+  const owner = useOwner();
+  if (!mayDecide(owner))
+    return html`
+      <footer class="decide">
+        <p class="small said">Your role is ${owner.role}: you may look. An approver or an admin decides.</p>
+      </footer>
+    `;
+  const button = (what, words, doing, kind, disabled) => html`
+    <button type="button" class="${what} ${kind}" disabled=${disabled} aria-disabled=${Boolean(busy)} onClick=${() => act(what)}>
+      ${busy === what ? doing : words}
+    </button>
+  `;
+  const soon = !seen || !settled;
+  return html`
+    <footer class="decide" data-settled=${settled}>
+      ${why && html`<p class="small said">${why}</p>`}
+      <div class="buttons">
+        ${approve && button('approve', approve, 'Approving…', 'primary', soon)}
+        ${passkey && button('passkey', 'Approve with passkey', 'Waiting for your passkey…', '', soon)}
+        ${button('deny', 'Deny…', 'Denying…', 'danger', false)}
+      </div>
+    </footer>
+  `;
+}
+
+function useSettled() {
+  const [settled, setSettled] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), SETTLES_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return settled;
+}

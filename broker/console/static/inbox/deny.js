@@ -1,0 +1,39 @@
+// Saying no, with a reason that the agent can act on.
+import { html, useState } from '/console/html.js';
+import { oneLine } from '/console/inbox/words.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { visibleLine } from '/console/visible.js';
+
+/** What the agent reads. */
+const REASONS = ['Not now', 'Wrong recipient', 'Too much access: ask for less', 'Ask me first'];
+
+/** `onDeny(note)`: note is empty without a reason. */
+export function Deny({ entry, onDeny, onClose }) {
+  const [chosen, setChosen] = useState('');
+  const [own, setOwn] = useState('');
+  const choose = (reason) => html`
+    <label class="chip">
+      <input type="radio" name="reason" value=${reason} checked=${chosen === reason} onChange=${() => setChosen(reason)} />
+      ${reason || 'No reason'}
+    </label>
+  `;
+  const note = [chosen, own.trim()].filter(Boolean).join('. ');
+  return html`
+    <${Dialog} title=${entry.kind === 'approval' ? 'Deny this call?' : 'Deny this request?'} onClose=${onClose} onSubmit=${() => onDeny(note)}>
+      <p class="theirs mono small">${oneLine(entry)}</p>
+      <fieldset>
+        <legend>What should <span class="theirs">${visibleLine(entry.item.agent.name)}</span> know?</legend>
+        <div class="chips">${['', ...REASONS].map(choose)}</div>
+      </fieldset>
+      <div class="field">
+        <label for="own">In your words <span class="quiet">(optional)</span></label>
+        <textarea id="own" rows="2" maxlength="900" value=${own} onInput=${({ target }) => setOwn(target.value)}></textarea>
+        <p class="hint">The agent reads it, and it stays on record.</p>
+      </div>
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class="danger solid" id="deny">Deny</button>
+      </div>
+    <//>
+  `;
+}

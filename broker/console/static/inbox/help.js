@@ -1,0 +1,22 @@
+import { html } from '/console/html.js';
+import { Dialog } from '/console/shell/dialog.js';
+
+const KEYS = [
+  [['j', '↓'], 'next'],
+  [['k', '↑'], 'the one before'],
+  [['Enter'], 'open, or close'],
+  [['a'], 'approve what is open (asks once more)'],
+  [['d'], 'deny, with a reason'],
+  [['Esc'], 'close'],
+  [['?'], 'this list'],
+];
+
+/** The keys of the inbox. */
+export const Help = ({ onClose }) => html`
+  <${Dialog} title="Keys" onClose=${onClose} onSubmit=${onClose}>
+    <dl class="keys">
+      ${KEYS.map(([keys, what]) => html`<dt>${keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${what}</dd>`)}
+    </dl>
+    <div class="buttons"><button type="submit" autofocus>Close</button></div>
+  <//>
+`;

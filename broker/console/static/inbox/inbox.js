@@ -1,0 +1,141 @@
+// The inbox: what waits for a person, who looks at it and decides, by pointer or by keys.
+import { ask } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { Access } from '/console/inbox/access.js';
+import { Approval } from '/console/inbox/approval.js';
+import { Card, openerOf } from '/console/inbox/card.js';
+import { Confirm } from '/console/inbox/confirm.js';
+import { Deny } from '/console/inbox/deny.js';
+import { isWaiting } from '/console/inbox/entries.js';
+import { Help } from '/console/inbox/help.js';
+import { NothingWaits } from '/console/inbox/nothing-waits.js';
+import { useDeciding } from '/console/inbox/use-deciding.js';
+import { withoutPasskeys } from '/console/passkeys-ceremony.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Failed, Loading } from '/console/shell/empty.js';
+import { useKeys } from '/console/shell/keys.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
+
+/** `inbox`: as useInbox answers it. */
+export function Inbox({ inbox }) {
+  const { entries, error, reload, settle, tidy } = inbox;
+  const owner = useOwner();
+  const announce = useAnnounce();
+  const [openKey, setOpenKey] = useState(undefined);
+  const [asking, setAsking] = useState(undefined);
+  const passkeys = useHavingPasskeys(owner);
+  const open = entries?.find(({ key }) => key === openKey);
+  const done = (key) => {
+    setOpenKey(undefined);
+    focusOn(nextAfter(entries, key));
+  };
+  const deciding = useDeciding({ open, settle, reload, done });
+  useEffect(() => tidy, []);
+
+  const toggle = (key) => setOpenKey((before) => (before === key ? undefined : key));
+  const move = (by) => {
+    const keys = (entries ?? []).filter((entry) => isWaiting(entry) || entry === open).map(({ key }) => key);
+    const at = keys.indexOf(keyAtFocus() ?? openKey);
+    const to = at < 0 ? (by > 0 ? 0 : keys.length - 1) : Math.min(keys.length - 1, Math.max(0, at + by));
+    focusOn(keys[to]);
+  };
+  /** By key: only what is open and was seen whole, and never in one step. */
+  const askFor = (what) => {
+    const key = openKey ?? keyAtFocus();
+    if (!key || !mayDecide(owner)) return;
+    if (key !== openKey) {
+      setOpenKey(key);
+      announce('Look at it first, then decide.');
+    } else if (deciding.ready(what) && isWaiting(open)) setAsking(what);
+    else if (deciding.ready('deny'))
+      announce('It cannot be approved yet: what is missing stands above the buttons.', 'wait');
+  };
+  const begin = (what) => (what === 'deny' ? setAsking('deny') : deciding.act(what));
+  const finish = (what, note) => {
+    setAsking(undefined);
+    deciding.act(what, note);
+  };
+  const close = () => setAsking(undefined);
+
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    a: () => askFor('approve'),
+    d: () => askFor('deny'),
+    Escape: () => {
+      if (openKey) focusOn(openKey);
+      setOpenKey(undefined);
+    },
+    '?': () => setAsking('help'),
+  });
+
+  const decided = (entries ?? []).filter((entry) => !isWaiting(entry)).length;
+  return html`
+    <div class="page-head">
+      <h1 id="inbox" tabindex="-1">Inbox</h1>
+      <div class="buttons">
+        ${decided > 0 && html`<button type="button" class="plain compact" id="tidy" onClick=${tidy}>Clear ${decided} decided</button>`}
+        ${entries?.length > 0 && html`<button type="button" class="plain compact keys-hint" onClick=${() => setAsking('help')}>Keys <kbd>?</kbd></button>`}
+      </div>
+    </div>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!entries && !error && html`<${Loading} />`}
+    ${entries?.length === 0 && html`<${NothingWaits} />`}
+    ${
+      entries?.length > 0 &&
+      html`<ul role="list" class="cards" id="held">
+        ${entries.map(
+          (entry) => html`
+            <${Card} key=${entry.key} entry=${entry} open=${entry === open} toggle=${() => toggle(entry.key)}>
+              <${KINDS[entry.kind]}
+                entry=${entry}
+                version=${deciding.version}
+                waits=${isWaiting(entry)}
+                busy=${deciding.busy}
+                passkeys=${passkeys}
+                shown=${deciding.shown}
+                act=${begin}
+              />
+            <//>
+          `,
+        )}
+      </ul>`
+    }
+    ${decided > 0 && decided === entries.length && html`<p class="all-done quiet">That was all.</p>`}
+    ${asking === 'help' && html`<${Help} onClose=${close} />`}
+    ${asking === 'approve' && open && html`<${Confirm} entry=${open} scopes=${deciding.word()?.scopes} onApprove=${() => finish('approve')} onClose=${close} />`}
+    ${asking === 'deny' && open && html`<${Deny} entry=${open} onDeny=${(note) => finish('deny', note)} onClose=${close} />`}
+  `;
+}
+
+const KINDS = { approval: Approval, access: Access };
+
+/** Whether this owner can decide by passkey here. */
+function useHavingPasskeys(owner) {
+  const [having, setHaving] = useState(false);
+  useEffect(() => {
+    if (!mayDecide(owner) || withoutPasskeys()) return;
+    ask('GET', '/owner/passkeys').then(
+      ({ passkeys }) => setHaving(passkeys.some(({ status }) => status === 'active')),
+      () => {},
+    );
+  }, []);
+  return having;
+}
+
+const keyAtFocus = () => document.activeElement?.closest('[data-entry]')?.dataset.entry;
+
+/** The one after it that waits; the first one that does when there is none. */
+function nextAfter(entries, key) {
+  const at = entries.findIndex((entry) => entry.key === key);
+  return [...entries.slice(at + 1), ...entries.slice(0, at)].find(isWaiting)?.key;
+}
+
+/** Without a key, to the heading. */
+function focusOn(key) {
+  const target = document.getElementById(key ? openerOf(key) : 'inbox');
+  target?.focus({ preventScroll: true });
+  target?.closest('.card')?.scrollIntoView({ block: 'nearest' });
+}

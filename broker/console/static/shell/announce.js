@@ -1,0 +1,36 @@
+// What just happened, said once. What went well shows in its own place, and is said here to whoever listens instead of
+// looking; the rest is on the screen, too.
+import { createContext, html, useCallback, useContext, useRef, useState } from '/console/html.js';
+
+const Announce = createContext(() => {});
+const STAYS_MS = 8_000;
+
+/** Answers `announce(words, kind)`; kind is good, wait, bad or nothing. */
+export const useAnnounce = () => useContext(Announce);
+
+export function Announcer({ children }) {
+  const [said, setSaid] = useState(undefined);
+  const timer = useRef(undefined);
+  const announce = useCallback((words, kind) => {
+    clearTimeout(timer.current);
+    setSaid({ words, kind, at: Date.now() });
+    // What went wrong stays until it is read.
+    if (kind !== 'bad') timer.current = setTimeout(() => setSaid(undefined), STAYS_MS);
+  }, []);
+  return html`
+    <${Announce.Provider} value=${announce}>
+      ${children}
+      <div class="toasts" role="status" aria-live="polite" id="said">
+        ${
+          said &&
+          (said.kind === 'good'
+            ? html`<p class="unseen" key=${said.at}>${said.words}</p>`
+            : html`<div class="toast" key=${said.at} data-kind=${said.kind ?? ''}>
+                <span class="theirs">${said.words}</span>
+                <button type="button" class="plain compact" onClick=${() => setSaid(undefined)}>Dismiss</button>
+              </div>`)
+        }
+      </div>
+    <//>
+  `;
+}

@@ -1,0 +1,27 @@
+import { html, useId, useLayoutEffect, useRef } from '/console/html.js';
+
+/**
+ * A question that has to be answered before anything else. Escape and a click beside it close it; the focus then goes
+ * back to where it was. `onSubmit` makes its button do something by Enter, too.
+ */
+export function Dialog({ title, onClose, onSubmit, children }) {
+  const dialog = useRef(null);
+  const id = useId();
+  useLayoutEffect(() => {
+    const shown = dialog.current;
+    shown.showModal();
+    return () => shown.close();
+  }, []);
+  const submit = (event) => {
+    event.preventDefault();
+    onSubmit?.();
+  };
+  return html`
+    <dialog ref=${dialog} aria-labelledby=${id} closedby="any" onClose=${onClose}>
+      <form onSubmit=${submit} class="dialog">
+        <h2 id=${id}>${title}</h2>
+        ${children}
+      </form>
+    </dialog>
+  `;
+}

@@ -1,0 +1,20 @@
+import { html } from '/console/html.js';
+
+/** Nothing is here: says what will be, and what to do next. */
+export const Empty = ({ title, children }) => html`
+  <div class="sheet empty">
+    <h2>${title}</h2>
+    ${children}
+  </div>
+`;
+
+/** While something is on its way for the first time. */
+export const Loading = () => html`<div class="loading" aria-busy="true"><span class="unseen">Loading…</span></div>`;
+
+/** It could not be read. */
+export const Failed = ({ error, again }) => html`
+  <div class="notice" data-kind="bad" role="alert">
+    <span>${error.message}</span>
+    <button type="button" class="compact" onClick=${again}>Try again</button>
+  </div>
+`;

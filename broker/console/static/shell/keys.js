@@ -1,0 +1,22 @@
+// Single keys do things, as long as nobody is writing and no dialog is open.
+import { useEffect, useRef } from '/console/html.js';
+
+const WRITING = 'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
+
+/** `keys`: what each key does, by its name (`j`, `ArrowDown`, `?`). A key that is held down counts once. */
+export function useKeys(keys) {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target.closest?.(WRITING) || document.querySelector('dialog[open]')) return;
+      const act = latest.current[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    document.addEventListener('keydown', pressed);
+    return () => document.removeEventListener('keydown', pressed);
+  }, []);
+}

@@ -1,0 +1,92 @@
+// News of the inbox, over one stream for all tabs of this browser: it opens few connections to a site at once, and streams
+// in many tabs would leave none for anything else.
+const EVERY_MS = 5_000;
+/** Now and then also while news arrive: a machine that slept may not have noticed that its connection is gone. */
+const ANYWAY_EVERY = 12;
+
+/**
+ * Calls `changed` after every change, and `live` with whether news arrive by themselves; while they do not, `changed` is
+ * called every 5 seconds. `name` tells apart who shares a stream. Answers how to stop.
+ */
+export function followNews(name, { changed, live }) {
+  let isLive = false;
+  const hear = ({ kind, value }) => {
+    if (kind === 'changed') changed();
+    if (kind !== 'live') return;
+    isLive = value;
+    live(value);
+  };
+  let leave = share(name, hear, () => isLive);
+  let rounds = 0;
+  const asking = setInterval(() => (!isLive || ++rounds % ANYWAY_EVERY === 0) && changed(), EVERY_MS);
+  const seen = () => document.visibilityState === 'visible' && changed();
+  // A page that one may come back to keeps its connections: it has to let go of them.
+  const hidden = () => leave();
+  const shown = ({ persisted }) => {
+    if (!persisted) return;
+    leave = share(name, hear, () => isLive);
+    changed();
+  };
+  document.addEventListener('visibilitychange', seen);
+  addEventListener('pagehide', hidden);
+  addEventListener('pageshow', shown);
+  return () => {
+    leave();
+    clearInterval(asking);
+    document.removeEventListener('visibilitychange', seen);
+    removeEventListener('pagehide', hidden);
+    removeEventListener('pageshow', shown);
+  };
+}
+
+/** Whoever holds the lock holds the stream, and passes on what it hears; when that tab closes, the next one does. */
+function share(name, hear, isLive) {
+  const channel = new BroadcastChannel(`svc-news ${name}`);
+  const over = new AbortController();
+  const tell = (message) => {
+    hear(message);
+    if (!over.signal.aborted) channel.postMessage(message);
+  };
+  const hold = () => {
+    channel.onmessage = ({ data }) => (data.kind === 'hello' ? tell({ kind: 'live', value: isLive() }) : hear(data));
+    return listen(tell, over.signal);
+  };
+  channel.onmessage = ({ data }) => hear(data);
+  // Only https and localhost have locks.
+  if (navigator.locks) {
+    navigator.locks.request(`svc-news ${name}`, { signal: over.signal }, hold).catch(() => {});
+    channel.postMessage({ kind: 'hello' });
+  } else hold();
+  return () => {
+    over.abort();
+    channel.close();
+  };
+}
+
+/** Keeps a stream open until the signal; resolves then. */
+function listen(tell, signal) {
+  return new Promise((over) => {
+    let source;
+    let again;
+    const open = () => {
+      source = new EventSource('/owner/events');
+      source.addEventListener('inbox', () => {
+        tell({ kind: 'live', value: true });
+        tell({ kind: 'changed' });
+      });
+      source.addEventListener('error', () => {
+        tell({ kind: 'live', value: false });
+        // Refused, not interrupted: the browser has given up. Asking, meanwhile, says what is wrong.
+        if (source.readyState !== EventSource.CLOSED) return;
+        clearTimeout(again);
+        again = setTimeout(open, EVERY_MS);
+      });
+    };
+    open();
+    signal.addEventListener('abort', () => {
+      clearTimeout(again);
+      source.close();
+      over();
+    });
+  });
+}

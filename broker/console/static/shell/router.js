@@ -1,0 +1,35 @@
+// Pages have real addresses: each can be opened, reloaded and shared.
+import { html, useEffect, useState } from '/console/html.js';
+
+const MOVED = 'svc-moved';
+
+/** Goes to an address of the console without loading anything anew; `replace` leaves no step to go back to. */
+export function navigate(to, { replace = false } = {}) {
+  if (replace) history.replaceState(null, '', to);
+  else history.pushState(null, '', to);
+  dispatchEvent(new Event(MOVED));
+}
+
+/** Where we are: a URL that is new whenever it changed. */
+export function usePlace() {
+  const [place, setPlace] = useState(() => new URL(location.href));
+  useEffect(() => {
+    const moved = () => setPlace(new URL(location.href));
+    for (const sign of ['popstate', MOVED]) addEventListener(sign, moved);
+    return () => {
+      for (const sign of ['popstate', MOVED]) removeEventListener(sign, moved);
+    };
+  }, []);
+  return place;
+}
+
+/** A link within the console. With a modifier key, or to a page that is not part of this one, the browser follows it. */
+export function Link({ to, within = true, children, ...more }) {
+  const follow = (event) => {
+    if (!within || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(to);
+    scrollTo(0, 0);
+  };
+  return html`<a href=${to} onClick=${follow} ...${more}>${children}</a>`;
+}

@@ -1,0 +1,74 @@
+// What is around every page: where one can go, who one is, whether news arrive.
+import { ask } from '/console/api.js';
+import { html } from '/console/html.js';
+import { useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
+
+/** `within`: a page of this document, not one of its own. */
+const PLACES = [
+  { path: '/console', name: 'Inbox', within: true },
+  { path: '/console/agents', name: 'Agents', within: true },
+  { path: '/console/activity', name: 'Activity', within: true },
+  { path: '/console/passkeys', name: 'Passkeys', within: false },
+];
+
+/** `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves. */
+export function Shell({ here, waiting = 0, live, children }) {
+  const places = PLACES.map(
+    ({ path, name, within }) => html`
+      <li key=${path}>
+        <${Link} to=${path} within=${within} aria-current=${path === here ? 'page' : null}>
+          ${name}
+          ${path === '/console' && waiting > 0 && html`<span class="count" id="waiting">${waiting}<span class="unseen"> waiting</span></span>`}
+        <//>
+      </li>
+    `,
+  );
+  return html`
+    <a class="skip" href="#content">Skip to the content</a>
+    <header class="bar">
+      <a class="brand" href="/console"><img src="/console/icon.svg" alt="" width="24" height="24" />Agent Broker</a>
+      <nav aria-label="Console"><ul role="list">${places}</ul></nav>
+      <div class="foot">
+        <${Liveness} live=${live} />
+        <${Account} />
+      </div>
+    </header>
+    <main id="content" tabindex="-1">${children}</main>
+  `;
+}
+
+function Liveness({ live }) {
+  if (live === undefined) return null;
+  return html`
+    <p class="liveness" id="liveness" data-live=${live} role="status" title=${live ? '' : 'The connection for news is down; asking every 5 seconds.'}>
+      ${live ? 'Live' : html`Not live<span class="why"> · asking every 5 s</span>`}
+    </p>
+  `;
+}
+
+function Account() {
+  const { email, role, organisation, organisations } = useOwner();
+  return html`
+    <details class="account">
+      <summary aria-label=${`Account of ${email}`}>
+        <span class="initial" aria-hidden="true">${email.slice(0, 1).toUpperCase()}</span>
+        <span class="email">${email}</span>
+      </summary>
+      <div class="menu sheet">
+        <p class="theirs"><strong>${email}</strong></p>
+        <p class="quiet small theirs">${role} of ${organisation.name}</p>
+        ${organisations?.map(
+          ({ id, name }) =>
+            html`<a key=${id} class="small theirs" href=${`/console/oidc/start?organisation=${id}`}>Switch to ${name}</a>`,
+        )}
+        <button type="button" class="compact" id="sign-out" onClick=${signOut}>Sign out</button>
+      </div>
+    </details>
+  `;
+}
+
+async function signOut() {
+  await ask('POST', '/owner/sign-out', {}, { signIn: false }).catch(() => {});
+  location.replace('/console/sign-in');
+}

@@ -1,0 +1,28 @@
+import { ask } from '/console/api.js';
+import { useCallback, useEffect, useRef, useState } from '/console/html.js';
+
+/**
+ * What an address of the owner API answers, asked for again every so often while somebody looks. `answer` is undefined
+ * until it came; an error leaves the last answer where it is. An answer that is overtaken is dropped.
+ */
+export function useLoaded(path, everyMs) {
+  const [state, setState] = useState({});
+  const latest = useRef(0);
+  const reload = useCallback(async () => {
+    const mine = ++latest.current;
+    try {
+      const answer = await ask('GET', path);
+      if (mine === latest.current) setState({ path, answer });
+    } catch (error) {
+      if (mine === latest.current) setState((before) => ({ ...before, error }));
+    }
+  }, [path]);
+  useEffect(() => {
+    reload();
+    const timer = setInterval(() => document.visibilityState === 'visible' && reload(), everyMs);
+    return () => clearInterval(timer);
+  }, [path]);
+  // What was asked for before is no answer to this.
+  const fits = state.path === path;
+  return { answer: fits ? state.answer : undefined, error: state.error, reload };
+}

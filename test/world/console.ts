@@ -1,0 +1,39 @@
+/** The console as an owner has it open. */
+import { signInLink } from '../../broker/identity/sign-in-link.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { Browser, Page, Size } from './chromium.ts';
+import type { World } from './world.ts';
+
+export const DESKTOP: Size = { width: 1280, height: 800 };
+export const PHONE: Size = { width: 360, height: 740 };
+
+/** A page of its own, signed in by link as this owner, once the inbox was read and hears news. */
+export async function openConsole(world: World, browser: Browser, owner: OwnerTable, size = DESKTOP): Promise<Page> {
+  const page = await browser.page(size);
+  await page.open((await signInLink(world.running.broker, owner)).url);
+  await isLive(page);
+  return page;
+}
+
+/** Waits until the page was drawn and hears news. */
+export const isLive = (page: Page): Promise<void> =>
+  page.until(`document.querySelector('#liveness')?.dataset.live === 'true' && !document.querySelector('.loading')`);
+
+/** The last thing that the page said. */
+export const said = (page: Page): Promise<string> => page.value(`document.querySelector('#said').textContent`);
+
+/** Waits until the page says this. */
+export const says = (page: Page, words: string): Promise<void> =>
+  page.until(`document.querySelector('#said').textContent.includes(${JSON.stringify(words)})`);
+
+/** How many cards wait. */
+export const WAITING = `document.querySelectorAll('.card[data-state="waiting"]').length`;
+
+/** The card of a held call, as a selector. */
+export const card = (approvalId: string): string => `[data-entry="approval-${approvalId}"]`;
+
+/** Opens a held call, and waits until its request is on the screen. */
+export async function look(page: Page, approvalId: string): Promise<void> {
+  await page.click(`${card(approvalId)} .opener`);
+  await page.until(`document.querySelector('${card(approvalId)} .decide') !== null`);
+}
