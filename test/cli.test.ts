@@ -144,6 +144,20 @@ describe('owners and agents', () => {
     expect(refused.stderr).toContain('role admin');
   });
 
+  test('owner list and remove', async () => {
+    expect((await run(['owner', 'add', 'rob@acme.example', '--role', 'approver'])).stdout).toContain(
+      'Sign in with: agent-broker owner link --email rob@acme.example',
+    );
+    expect((await run(['owner', 'list'])).stdout).toMatch(/^rob@acme\.example {2}approver {2}/m);
+    const removed = await run(['owner', 'remove', 'Rob@acme.example']);
+    expect([removed.code, removed.stdout]).toEqual([0, 'rob@acme.example is no owner any more.\n']);
+    expect((await run(['owner', 'list', '--json'])).stdout).not.toContain('rob@');
+    const again = await run(['owner', 'remove', 'rob@acme.example']);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('owner list');
+    expect((await run(['owner', 'remove', 'owner@agent-broker.local'])).stderr).toContain('cannot remove yourself');
+  });
+
   test('agent list, suspend and resume take effect at the next call', async () => {
     const [agent] = JSON.parse((await run(['agent', 'list', '--json'])).stdout);
     expect(agent).toMatchObject({ name: 'sandbox-agent', status: 'active' });

@@ -4,10 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { send } from './world/agent.ts';
+import { spawnBroker } from './world/broker-process.ts';
 import { Browser, type Visit } from './world/browser.ts';
 import { expectEnvelope } from './world/evidence.ts';
 import { startIdentityProvider } from './world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from './world/lying-provider.ts';
+import { newFolder } from './world/stores.ts';
 import { startWorld, type World } from './world/world.ts';
 
 const MINUTE_MS = 60_000;
@@ -326,4 +328,66 @@ describe('a provider that is down', () => {
     silent.closeAllConnections();
     silent.close();
   }, 60_000);
+});
+
+test('CX-11 with every word of the log on: no secret, code, state, cookie or token is in it, whatever goes wrong', async () => {
+  const provider = await startLyingProvider();
+  provider.claims = { email: 'ann@acme.example', email_verified: true };
+  const issued: string[] = [];
+  provider.token = async (honest) => {
+    const token = await provider.sign(honest);
+    issued.push(token, String(honest.nonce));
+    return token;
+  };
+  const broker = spawnBroker({
+    PORT: '0',
+    LOG_LEVEL: 'trace',
+    AGENT_BROKER_DATA: newFolder(),
+    ...provider.settings,
+    OIDC_CLIENT_SECRET: 'CANARY-client-secret-0123456789',
+  });
+  const baseUrl = (await broker.serve())!;
+  try {
+    const browser = new Browser();
+    const start = `${baseUrl}/console/oidc/start`;
+    const statuses = [(await browser.get(start)).status];
+    const bearer = (token: string) => send(`${baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } });
+    statuses.push((await bearer(issued[0]!)).status, (await bearer(`${issued[0]!.slice(0, -9)}AAAAAAAAA`)).status);
+    for (const what of ['no JSON', 'an error of its own', 'a cut connection']) {
+      provider.answers.set('/token', (_, response) => lie(what, response));
+      statuses.push((await browser.get(start)).status);
+    }
+    provider.answers.set('/token', (_, response, body) =>
+      response
+        .writeHead(400, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error: 'invalid_client', error_description: 'no', echo: body })),
+    );
+    statuses.push((await browser.get(start)).status);
+    // Nobody invited Ann in this store.
+    expect(statuses).toEqual([403, 401, 401, 502, 502, 502, 502]);
+    const asked = browser.seen.flatMap((url) => [...new URL(url).searchParams]);
+    const secrets = asked.flatMap(([name, value]) => (/^(code|state|nonce|code_challenge)$/.test(name) ? [value] : []));
+    secrets.push(...issued, 'CANARY-client-secret-0123456789');
+    expect(secrets.length).toBeGreaterThan(15);
+    const { stdout, stderr } = broker.output();
+    expect(stderr).toContain('invalid_client');
+    expect(secrets.filter((secret) => (stdout + stderr).includes(secret))).toEqual([]);
+  } finally {
+    broker.signal('SIGKILL');
+    await broker.ended;
+  }
+});
+
+test('the way to the provider is limited by address', async () => {
+  const provider = await startLyingProvider();
+  const world = await startWorld('sqlite', { ...provider.settings, AGENT_BROKER_LIMIT_FACTOR: '0.05' });
+  const ask = (path: string) => send(`${world.running.baseUrl}/console/oidc/${path}`, {});
+  expect([(await ask('start')).status, (await ask('callback')).status, (await ask('start')).status]).toEqual([
+    302, 400, 302,
+  ]);
+  for (const path of ['start', 'callback']) {
+    const limited = await ask(path);
+    expectEnvelope(limited, 429, 'rate_limited');
+    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
 });

@@ -9,6 +9,7 @@ import type { Route } from '../broker/http/route.ts';
 import { ROUTES } from '../broker/http/routes.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import type { OwnerTable, Schema } from '../broker/store/schema.ts';
+import type { TestAgent } from './world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from './world/furnished.ts';
 import { sampleBodies } from './world/sample.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -79,6 +80,7 @@ function paths(path: string, valuesOf: (name: string) => readonly string[]): str
 describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
   let world: World;
   let alpha: Furnished;
+  let agent: TestAgent;
   let beta: Furnished;
   let db: Kysely<Schema>;
   /** Texts that stand in alpha's rows and in nobody else's. */
@@ -92,7 +94,8 @@ describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
   beforeAll(async () => {
     world = await startWorld(store);
     db = world.running.broker.store.db;
-    const { organisation, owners: alphas } = await furnish(world, 'alpha');
+    const { organisation, owners: alphas, agent: alphasAgent } = await furnish(world, 'alpha');
+    agent = alphasAgent;
     for (const owner of alphas) owners.set(owner.role, owner);
     alpha = await look(organisation);
     beta = await look((await furnish(world, 'beta')).organisation);
@@ -177,7 +180,7 @@ describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
     expect(silent.length, `silent: ${silent.join(', ')}`).toBeLessThan(5);
   });
 
-  test('reading changes nothing: no GET of an owner writes a row', async () => {
+  test('AP-16 reading changes nothing: no GET of an owner writes a row', async () => {
     const before = await storedRows(db);
     for (const route of OWNED.filter(({ method }) => method === 'GET'))
       for (const { path } of requests(route, alpha.rows)) await ask(route, path, alpha.organisation.owner);
@@ -232,6 +235,16 @@ describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
       expect(await storedRows(db, alpha.organisation.id)).toEqual(alpha.rows);
     },
   );
+
+  test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
+    const closed = ROUTES.filter(({ auth }) => auth !== 'none' && auth !== 'agent' && auth !== 'agent_or_owner');
+    for (const route of closed)
+      for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {
+        const told = await ask(route, path, agent.token(), body);
+        expect(told.status, `${told.sent} → ${told.text}`).toBe(401);
+      }
+    expect(closed.length).toBeGreaterThan(OWNED.length);
+  });
 
   test('the least role that a route names is enough, and what is one’s own is found', async () => {
     const missed: string[] = [];

@@ -1,7 +1,9 @@
 import { type Command, Option } from 'commander';
-import { type ConnectionOptions, connectLocally, print } from '../connection.ts';
+import { type ConnectionOptions, connectAsOwner, connectLocally, print, withConnection } from '../connection.ts';
+import { CommandFailed } from '../failure.ts';
 
 type Options = ConnectionOptions & { json?: boolean };
+type Owner = { id: string; email: string; role: string };
 
 export function addOwnerCommands(program: Command): void {
   const owner = program.command('owner').description('owners of this broker’s organisation');
@@ -24,6 +26,24 @@ export function addOwnerCommands(program: Command): void {
       print(options, answer, () => String(answer.token));
     },
   );
+
+  withConnection(owner.command('list').description('list the owners of the organisation'))
+    .option('--json', 'print JSON')
+    .action(async (options: Options) => {
+      const { owners } = (await (await connectAsOwner(options)).ask('GET', '/owner/owners')) as { owners: Owner[] };
+      print(options, owners, () => owners.map(({ email, role, id }) => `${email}  ${role}  ${id}`).join('\n'));
+    });
+
+  withConnection(owner.command('remove <address>').description('remove an owner, with sessions and passkeys'))
+    .option('--json', 'print JSON')
+    .action(async (address: string, options: Options) => {
+      const broker = await connectAsOwner(options);
+      const { owners } = (await broker.ask('GET', '/owner/owners')) as { owners: Owner[] };
+      const found = owners.find(({ email }) => email === address.toLowerCase());
+      if (!found) throw new CommandFailed(`No owner has the address ${address}. See: agent-broker owner list`);
+      const answer = await broker.ask('DELETE', `/owner/owners/${found.id}`);
+      print(options, answer, () => `${found.email} is no owner any more.`);
+    });
 
   owner
     .command('add <email>')

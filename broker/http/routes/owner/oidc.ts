@@ -12,7 +12,7 @@ import { notSignedInPage, signedInPage } from '../../sign-in-page.ts';
 
 export const START_PATH = '/console/oidc/start';
 
-const limit = { name: 'sign-in-at-provider', perMinute: 30, per: 'address' } as const;
+const limit = { name: 'sign-in-at-provider', perMinute: 60, per: 'address' } as const;
 
 const CODES = {
   stale: 'invalid_request',
