@@ -257,6 +257,8 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
         'No owner could grant this: demo has no scope "demo:wirte". Did you mean "demo:write"?',
       );
       expectReportHint(slip, 'scope_not_grantable');
+      expect((await ask(agent, {})).body.detail).toBe('platform: is missing: send a string.');
+      expect((await ask(agent, { platform: ['demo'] })).body.detail).toBe('platform: must be a string, not array.');
       const whole = await ask(agent, { platform: 'demo' });
       expect(whole.body.detail).toBe(
         'There is nothing to ask for: the agent can use demo:read there. Name the scope that it lacks.',

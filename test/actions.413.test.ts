@@ -50,6 +50,21 @@ describe('BD-08 bodies that are too large, and what stands between them and the 
     expect([0, 413]).toContain(answer.status);
   });
 
+  test('the refusal says how much this address takes', async () => {
+    const tooMuch = async (path: string, size: number) =>
+      (
+        await send(world.running.baseUrl + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ a: 'x'.repeat(size) }),
+        })
+      ).body.detail;
+    expect(await tooMuch('/v1/actions', 1024 * 1024)).toBe('The body is too large: 1 MiB at most.');
+    expect(await tooMuch('/v1/approvals/passkeys/sign/begin', 64 * 1024)).toBe(
+      'The body is too large: 64 KiB at most.',
+    );
+  });
+
   test('gzip is taken, garbage under its name is a 400', async () => {
     const url = `${world.running.baseUrl}/v1/actions`;
     const headers = {
@@ -58,7 +73,9 @@ describe('BD-08 bodies that are too large, and what stands between them and the 
       'content-encoding': 'gzip',
     };
     expect((await send(url, { method: 'POST', headers, body: gzipSync(BODY) })).status).toBe(200);
-    expectEnvelope(await send(url, { method: 'POST', headers, body: BODY }), 400, 'invalid_request');
+    const garbage = await send(url, { method: 'POST', headers, body: BODY });
+    expectEnvelope(garbage, 400, 'invalid_request');
+    expect(garbage.body.detail).toBe('The body is not what its Content-Encoding says: send it plain or gzip.');
     const unknown = { ...headers, 'content-encoding': 'compress' };
     expectEnvelope(await send(url, { method: 'POST', headers: unknown, body: BODY }), 400, 'invalid_request');
   });

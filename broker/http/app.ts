@@ -81,14 +81,14 @@ function refuseUnknown(governor: Governor): RequestHandler {
 
 /** Errors of the body parser and of the router itself, which come before any route. */
 function refuseBroken(governor: Governor): ErrorRequestHandler {
-  return (error: { type?: string; status?: number }, _request, response, next) => {
+  return (error: BodyError, _request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
     const refusal =
       error.status === 413
-        ? new Refusal('payload_too_large', 'The body is too large: 1 MiB at most.')
+        ? new Refusal('payload_too_large', `The body is too large: ${sizeInWords(error.limit)} at most.`)
         : error.status && error.status < 500
-          ? new Refusal('invalid_request', describeBodyError(error.type))
+          ? new Refusal('invalid_request', describeBodyError(error))
           : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
     if (refusal.code === 'internal_error')
       governor.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
@@ -96,9 +96,17 @@ function refuseBroken(governor: Governor): ErrorRequestHandler {
   };
 }
 
-function describeBodyError(type: string | undefined): string {
+/** As raw-body, zlib and the router throw it. `limit`: the most bytes that the route takes. */
+type BodyError = { type?: string; status?: number; code?: string; limit?: number };
+
+const sizeInWords = (bytes = MAX_BODY_BYTES): string =>
+  bytes < MAX_BODY_BYTES ? `${bytes / 1024} KiB` : `${bytes / MAX_BODY_BYTES} MiB`;
+
+function describeBodyError({ type, code }: BodyError): string {
   if (type === 'encoding.unsupported')
     return 'The Content-Encoding of the body is not supported: send it plain or gzip.';
   if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
+  if (code !== undefined && /^(Z_|ZSTD_|ERR_)/.test(code))
+    return 'The body is not what its Content-Encoding says: send it plain or gzip.';
   return 'The request could not be read.';
 }

@@ -80,10 +80,9 @@ function headersOf({ limit }: Route, status: number): JsonSchema {
 }
 
 /** The codes that a route declares and those that follow from its declaration. */
-function codesByStatus(route: Route): Map<number, ErrorCode[]> {
-  const codes = [...new Set([...route.errors, ...impliedErrors(route)])].sort();
-  return Map.groupBy(codes, (code) => ERRORS[code]);
-}
+export const errorsOf = (route: Route): ErrorCode[] => [...new Set([...route.errors, ...impliedErrors(route)])].sort();
+
+const codesByStatus = (route: Route): Map<number, ErrorCode[]> => Map.groupBy(errorsOf(route), (code) => ERRORS[code]);
 
 function impliedErrors({ auth, body, query, limit, atOnce }: Route): ErrorCode[] {
   const owners = auth.includes('owner');

@@ -9,7 +9,15 @@ export function firstProblem(error: z.ZodError): string {
   if (issue.code === 'unrecognized_keys')
     return `${field === 'body' ? '' : `${field}: `}unknown field ${shorten(issue.keys.map((key) => JSON.stringify(key)).join(', '))}.`;
   const more = error.issues.length > 1 ? ` (and ${error.issues.length - 1} more)` : '';
-  return `${field}: ${issue.message}.${more}`.replace('..', '.');
+  return `${field}: ${inWords(issue)}.${more}`.replace('..', '.');
+}
+
+/** What the library says of a wrong type, for people: that something is not there reads "received undefined" with it. */
+function inWords({ code, message }: z.core.$ZodIssue): string {
+  const [, expected, received] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
+  if (code !== 'invalid_type' || expected === undefined) return message;
+  const wanted = `${/^[aeio]/.test(expected) ? 'an' : 'a'} ${expected}`;
+  return received === 'undefined' ? `is missing: send ${wanted}` : `must be ${wanted}, not ${received}`;
 }
 
 /** Names come from whoever sent the body, and may be as long as it. */

@@ -1,19 +1,21 @@
 /** `?wait=`: answers as soon as there is news, without asking the store in between. */
+import { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
 import type { Instant } from '../decision/facts.ts';
-import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;
 
-/** How long a client wants to wait, in milliseconds; 0 when it does not. */
-export function readWait(query: URLSearchParams): number {
-  const text = query.get('wait');
-  if (text === null) return 0;
-  if (!/^\d{1,6}$/.test(text))
-    throw new Refusal('invalid_request', `wait: whole seconds, ${MAX_WAIT_SECONDS} at most.`);
-  return Math.min(Number(text), MAX_WAIT_SECONDS) * 1000;
-}
+/** The parameter: whole seconds, in milliseconds; 0 for a client that does not wait. */
+export const Waiting = z.object({
+  wait: z
+    .string()
+    .regex(/^\d{1,6}$/, `whole seconds, ${MAX_WAIT_SECONDS} at most`)
+    .transform((text) => Math.min(Number(text), MAX_WAIT_SECONDS) * 1000)
+    .default(0)
+    .describe('how many seconds to wait for news; left out: it is answered at once')
+    .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
+});
 
 /**
  * Reads until it is settled, time is over, or nobody listens any more. Between two readings it costs the store nothing.

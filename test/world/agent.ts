@@ -1,6 +1,7 @@
 /** An agent as its author writes it: a key pair of its own, and a fresh token for each request. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { Agent, fetch as undiciFetch } from 'undici';
+import { expectDeclared } from './declared.ts';
 
 export type KeyPair = { publicPem: string; privateKey: KeyObject };
 
@@ -77,12 +78,14 @@ export class TestAgent {
     path: string,
     options: { body?: string | Uint8Array; headers?: Record<string, string>; from?: string } = {},
   ): Promise<Answer> {
-    return await send(this.baseUrl + path, {
+    const answer = await send(this.baseUrl + path, {
       method,
       ...(options.from !== undefined && { from: options.from }),
       headers: { authorization: `Bearer ${this.token()}`, ...options.headers },
       ...(options.body !== undefined && { body: options.body as string }),
     });
+    expectDeclared(method, path, answer);
+    return answer;
   }
 }
 

@@ -1,6 +1,8 @@
 /** Holds real answers to what their routes declare. */
 import { expect } from 'vitest';
 import type { z } from 'zod';
+import { ERRORS, type ErrorCode } from '../../broker/http/errors.ts';
+import { errorsOf } from '../../broker/http/openapi-responses.ts';
 import type { Route } from '../../broker/http/route.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import type { Answer } from './agent.ts';
@@ -20,10 +22,24 @@ export function schemaOf(route: Route, status: number): z.ZodType | undefined {
   return typeof declared === 'object' ? declared.schema : undefined;
 }
 
-/** An answer has everything that its declared schema wants, and nothing that the schema does not know. */
+/** What any address may answer: the documents say so once for all. */
+const ANYWHERE: readonly ErrorCode[] = [
+  'method_not_allowed',
+  'misdirected_request',
+  'internal_error',
+  'store_unavailable',
+];
+
+/**
+ * An answer has everything that its declared schema wants, and nothing that the schema does not know; an error is one that
+ * the route declares.
+ */
 export function expectDeclared(method: string, path: string, { status, body, text }: Answer): void {
   const route = routeOf(method, path);
-  const schema = route && schemaOf(route, status);
+  if (!route) return;
+  if (typeof body?.error === 'string' && body.error in ERRORS)
+    expect([...errorsOf(route), ...ANYWHERE], `${method} ${path} refuses as it does not declare`).toContain(body.error);
+  const schema = schemaOf(route, status);
   // A refusal where the status is also an answer.
   if (!schema || typeof body?.correlation_id === 'string') return;
   const declared = route.answers[status];

@@ -2,18 +2,26 @@
 import { expect } from 'vitest';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { type Answer, send } from './agent.ts';
+import { expectDeclared } from './declared.ts';
 import { Authenticator, type Ceremony } from './software-authenticator.ts';
 import type { Organisation, World } from './world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
 
 /** POST without any authentication. `baseUrl`: of another replica. */
-export function post(world: World, path: string, body: unknown, baseUrl = world.running.baseUrl): Promise<Answer> {
-  return send(baseUrl + path, {
+export async function post(
+  world: World,
+  path: string,
+  body: unknown,
+  baseUrl = world.running.baseUrl,
+): Promise<Answer> {
+  const answer = await send(baseUrl + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
+  expectDeclared('POST', path, answer);
+  return answer;
 }
 
 export const registerBegin = (organisation: Organisation, by?: OwnerTable): Promise<Answer> =>

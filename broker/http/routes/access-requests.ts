@@ -14,7 +14,7 @@ import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, route } from '../route.ts';
 import { sentence } from '../unready.ts';
-import { readSettled, readWait } from '../waiting.ts';
+import { readSettled, Waiting } from '../waiting.ts';
 
 const PATH = '/v1/access-request';
 const MOST_REASON_BYTES = 2048;
@@ -146,6 +146,7 @@ export const accessRequestStatus = route({
   capability: 'access_requests.read',
   summary: 'What became of an access request of this agent.',
   params: { token: z.string().describe('the request_token') },
+  query: Waiting,
   answers: {
     200: {
       description: 'Its status, and the note of whoever decided, when there is one.',
@@ -153,9 +154,8 @@ export const accessRequestStatus = route({
     },
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query, request }) => {
+  handle: async ({ governor, who, params, query: { wait: waitMs }, request }) => {
     const { broker } = governor;
-    const waitMs = readWait(query);
     const token = params.token!;
     if (hashToken(token, 'access_request') === undefined) throw unknown();
     const read = async (): Promise<AccessRequestTable> => {

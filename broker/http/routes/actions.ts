@@ -30,11 +30,18 @@ export const actions = route({
   summary: 'Make a governed call to a connected platform.',
   body: Action,
   nulAllowedIn: ['data'],
-  answers: { 200: 'The upstream answered.', 202: 'Held for a person to approve.' },
+  answers: {
+    200: 'The upstream answered.',
+    202: 'Held for a person to approve.',
+    403: 'Refused, or the agent is halted: the reason.',
+    409: 'The agent or the connection is not ready, or the idempotency key is taken.',
+    412: 'The platform, or the person, is not connected.',
+  },
   errors: [
     'invalid_request',
     'invalid_endpoint',
     'invalid_headers',
+    'agent_inactive',
     'idempotency_key_reused',
     'idempotency_in_progress',
     'idempotency_outcome_unknown',
@@ -49,14 +56,15 @@ export const actions = route({
   handle: async (given) => {
     const read = readCaller(given.request, given.body.caller);
     if (!read.ok) return await malformed(given, { body: given.body, detail: read.error });
-    const context = { ...given, body: { ...given.body, ...(read.caller && { caller: read.caller }) } };
+    const context =
+      read.caller === given.body.caller ? given : { ...given, body: { ...given.body, caller: read.caller } };
     const { governor, who, body, correlationId } = context;
     const key = idempotencyKey(context);
     if (key !== undefined && !key.ok) return await malformed(given, { body, detail: key.error });
     const now = governor.broker.clock();
     // Whoever is halted is refused, also what was answered before.
-    const halted = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now) !== undefined;
-    if (key === undefined || halted) return answer(context, await act(governor, who, body, { correlationId, now }));
+    if (key === undefined || haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now))
+      return answer(context, await act(governor, who, body, { correlationId, now }));
     let first: Reply | undefined;
     const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
       const outcome = await act(governor, who, body, { correlationId, auditId, now });

@@ -1,4 +1,5 @@
 /** An agent's own held calls (specification, Approval; Pending actions). */
+import { z } from 'zod';
 import { openResult } from '../../approvals/sealed.ts';
 import { isSettled, statusAt } from '../../approvals/state.ts';
 import type { Broker } from '../../broker.ts';
@@ -9,7 +10,7 @@ import type { ApprovalTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
-import { readSettled, readWait } from '../waiting.ts';
+import { readSettled, Waiting } from '../waiting.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const MAX_LISTED = 1_000;
@@ -24,12 +25,13 @@ export const approval = route({
   limit: { name: 'approvals', perMinute: 60, per: 'agent' },
   capability: 'approvals.read',
   summary: 'One held call of this agent: its status, and once it was approved and made, the answer of the platform.',
+  params: { id: z.guid().describe('the approval_id') },
+  query: Waiting,
   answers: { 200: 'The approval.' },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query, request }) => {
+  handle: async ({ governor, who, params, query: { wait: waitMs }, request }) => {
     const id = params.id!.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
-    const waitMs = readWait(query);
     const { organisation_id, id: agentUuid } = who.agent;
     const read = async (): Promise<ApprovalTable> => {
       const found = await findApproval(governor.broker.store.db, organisation_id, id);
