@@ -5,7 +5,9 @@ import { retireFollowedKeys } from './keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
+import { purgeInvites } from './store/invites.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
+import { destroyUnclaimedKeys, purgeRegistrations } from './store/registrations.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
@@ -24,6 +26,9 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     // By then the JWT itself is refused, also by a clock that is a little behind.
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
+    'destroying keys that nobody collected': (now) => destroyUnclaimedKeys(db, now),
+    'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
+    'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     ...more,
   };
   let running: Promise<void> | undefined;

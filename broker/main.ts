@@ -1,6 +1,7 @@
 /** Starts and stops it all. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expireRegistrations } from './agents/registration.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import type { Broker } from './broker.ts';
 import { expireHeld } from './calls/expiry.ts';
@@ -77,6 +78,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     open.housekeeping = startHousekeeping(broker, {
       'expiring held calls': (now) => expireHeld(governor, now),
       'expiring access requests': (now) => expireRequests(broker, governor.changes, now),
+      'expiring registrations': (now) => expireRegistrations(broker, governor.changes, now),
     });
     open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, [...ROUTES, ...consoleRoutes()]));

@@ -78,7 +78,20 @@ describe('what is answered is what the served document says', () => {
     });
     expect(asked.status, asked.text).toBe(202);
     const [request] = (await organisation.ask('GET', '/owner/access-requests')).body.access_requests;
+    const registering = await send(`${world.running.baseUrl}/v1/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        owner_id: organisation.owner.id,
+        agent_name: 'newcomer',
+        requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
+      }),
+    });
+    expect(registering.status, registering.text).toBe(202);
+    const [registration] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
+    expect((await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).status).toBe(200);
     Object.assign(values, {
+      '/owner/registrations/': registration.id,
       '/owner/access-requests/': request.request_id,
       '/owner/approvals/': held.body.approval_id,
       '/owner/platforms/': 'demo',

@@ -30,8 +30,9 @@ export function addVerifyCommand(program: Command): void {
 
 /** Who asked for what; of an event, as much as there is. */
 function whatOf({ agent, method, platform, path, scope, organisation, change }: JsonObject): string {
-  const by = (change as JsonObject | undefined)?.by;
-  const parts = [agent, method, platform, path, scope && `(${scope})`, by && `by owner ${by}`].filter(Boolean);
+  const { by, how } = (change as JsonObject | undefined) ?? {};
+  const who = how === 'token' ? 'by itself' : by && `by owner ${by}`;
+  const parts = [agent, method, platform, path, scope && `(${scope})`, who].filter(Boolean);
   return parts.length > 0 ? parts.join(' ') : `organisation ${organisation}`;
 }
 

@@ -79,10 +79,11 @@ export type RecordedDecision = {
 };
 
 /**
- * Of an owner's change: who made it (the owner's uuid, or `operator` with the command line's own credential), with a
- * browser's session or a bearer, and what it was about. Never a secret, nor the owner's words.
+ * Of a change: who made it (the owner's uuid, or `operator` with the command line's own credential), with a browser's
+ * session or a bearer, and what it was about. `token`: the agent itself, by its agent id, with a one-time token that an
+ * owner let it have. Never a secret, nor the owner's words.
  */
-export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' } & JsonObject;
+export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' | 'token' } & JsonObject;
 
 /**
  * The payload of a final row's receipt. It never carries bodies, the query, addresses (of people or machines), or the

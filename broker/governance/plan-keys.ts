@@ -1,17 +1,13 @@
 /** How an agent comes by its key: from the file, or by a token with which it brings its own. */
-import { mintToken } from '../crypto/one-time-token.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import type { Instant } from '../decision/facts.ts';
+import { mintBootstrapToken } from '../identity/bootstrap-token.ts';
 import { bindKey } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
-import { putOneTimeToken } from '../store/one-time-tokens.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
 import type { AgentEntry } from './schema.ts';
-
-/** A bootstrap token lives for a day (decisions, Identifiers and tokens). */
-const BOOTSTRAP_TTL_MS = 24 * 3_600_000;
 
 /** The key that the file gives, undefined when it gives none, `problem` when it is none (noted). */
 export function keyOf(planning: Planning, name: string, entry: AgentEntry): AgentPublicKey | undefined | 'problem' {
@@ -38,15 +34,6 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentPublicK
 
 /** Makes the token of an agent that waits for its key. */
 export async function mint(db: Db, agent: AgentTable, made: Made, now: Instant): Promise<void> {
-  const { token, hash } = mintToken('bootstrap');
-  const expiresAt = now + BOOTSTRAP_TTL_MS;
-  await putOneTimeToken(db, {
-    organisation_id: agent.organisation_id,
-    token_hash: hash,
-    kind: 'bootstrap',
-    subject: agent.id,
-    created_at: now,
-    expires_at: expiresAt,
-  });
+  const { token, expiresAt } = await mintBootstrapToken(db, agent, now);
   made.tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });
 }

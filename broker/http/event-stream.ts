@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http';
 import type { Reply } from './reply.ts';
 
 export type EventStream = {
-  send(event: string, data: unknown): void;
+  /** `id`: what the reader sends back as Last-Event-ID when it comes again. */
+  send(event: string, data: unknown, id?: string): void;
   /** Ends it: the browser comes again by itself. */
   end(): void;
 };
@@ -34,7 +35,11 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
         if (!response.writableEnded) response.end();
       };
       write(`retry: ${AGAIN_MS}\n\n`);
-      const undo = begin({ send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`), end });
+      const undo = begin({
+        send: (event, data, id) =>
+          write(`${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
+        end,
+      });
       const beat = setInterval(async () => {
         // Still unread after a whole beat: nobody is there.
         if (response.writableLength > 0) response.destroy();

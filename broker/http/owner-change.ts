@@ -12,7 +12,7 @@ export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' 
 export async function ownerChange<Made>(
   context: Pick<Context<'owner'>, 'governor' | 'who' | 'correlationId' | 'request'>,
   change: Change,
-  make: (db: Db, note: (facts: JsonObject) => void) => Promise<Made>,
+  make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
   const { governor, who, correlationId } = context;
   return await recordChange(governor, { owner: who.owner, how: howOf(context), correlationId }, change, make);

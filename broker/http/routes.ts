@@ -7,6 +7,7 @@ import { agentsMe } from './routes/agents-me.ts';
 import { approval, pendingActions } from './routes/approvals.ts';
 import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
+import { bindAgent, bindInvite } from './routes/bind.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import {
@@ -19,6 +20,7 @@ import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
+import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
 import {
   connect,
   ownerConnections,
@@ -30,6 +32,7 @@ import { ownerEvents } from './routes/owner/events.ts';
 import { governanceApply, governanceExport, governancePlan } from './routes/owner/governance.ts';
 import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner/grants.ts';
 import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
+import { inviteAgent, ownerInvites, removeOwnerInvite } from './routes/owner/invites.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
@@ -39,9 +42,12 @@ import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
+import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
+import { claimKey, register, registrationStatus } from './routes/register.ts';
+import { registrationStream } from './routes/register-stream.ts';
 
 export const ROUTES: readonly Route[] = [
   actions,
@@ -53,6 +59,12 @@ export const ROUTES: readonly Route[] = [
   accessRequest,
   accessRequestStatus,
   approveRequest,
+  register,
+  registrationStatus,
+  registrationStream,
+  claimKey,
+  bindAgent,
+  bindInvite,
   passkeyRegisterBegin,
   passkeyRegisterFinish,
   passkeySignBegin,
@@ -89,6 +101,13 @@ export const ROUTES: readonly Route[] = [
   ownerPasskeys,
   renameOwnerPasskey,
   removeOwnerPasskey,
+  ownerRegistrations,
+  ownerRegistration,
+  ...decideRegistrations,
+  bootstrapToken,
+  ownerInvites,
+  inviteAgent,
+  removeOwnerInvite,
   ownerOwners,
   addOwner,
   removeOwner,

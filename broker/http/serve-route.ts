@@ -32,7 +32,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
-      if (route.atOnce) enter(limits, route, response, source);
+      if (route.atOnce) enter(limits, route, request, response, source);
       if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
       const declared = route.query && readQuery(route.query, request.originalUrl);
       const context: Context = {
@@ -75,13 +75,21 @@ async function takeLimit(limits: RateLimits, route: Route, key: string): Promise
 }
 
 /** Takes a place for as long as this answer is under way. */
-function enter(limits: RateLimits, route: Route, response: Response, source: string): void {
-  const leave = limits.enter(route.path, route.atOnce!, source);
-  if (!leave)
-    throw new Refusal('too_many_streams', 'Too many pages listen already: close some, then try again.', {
-      headers: { 'Retry-After': '30' },
-    });
-  response.once('close', leave);
+function enter(limits: RateLimits, route: Route, { params }: Request, response: Response, source: string): void {
+  const { perToken, ...atOnce } = route.atOnce!;
+  const places = [() => limits.enter(route.path, atOnce, source)];
+  if (perToken !== undefined)
+    places.push(() =>
+      limits.enter(`${route.path} token`, { perAddress: perToken, inAll: Infinity }, `${params.token}`),
+    );
+  for (const take of places) {
+    const leave = take();
+    if (!leave)
+      throw new Refusal('too_many_streams', 'Too many listen already: close some, then try again.', {
+        headers: { 'Retry-After': '30' },
+      });
+    response.once('close', leave);
+  }
 }
 
 type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };

@@ -22,6 +22,39 @@ export async function findAgent(db: Db, organisationId: string, idOrAgentId: str
     .executeTakeFirst();
 }
 
+/** The agent of this name that is not stopped for good, the oldest if there are several; or undefined. */
+export async function findLiveAgentNamed(
+  db: Db,
+  organisationId: string,
+  name: string,
+): Promise<AgentTable | undefined> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('name', '=', name)
+    .where('status', 'not in', ['revoked', 'deleted'])
+    .orderBy('created_at')
+    .orderBy('id')
+    .executeTakeFirst();
+}
+
+/** Another agent of the organisation that has this key, revoked ones too: a key that was given up does not come back. */
+export async function findOtherAgentWithKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  fingerprint: string,
+): Promise<AgentTable | undefined> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '!=', agent.id)
+    .where('key_fingerprint', '=', fingerprint)
+    .where('status', '!=', 'deleted')
+    .executeTakeFirst();
+}
+
 /** Makes an agent. */
 export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();

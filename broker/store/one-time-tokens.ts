@@ -9,6 +9,20 @@ export async function putOneTimeToken(db: Db, token: Omit<OneTimeTokenTable, 'us
     .execute();
 }
 
+/** The token with this hash, used or not; or undefined. */
+export async function findOneTimeToken(
+  db: Db,
+  kind: OneTimeTokenTable['kind'],
+  tokenHash: string,
+): Promise<OneTimeTokenTable | undefined> {
+  return await db
+    .selectFrom('one_time_tokens')
+    .selectAll()
+    .where('token_hash', '=', tokenHash)
+    .where('kind', '=', kind)
+    .executeTakeFirst();
+}
+
 /** Uses a token up. Answers its row to exactly one caller, and undefined to everyone after, or when it is over. */
 export async function useOneTimeToken(
   db: Db,

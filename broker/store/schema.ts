@@ -413,7 +413,10 @@ export type Schema = {
   ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;
-  registrations: RegistrationTable;
+  registrations: WithDefaults<
+    RegistrationTable,
+    'decided_at' | 'decided_by' | 'decision_audit_id' | 'granted' | 'private_key' | 'claim_until' | 'claimed_at'
+  >;
   invites: InviteTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;

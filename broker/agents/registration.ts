@@ -1,0 +1,106 @@
+/** An agent that asks to be one (specification, Registration): raised by anybody, decided by an owner. */
+import type { Broker } from '../broker.ts';
+import { newAgentId, uuidv4 } from '../crypto/ids.ts';
+import { mintToken } from '../crypto/one-time-token.ts';
+import type { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../decision/facts.ts';
+import { findOwner } from '../store/organisations.ts';
+import {
+  countOpenRegistrations,
+  expireOpenRegistrations,
+  putRegistration,
+  type RegistrationRef,
+} from '../store/registrations.ts';
+import type { RegistrationTable, ScopesOn } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+
+/** How long an owner has to decide. */
+export const REGISTRATION_MS = 24 * 3_600_000;
+/** How long the private key can be collected, from the approval on. */
+export const CLAIM_MS = 3_600_000;
+/** Per owner: strangers fill this list, and a list that nobody reads to its end is approved unread. */
+export const MOST_OPEN_REGISTRATIONS = 20;
+
+/** What tells whoever waits; see ApprovalChanges. */
+export type News = {
+  announce(db: Db, ref: RegistrationRef): Promise<void>;
+  tell(ref: RegistrationRef): void;
+};
+
+export type Applicant = {
+  ownerId: string;
+  name: string;
+  description: string | null;
+  scopes: readonly ScopesOn[];
+  /** The client's address. */
+  source: string;
+};
+
+export type Registered = { kind: 'opened'; token: Secret; agentId: string } | { kind: 'too_many'; limit: number };
+
+/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
+export function registrationStatusAt(
+  { status, expires_at }: Pick<RegistrationTable, 'status' | 'expires_at'>,
+  now: Instant,
+): RegistrationTable['status'] {
+  return status === 'pending' && expires_at <= now ? 'expired' : status;
+}
+
+/** Stands for the organisation of nobody, in news that nobody hears. */
+const NOBODY = 'nobody';
+
+/**
+ * Takes a registration, whether there is such an owner or not: who registers with an owner_id that is nobody's waits, is
+ * turned away at the same limit, and is told `expired` in the end, like everybody whom nobody answers; so nobody learns
+ * here who is an owner. Such a row holds nothing that was sent but the owner_id, and is forgotten with the others.
+ *
+ * The key pair is made when an owner approves: a stranger's request costs no such work, and what is never approved never
+ * had a key. The limit is counted and then written to, so as many as ask at the same instant may pass it.
+ */
+export async function openRegistration(
+  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  news: News,
+  { ownerId, name, description, scopes, source }: Applicant,
+): Promise<Registered> {
+  const now = clock();
+  const { token, hash } = mintToken('registration');
+  const agentId = newAgentId();
+  const id = uuidv4();
+  const opened = await store.db.transaction().execute(async (tx) => {
+    const owner = await findOwner(tx, ownerId);
+    if ((await countOpenRegistrations(tx, ownerId, now)) >= MOST_OPEN_REGISTRATIONS) return undefined;
+    await putRegistration(tx, {
+      token_hash: hash,
+      organisation_id: owner?.organisation_id ?? null,
+      id,
+      owner_id: ownerId,
+      agent_id: agentId,
+      agent_name: owner ? name : '',
+      agent_description: owner ? description : null,
+      requested_scopes: JSON.stringify(owner ? scopes : []),
+      source: owner ? source : '',
+      status: 'pending',
+      created_at: now,
+      expires_at: now + REGISTRATION_MS,
+    });
+    const ref = { organisation_id: owner?.organisation_id ?? NOBODY, id };
+    await news.announce(tx, ref);
+    return ref;
+  });
+  if (!opened) return { kind: 'too_many', limit: MOST_OPEN_REGISTRATIONS };
+  news.tell(opened);
+  return { kind: 'opened', token, agentId };
+}
+
+/** Writes down which registrations nobody decided in time. To whoever reads them they were expired already. */
+export async function expireRegistrations({ store }: Pick<Broker, 'store'>, news: News, now: Instant): Promise<void> {
+  const expired = await store.db.transaction().execute(async (tx) => {
+    const refs = (await expireOpenRegistrations(tx, now)).map(({ organisation_id, id }) => ({
+      organisation_id: organisation_id ?? NOBODY,
+      id,
+    }));
+    for (const ref of refs) await news.announce(tx, ref);
+    return refs;
+  });
+  for (const ref of expired) news.tell(ref);
+}

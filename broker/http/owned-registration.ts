@@ -1,0 +1,137 @@
+/** Registrations as owners see and decide them, by their id or by their token. */
+import { z } from 'zod';
+import { AgentRefused } from '../agents/refused.ts';
+import { registrationStatusAt } from '../agents/registration.ts';
+import {
+  type Approving,
+  approveRegistration,
+  DecidedBefore,
+  mayDecide,
+  narrowed,
+  rejectRegistration,
+} from '../agents/registration-decision.ts';
+import { makeKeyPair } from '../agents/registration-key.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { findRegistration, type KnownRegistration } from '../store/registrations.ts';
+import type { OwnerTable, RegistrationTable, ScopesOn as Scopes } from '../store/schema.ts';
+import { Refusal } from './errors.ts';
+import { ownerChange } from './owner-change.ts';
+import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registering.ts';
+import { json, type Reply } from './reply.ts';
+import type { Context } from './route.ts';
+
+export const Registration = z
+  .object({
+    id: z.guid(),
+    status: z.enum(REGISTRATION_STATUSES),
+    agent_id: z.string().describe('of the agent that an approval makes of it'),
+    agent_name: z.string().describe("the agent's own words, like the description"),
+    agent_description: z.string().nullable(),
+    owner_id: z.guid().describe('the owner who was asked, and answers for the agent'),
+    requested_scopes: ScopesOn,
+    granted: ScopesOn.nullable().describe('of an approval: those that were granted'),
+    source: z.string().describe('the address that it came from'),
+    may_decide: z.boolean().describe('whether whoever asks for this may decide it'),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().describe('until then it can be decided'),
+    decided_at: z.iso.datetime().nullable(),
+    decided_by: z.guid().nullable(),
+    claim_until: z.iso.datetime().nullable().describe('until then the agent can collect its key'),
+    claimed_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Registration' });
+
+export const ApprovedRegistration = Registration.extend({
+  dropped: ScopesOn.describe('scopes that no platform of the organisation has, and that were not granted'),
+}).meta({ id: 'ApprovedRegistration' });
+
+const time = (instant: number | null) => (instant === null ? null : new Date(instant).toISOString());
+
+export const registrationShown = (
+  one: KnownRegistration,
+  owner: OwnerTable,
+  now: number,
+): z.output<typeof Registration> => ({
+  id: one.id,
+  status: registrationStatusAt(one, now),
+  agent_id: one.agent_id,
+  agent_name: one.agent_name,
+  agent_description: one.agent_description,
+  owner_id: one.owner_id,
+  requested_scopes: JSON.parse(one.requested_scopes),
+  granted: one.granted === null ? null : JSON.parse(one.granted),
+  source: one.source,
+  may_decide: registrationStatusAt(one, now) === 'pending' && mayDecide(owner, one),
+  created_at: time(one.created_at)!,
+  expires_at: time(one.expires_at)!,
+  decided_at: time(one.decided_at),
+  decided_by: one.decided_by,
+  claim_until: time(one.claim_until),
+  claimed_at: time(one.claimed_at),
+});
+
+export const ApprovingBody = z.strictObject({
+  scopes: ScopesOnPlatforms.optional().describe('of those that were asked for; all of them when left out'),
+  policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
+  name: AgentName.optional().describe('what to call the agent, if not as it asked for'),
+});
+
+/** What both ways to decide may refuse. */
+export const DECISION_ERRORS = [
+  'invalid_request',
+  'forbidden',
+  'not_found',
+  'already_decided',
+  'conflict',
+  'request_expired',
+  'audit_unavailable',
+] as const;
+
+type Word = { status: 'rejected' } | ({ status: 'approved' } & Approving);
+
+/** Decides, and answers the registration as it is then. Of any number of owners at the same instant one decides. */
+export async function decideAs(context: Context<'owner'>, found: RegistrationTable, word: Word): Promise<Reply> {
+  const { governor, who } = context;
+  const { broker, changes } = governor;
+  // Those at nobody are nobody's to decide, and answered like those at somebody else.
+  if (!mayDecide(who.owner, found))
+    throw new Refusal('forbidden', 'Only the owner who was asked, or an admin of that organisation, decides this.');
+  refuseDecided(found, broker.clock());
+  const ref = { organisation_id: found.organisation_id, id: found.id };
+  let dropped: Scopes[] | undefined;
+  try {
+    const scopes = word.status === 'approved' ? narrowed(found, word.scopes) : [];
+    const made = word.status === 'approved' ? { id: uuidv4(), ...(await makeKeyPair()) } : undefined;
+    const change = {
+      reason: `registration_${word.status}`,
+      detail: found.agent_name,
+      ...(made && { agent: { id: made.id, agent_id: found.agent_id } }),
+    };
+    await ownerChange(context, change, async (db, note, auditId) => {
+      const deciding = { registration: found, by: who.owner, auditId, note };
+      if (word.status === 'approved')
+        ({ dropped } = await approveRegistration(broker, db, deciding, { ...word, scopes }, made!));
+      else await rejectRegistration(broker, db, deciding);
+      await changes.announce(db, ref);
+    });
+  } catch (error) {
+    if (error instanceof AgentRefused && error.code !== 'gone') throw new Refusal(error.code, error.message);
+    if (!(error instanceof DecidedBefore)) throw error;
+    const after = await findRegistration(broker.store.db, found.organisation_id, found.id);
+    if (after) refuseDecided(after, broker.clock());
+    throw expired();
+  }
+  changes.tell(ref);
+  const now = (await findRegistration(broker.store.db, found.organisation_id, found.id))!;
+  return json(200, { ...registrationShown(now, who.owner, broker.clock()), ...(dropped && { dropped }) });
+}
+
+const expired = () =>
+  new Refusal('request_expired', 'Nobody decided this registration in time; the agent has to register again.');
+
+function refuseDecided(found: RegistrationTable, now: number): void {
+  const status = registrationStatusAt(found, now);
+  if (status === 'expired') throw expired();
+  if (status !== 'pending')
+    throw new Refusal('already_decided', `This registration was ${status} already.`, { extra: { status } });
+}

@@ -1,0 +1,48 @@
+/** The words of registrations and invites on the wire. */
+import { z } from 'zod';
+import { mergeScopes } from '../agents/new-agent.ts';
+import type { Broker } from '../broker.ts';
+import { hashToken } from '../crypto/one-time-token.ts';
+import { findRegistrationByToken } from '../store/registrations.ts';
+import type { RegistrationTable } from '../store/schema.ts';
+import { text } from '../wire/action.ts';
+import { Refusal } from './errors.ts';
+
+export const REGISTRATION_STATUSES = ['pending', 'approved', 'rejected', 'expired'] as const;
+
+const MOST_PLATFORMS = 20;
+const MOST_SCOPES = 100;
+
+/** Controls and line breaks never belong into a name; what else is in it is shown to people as what it is. */
+export const AgentName = text(100)
+  .min(1)
+  .refine((name) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must not contain control characters or line breaks')
+  .refine((name) => name.trim() === name, 'must not begin or end with a space')
+  .describe('what people call the agent');
+
+/** Scopes on platforms, as a registration asks for them; each platform once. */
+export const ScopesOnPlatforms = z
+  .array(
+    z.strictObject({
+      platformId: text(64).min(1),
+      scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES),
+    }),
+  )
+  .max(MOST_PLATFORMS)
+  .transform(mergeScopes);
+
+/** The same, in answers. */
+export const ScopesOn = z.array(z.object({ platformId: z.string(), scopes: z.array(z.string()) }));
+
+export const Token = z.string().describe('the registration_token');
+
+/** Addresses with a token in them: whoever follows a link from what is shown there does not take it along. */
+export const PRIVATE = { 'Referrer-Policy': 'no-referrer' };
+
+/** The registration with the token in the path. @throws Refusal not_found */
+export async function loadRegistration({ store }: Broker, token: string | undefined): Promise<RegistrationTable> {
+  const hash = hashToken(token ?? '', 'registration');
+  const found = hash && (await findRegistrationByToken(store.db, hash));
+  if (!found) throw new Refusal('not_found', 'There is no such registration, or it was over long ago.');
+  return found;
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { takesKey } from '../../../agents/bind.ts';
+import { mintBootstrapToken } from '../../../identity/bootstrap-token.ts';
+import { findAgent } from '../../../store/agents.ts';
+import { endOneTimeTokens, lockOrganisation } from '../../../store/governance.ts';
+import { Refusal } from '../../errors.ts';
+import { ownerChange } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+import { AgentId } from './agents.ts';
+
+/** POST /owner/agents/{id}/bootstrap-token: earlier tokens of the agent end; its key goes on until another is bound. */
+export const bootstrapToken = route({
+  method: 'POST',
+  path: '/owner/agents/{id}/bootstrap-token',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.agents.bootstrap_token',
+  summary: 'A token with which an agent brings its own key, once, within a day; it replaces the one that it has.',
+  params: { id: AgentId },
+  body: z.strictObject({}),
+  bodyOptional: true,
+  answers: {
+    200: {
+      description: 'The token, which nobody can show again.',
+      schema: z.object({
+        agent_id: z.string(),
+        bootstrap_token: z.string(),
+        expires_at: z.iso.datetime(),
+        bind_url: z.url().describe('where it is exchanged'),
+      }),
+    },
+  },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, params } = context;
+    const { broker } = governor;
+    const { organisationId } = who;
+    const agent = await findAgent(broker.store.db, organisationId, params.id!);
+    if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
+    const { token, expiresAt } = await ownerChange(
+      context,
+      { reason: 'bootstrap_token_made', agent },
+      async (db, note) => {
+        await lockOrganisation(db, organisationId);
+        const now = (await findAgent(db, organisationId, agent.id))!;
+        if (!takesKey(now))
+          throw new Refusal('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
+        const at = broker.clock();
+        await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, at);
+        const minted = await mintBootstrapToken(db, agent, at);
+        note({ expires_at: new Date(minted.expiresAt).toISOString() });
+        return minted;
+      },
+    );
+    return json(200, {
+      agent_id: agent.agent_id,
+      bootstrap_token: token.reveal(),
+      expires_at: new Date(expiresAt).toISOString(),
+      bind_url: `${broker.baseUrl}/v1/agents/bind`,
+    });
+  },
+});

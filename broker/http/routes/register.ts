@@ -1,0 +1,201 @@
+/** Registration, as the agent sees it (specification, Registration and binding). Its token is the only credential. */
+import { z } from 'zod';
+import { mcpConfig } from '../../agents/mcp-config.ts';
+import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../agents/registration.ts';
+import { openPrivateKey } from '../../agents/registration-key.ts';
+import type { Broker } from '../../broker.ts';
+import { recordChange } from '../../calls/owner-change.ts';
+import { SealError } from '../../crypto/seal.ts';
+import { findAgent } from '../../store/agents.ts';
+import { type KnownRegistration, takePrivateKey } from '../../store/registrations.ts';
+import type { RegistrationTable } from '../../store/schema.ts';
+import { text } from '../../wire/action.ts';
+import { Refusal } from '../errors.ts';
+import {
+  AgentName,
+  loadRegistration,
+  PRIVATE,
+  REGISTRATION_STATUSES,
+  ScopesOnPlatforms,
+  Token,
+} from '../registering.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+const Registering = z.strictObject({
+  owner_id: z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .describe('the uuid of the owner who is to answer for the agent'),
+  agent_name: AgentName,
+  agent_description: text(1000).optional().describe('what it is for; shown to whoever decides'),
+  requested_scopes: ScopesOnPlatforms,
+});
+
+/** POST /v1/register: the same answer whether there is such an owner or not. */
+export const register = route({
+  method: 'POST',
+  path: '/v1/register',
+  auth: 'none',
+  limit: { name: 'register', perMinute: 10, per: 'address' },
+  capability: 'registrations.create',
+  summary: 'Asks an owner to let an agent in. The broker makes its key pair when the owner does.',
+  body: Registering,
+  maxBodyBytes: 64 * 1024,
+  answers: {
+    202: {
+      description: 'An owner of this id, if there is one, has been asked.',
+      schema: z.object({
+        registration_token: z.string().describe('for poll_url, the stream and the key; shown once'),
+        poll_url: z.string(),
+        status: z.literal('pending'),
+        client_id: z.string().describe('the agent id that the approval activates'),
+        scope: z.string().describe('the scopes that were asked for, with spaces between them'),
+        expires_in: z.int().describe('seconds until nobody can decide any more'),
+      }),
+    },
+  },
+  errors: ['invalid_request', 'rate_limited', 'too_many_open_requests'],
+  handle: async ({ governor: { broker, changes }, body, source }) => {
+    const registered = await openRegistration(broker, changes, {
+      ownerId: body.owner_id,
+      name: body.agent_name,
+      description: body.agent_description ?? null,
+      scopes: body.requested_scopes,
+      source,
+    });
+    if (registered.kind === 'too_many')
+      throw new Refusal(
+        'too_many_open_requests',
+        `${registered.limit} registrations at this owner wait for a decision already. Wait until some are decided or expired.`,
+        { headers: { 'Retry-After': '60' } },
+      );
+    const token = registered.token.reveal();
+    const scopes = new Set(body.requested_scopes.flatMap((one) => one.scopes));
+    return json(202, {
+      registration_token: token,
+      poll_url: `/v1/register/status/${token}`,
+      status: 'pending',
+      client_id: registered.agentId,
+      scope: [...scopes].join(' '),
+      expires_in: REGISTRATION_MS / 1000,
+    });
+  },
+});
+
+const LIMIT = { name: 'registration-token', perMinute: 60, per: 'address' } as const;
+
+/** GET /v1/register/status/{token} */
+export const registrationStatus = route({
+  method: 'GET',
+  path: '/v1/register/status/{token}',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'registrations.read',
+  summary: 'What became of a registration.',
+  params: { token: Token },
+  answers: {
+    200: {
+      description: 'Its status; once it is approved, who the agent is and how an MCP client is told.',
+      schema: z.object({
+        status: z.enum(REGISTRATION_STATUSES),
+        agent_id: z.string().nullable(),
+        mcp_config: z.record(z.string(), z.unknown()).nullable().describe('for an MCP client; without the private key'),
+      }),
+    },
+  },
+  errors: ['not_found', 'rate_limited'],
+  handle: async ({ governor: { broker }, params }) => {
+    const found = await loadRegistration(broker, params.token);
+    const status = registrationStatusAt(found, broker.clock());
+    const { agent_id: agentId, owner_id: ownerId } = found;
+    const approved = status === 'approved';
+    return json(
+      200,
+      {
+        status,
+        agent_id: approved ? agentId : null,
+        mcp_config: approved ? mcpConfig(broker, { agentId, ownerId }) : null,
+      },
+      PRIVATE,
+    );
+  },
+});
+
+const keyGone = (detail: string) => new Refusal('key_gone', detail);
+
+function refuseUnclaimable(found: RegistrationTable, now: number): asserts found is KnownRegistration {
+  const status = registrationStatusAt(found, now);
+  if (status === 'pending')
+    throw new Refusal('registration_pending', 'No owner has approved this registration yet. Poll its status.');
+  if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);
+  if (found.claimed_at !== null)
+    throw keyGone('The key was collected already. If it was not you, have an owner revoke the agent.');
+  if (found.private_key === null || found.claim_until! <= now)
+    throw keyGone(
+      'Nobody collected the key within an hour of the approval, so it was destroyed. Ask an owner for a bootstrap token.',
+    );
+}
+
+/**
+ * GET /v1/register/claim-key/{token}: to one request, ever. The key is destroyed before it is sent: an answer that is lost
+ * on its way is lost, and an owner gives the agent another way to a key.
+ */
+export const claimKey = route({
+  method: 'GET',
+  path: '/v1/register/claim-key/{token}',
+  auth: 'none',
+  limit: LIMIT,
+  capability: 'registrations.claim_key',
+  summary: 'Hands out the private key of an approved registration, once.',
+  params: { token: Token },
+  answers: {
+    200: {
+      description: 'The private key, which the broker has no more.',
+      schema: z.object({ private_key: z.string().describe('PKCS#8 PEM') }),
+    },
+  },
+  errors: [
+    'not_found',
+    'registration_pending',
+    'key_gone',
+    'rate_limited',
+    'method_not_allowed',
+    'audit_unavailable',
+    'credential_unreadable',
+  ],
+  handle: async ({ governor, params, request, correlationId }) => {
+    const { broker } = governor;
+    // An answer to HEAD has no body: the key would be gone, and nobody would have it.
+    if (request.method === 'HEAD')
+      throw new Refusal('method_not_allowed', 'This address takes GET.', { headers: { Allow: 'GET' } });
+    const found = await loadRegistration(broker, params.token);
+    refuseUnclaimable(found, broker.clock());
+    const pem = openKey(broker, found);
+    const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
+    await recordChange(
+      governor,
+      { owner: { id: found.agent_id, organisation_id: found.organisation_id }, how: 'token', correlationId },
+      { reason: 'registration_key_claimed', ...(agent && { agent }) },
+      async (db, note) => {
+        if (!(await takePrivateKey(db, found, broker.clock())))
+          throw keyGone('The key was collected already. If it was not you, have an owner revoke the agent.');
+        note({ registration: found.id });
+      },
+    );
+    return json(200, { private_key: pem.reveal() }, PRIVATE);
+  },
+});
+
+function openKey(broker: Broker, found: KnownRegistration) {
+  try {
+    return openPrivateKey(broker, { ...found, private_key: found.private_key! });
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, registration: found.id }, 'a private key cannot be opened');
+    throw new Refusal(
+      'credential_unreadable',
+      'The stored key cannot be opened; it was not handed out. Ask an owner for a bootstrap token.',
+    );
+  }
+}

@@ -1,0 +1,161 @@
+/** Agents that asked to be one (specification, Registration): waiting, decided, expired; and their keys until collected. */
+import type { RegistrationTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type RegistrationRef = { organisation_id: string; id: string };
+
+/** One that belongs to somebody. */
+export type KnownRegistration = RegistrationTable & { organisation_id: string };
+
+/** Columns that a new registration leaves empty. */
+type Undecided =
+  | 'decided_at'
+  | 'decided_by'
+  | 'decision_audit_id'
+  | 'granted'
+  | 'private_key'
+  | 'claim_until'
+  | 'claimed_at';
+
+/** Stores a registration that waits. */
+export async function putRegistration(db: Db, registration: Omit<RegistrationTable, Undecided>): Promise<void> {
+  await db.insertInto('registrations').values(registration).execute();
+}
+
+/** How many wait for this owner, who may be nobody. */
+export async function countOpenRegistrations(db: Db, ownerId: string, now: number): Promise<number> {
+  const row = await db
+    .selectFrom('registrations')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .where('owner_id', '=', ownerId)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', now)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** The registration with this token, whosever it is; or undefined. */
+export async function findRegistrationByToken(db: Db, tokenHash: string): Promise<RegistrationTable | undefined> {
+  return await db.selectFrom('registrations').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
+}
+
+const ofOrganisation = (db: Db, organisationId: string) =>
+  db.selectFrom('registrations').selectAll().where('organisation_id', '=', organisationId);
+
+/** One registration of an organisation, or undefined. */
+export async function findRegistration(
+  db: Db,
+  organisationId: string,
+  id: string,
+): Promise<KnownRegistration | undefined> {
+  const found = await ofOrganisation(db, organisationId).where('id', '=', id).executeTakeFirst();
+  return found as KnownRegistration | undefined;
+}
+
+/** An organisation's registrations, the newest first, those after `before`. */
+export async function listRegistrations(
+  db: Db,
+  organisationId: string,
+  page: { status?: RegistrationTable['status']; before?: string; limit: number; now: number },
+): Promise<KnownRegistration[]> {
+  let query = ofOrganisation(db, organisationId);
+  const { status, before, now } = page;
+  if (status === 'pending') query = query.where('status', '=', 'pending').where('expires_at', '>', now);
+  else if (status === 'expired')
+    query = query.where((eb) =>
+      eb.or([eb('status', '=', 'expired'), eb.and([eb('status', '=', 'pending'), eb('expires_at', '<=', now)])]),
+    );
+  else if (status) query = query.where('status', '=', status);
+  const last = before === undefined ? undefined : await findRegistration(db, organisationId, before);
+  if (last)
+    query = query.where((eb) =>
+      eb.or([
+        eb('created_at', '<', last.created_at),
+        eb.and([eb('created_at', '=', last.created_at), eb('id', '<', last.id)]),
+      ]),
+    );
+  const found = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit).execute();
+  return found as KnownRegistration[];
+}
+
+/** `granted`, `private_key` and `claim_until`: of an approval; null otherwise. */
+export type RegistrationDecision = Pick<RegistrationTable, 'granted' | 'private_key' | 'claim_until'> & {
+  status: 'approved' | 'rejected';
+  at: number;
+  by: string;
+  auditId: string;
+};
+
+/**
+ * Decides a registration that still waits, in one guarded statement: of any number at once one wins. Answers whether it was
+ * this one; false: it was decided, or is over.
+ */
+export async function decideRegistration(
+  db: Db,
+  registration: RegistrationRef,
+  decision: RegistrationDecision,
+): Promise<boolean> {
+  const decided = await db
+    .updateTable('registrations')
+    .set({
+      status: decision.status,
+      decided_at: decision.at,
+      decided_by: decision.by,
+      decision_audit_id: decision.auditId,
+      granted: decision.granted,
+      private_key: decision.private_key,
+      claim_until: decision.claim_until,
+    })
+    .where('organisation_id', '=', registration.organisation_id)
+    .where('id', '=', registration.id)
+    .where('status', '=', 'pending')
+    .where('expires_at', '>', decision.at)
+    .returning('id')
+    .executeTakeFirst();
+  return decided !== undefined;
+}
+
+/** Destroys the stored private key for whoever collects it. Answers true to exactly one caller, and only in time. */
+export async function takePrivateKey(db: Db, registration: RegistrationRef, now: number): Promise<boolean> {
+  const taken = await db
+    .updateTable('registrations')
+    .set({ private_key: null, claimed_at: now })
+    .where('organisation_id', '=', registration.organisation_id)
+    .where('id', '=', registration.id)
+    .where('status', '=', 'approved')
+    .where('claimed_at', 'is', null)
+    .where('private_key', 'is not', null)
+    .where('claim_until', '>', now)
+    .returning('id')
+    .executeTakeFirst();
+  return taken !== undefined;
+}
+
+/** Destroys the private keys that nobody collected in time. */
+export async function destroyUnclaimedKeys(db: Db, now: number): Promise<void> {
+  await db
+    .updateTable('registrations')
+    .set({ private_key: null })
+    .where('private_key', 'is not', null)
+    .where('claim_until', '<=', now)
+    .execute();
+}
+
+/** Ends the waiting of registrations whose time is over. Answers which; those at nobody have no organisation. */
+export async function expireOpenRegistrations(
+  db: Db,
+  now: number,
+): Promise<Pick<RegistrationTable, 'organisation_id' | 'id'>[]> {
+  return await db
+    .updateTable('registrations')
+    .set({ status: 'expired' })
+    .where('status', '=', 'pending')
+    .where('expires_at', '<=', now)
+    .returning(['organisation_id', 'id'])
+    .execute();
+}
+
+/** Forgets registrations whose time was over before `before`; what was decided is in the audit. */
+export async function purgeRegistrations(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('registrations').where('expires_at', '<', before).execute();
+}
