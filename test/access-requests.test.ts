@@ -369,14 +369,35 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
     expectEnvelope(await agent.get(poll_url, { authorization: 'Bearer x' }), 401, 'invalid_token');
   });
 
-  test('an agent that is halted asks for nothing, but reads what became of what it asked', async () => {
+  test.each([
+    ['suspend', 'suspended'],
+    ['revoke', 'revoked'],
+  ])('409 after %s: the agent asks for nothing, but reads what became of what it asked', async (verb, state) => {
     const agent = await newAgent();
     const { poll_url } = (await askForWrite(agent)).body;
-    await organisation.ask('POST', `/owner/agents/${agent.id}/suspend`, { reason: 'odd' });
-    const answer = await ask(agent, { platform: 'demo', scope: 'demo:delete' });
-    expect([answer.status, answer.body.error, answer.body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
-    expect(answer.body.halt).toMatchObject({ state: 'suspended', detail: 'odd' });
+    await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'odd' });
+    for (const body of [
+      { platform: 'demo', scope: 'demo:delete' },
+      { platform: 'demo', scope: 'demo:write' },
+    ]) {
+      const answer = await ask(agent, body);
+      expectEnvelope(answer, 409, 'agent_inactive');
+      expect(answer.body.halt).toMatchObject({ state, detail: 'odd' });
+      expect(answer.body.detail).toBe(answer.body.halt.instructions);
+    }
     expect((await agent.get(poll_url)).body).toEqual({ status: 'pending' });
+  });
+
+  test('403 while a breaker halts the agent, which is active all the same', async () => {
+    const agent = await newAgent();
+    for (let i = 0; i < 50; i++) await agent.act({});
+    const answer = await askForWrite(agent);
+    expect([answer.status, answer.body.error, answer.body.reason]).toEqual([
+      403,
+      'agent_halted',
+      'circuit_breaker_open',
+    ]);
+    expect(answer.headers.get('retry-after')).toBe(String(answer.body.halt.retry_after_seconds));
   });
 
   test.each(['pending', 'pending_bind'] as const)('409: an agent that is %s', async (status) => {

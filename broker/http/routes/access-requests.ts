@@ -94,7 +94,9 @@ function stop(context: Context<'agent'>, now: number): Reply | undefined {
   const { agent } = context.who;
   const ofAgent = breakersOf(agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
   const halt = haltOf(agentFacts(agent), ofAgent, now);
-  if (halt) return haltedReply(halt, context, PATH);
+  // A breaker halts an agent that is active.
+  if (halt?.state === 'breaker_open') return haltedReply(halt, context, PATH);
+  if (halt) throw new Refusal('agent_inactive', halt.instructions, { extra: { halt } });
   if (agent.status !== 'active')
     throw new Refusal('agent_inactive', `The agent is ${agent.status}. An owner has to finish setting it up.`);
   return undefined;
