@@ -10,7 +10,7 @@ type Member = { name: string; namePath: string; nameFolded: boolean; value: Node
 type Layout = { tree: Node; folds: number };
 
 const { EVERYTHING, MORE, layOut, readBody } = (await import(
-  new URL('../broker/console/static/request-view-fold.js', import.meta.url).href
+  new URL('../broker/console/static/request-view/fold.js', import.meta.url).href
 )) as {
   EVERYTHING: symbol;
   MORE: number;

@@ -15,7 +15,7 @@ describe.skipIf(withoutChromium)(
     let authenticator: Authenticator;
     const at = () => `${world.running.baseUrl}/console/passkeys`;
     const listed = () =>
-      page.value<string[]>(`[...document.querySelectorAll('.passkeys .list strong')].map((name) => name.innerText)`);
+      page.value<string[]>(`[...document.querySelectorAll('#passkeys strong')].map((name) => name.innerText)`);
     const inStore = async () => (await organisation.ask('GET', '/owner/passkeys')).body.passkeys;
 
     beforeAll(async () => {
@@ -39,10 +39,10 @@ describe.skipIf(withoutChromium)(
       const suggested = await page.value<string>(`document.querySelector('#device').value`);
       expect(suggested).toMatch(/^(Chrome on )?[A-Z][\w ]+$/);
       await page.click('.enrol button');
-      await page.until(`document.querySelector('.list') !== null`);
+      await page.until(`document.querySelector('#passkeys') !== null`);
       expect(await listed()).toEqual([suggested]);
       expect(await authenticator.credentials()).toHaveLength(1);
-      expect(await text(page, '.list')).toMatch(/Added .*\d{4}\. Never used\./);
+      expect(await text(page, '#passkeys')).toMatch(/Added .*\d{4}\. Never used\./);
       expect((await inStore())[0]).toMatchObject({ device_name: suggested, status: 'active' });
       // The next one is told apart.
       expect(await page.value(`document.querySelector('#device').value`)).toBe(`${suggested} 2`);
@@ -51,7 +51,7 @@ describe.skipIf(withoutChromium)(
     test('the same device again: the browser refuses, and the page says why', async () => {
       await page.click('.enrol button');
       await page.until(
-        `document.querySelector('.enrol .problem').innerText.includes('has a passkey for this broker already')`,
+        `document.querySelector('.enrol .notice').innerText.includes('has a passkey for this broker already')`,
       );
       expect(await inStore()).toHaveLength(1);
     });
@@ -66,27 +66,27 @@ describe.skipIf(withoutChromium)(
         `navigator.credentials.create = () => Promise.reject(new DOMException('no', 'NotAllowedError'))`,
       );
       await other.click('.enrol button');
-      await other.until(`document.querySelector('.enrol .problem').innerText.includes('you cancelled')`);
+      await other.until(`document.querySelector('.enrol .notice').innerText.includes('you cancelled')`);
       expect(await other.value(`document.querySelector('.enrol button').disabled`)).toBe(false);
     });
 
     test('it is renamed, by keyboard alone; what is invisible in a name is refused', async () => {
       await page.resize(DESK);
-      await page.value(`document.querySelector('.list button').focus()`);
+      await page.value(`document.querySelector('#passkeys .rename').focus()`);
       await page.press('Enter');
       await page.until(`document.querySelector('dialog[open] input') === document.activeElement`);
       await page.press('Control+a');
       await page.type('Ann’s phone');
       await page.press('Enter');
-      await page.until(`document.querySelector('.list strong').innerText === 'Ann’s phone'`);
+      await page.until(`document.querySelector('#passkeys strong').innerText === 'Ann’s phone'`);
       expect((await inStore())[0].device_name).toBe('Ann’s phone');
-      expect(await text(page, '.said')).toContain('It is called “Ann’s phone” now.');
-      await page.click('.list button');
+      expect(await text(page, '#said')).toContain('It is called “Ann’s phone” now.');
+      await page.click('#passkeys .rename');
       await page.until(`document.querySelector('dialog[open] input') === document.activeElement`);
       await page.press('Control+a');
       await page.type('evil\u202e');
       await page.press('Enter');
-      await page.until(`document.querySelector('dialog .problem').innerText !== ''`);
+      await page.until(`document.querySelector('dialog .notice') !== null`);
       await page.press('Escape');
       await page.until(`document.querySelector('dialog') === null`);
       expect((await inStore())[0].device_name).toBe('Ann’s phone');
@@ -97,24 +97,24 @@ describe.skipIf(withoutChromium)(
       const { db } = world.running.broker.store;
       await db.updateTable('passkeys').set({ status: 'disabled', synced: 1, last_used_at: Date.now() }).execute();
       await page.value('location.reload()');
-      await page.until(`document.querySelector('.list .badge[data-kind=bad]') !== null`);
-      const shown = await text(page, '.list');
+      await page.until(`document.querySelector('#passkeys .badge[data-kind=bad]') !== null`);
+      const shown = await text(page, '#passkeys');
       expect(shown).toMatch(/Disabled.*Synced.*Last used .*\d{4}.*as it would if somebody had copied it/s);
       await pictures(page, 'passkeys');
     });
 
     test('it is removed after a question, and not by Escape', async () => {
-      await page.click('.list .danger');
+      await page.click('#passkeys .danger');
       await page.until(`document.querySelector('dialog[open]') !== null`);
       await pictures(page, 'passkeys-remove');
       await page.press('Escape');
       await page.until(`document.querySelector('dialog') === null`);
       expect(await inStore()).toHaveLength(1);
-      await page.click('.list .danger');
+      await page.click('#passkeys .danger');
       await page.click('dialog[open] .danger');
       await page.until(`document.body.innerText.includes('No passkeys yet')`);
       expect(await inStore()).toEqual([]);
-      expect(await text(page, '.said')).toContain('approves nothing any more');
+      expect(await text(page, '#said')).toContain('approves nothing any more');
     });
 
     test('a viewer may look and is told what it takes', async () => {
@@ -132,7 +132,7 @@ describe.skipIf(withoutChromium)(
       await page.until(`location.pathname === '/console/sign-in'`);
       await page.open(at());
       await page.until(`document.querySelector('.enrol') !== null`);
-      await page.value(`import('/console/passkeys-ceremony.js').then(({ withoutPasskeys }) => {
+      await page.value(`import('/console/passkeys/ceremony.js').then(({ withoutPasskeys }) => {
       delete globalThis.PublicKeyCredential;
       globalThis.said = withoutPasskeys();
     })`);
@@ -160,7 +160,7 @@ describe.skipIf(withoutChromium)(
       ['something else', 'This device'],
     ])('%s is called %s', async (agent, name) => {
       const called = await page.value(
-        `import('/console/passkeys-ceremony.js').then(({ suggestedName }) => suggestedName(${JSON.stringify(agent)}))`,
+        `import('/console/passkeys/ceremony.js').then(({ suggestedName }) => suggestedName(${JSON.stringify(agent)}))`,
       );
       expect(called).toBe(name);
     });

@@ -15,8 +15,8 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
   { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
+  { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
-  { path: '/console/passkeys', file: 'passkeys.html', summary: "An owner's passkeys." },
   { path: '/approve/{id}', file: 'approve.html', summary: 'One held call, to be decided on a phone.' },
 ];
 

@@ -6,6 +6,7 @@ import { html, render, useCallback, useEffect, useState } from '/console/html.js
 import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
 import { useInbox } from '/console/inbox/use-inbox.js';
+import { PasskeysPage } from '/console/passkeys/passkeys.js';
 import { Announcer } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Owner } from '/console/shell/owner.js';
@@ -17,6 +18,7 @@ const PAGES = {
   '/console': { name: 'Inbox', page: Inbox },
   '/console/agents': { name: 'Agents', page: AgentsPage },
   '/console/activity': { name: 'Activity', page: ActivityPage },
+  '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
 };
 
 function App() {

@@ -4,7 +4,7 @@ import { grantOn, startingTerms, Terms, wordOf } from '/console/inbox/access-ter
 import { Buttons } from '/console/inbox/buttons.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { lackInWords } from '/console/inbox/words.js';
-import { Lines, Unseen } from '/console/request-view-body.js';
+import { Lines, Unseen } from '/console/request-view/body.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';

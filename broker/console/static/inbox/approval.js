@@ -2,7 +2,7 @@
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
-import { RequestView } from '/console/request-view.js';
+import { RequestView } from '/console/request-view/request-view.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 

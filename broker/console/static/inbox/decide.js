@@ -1,7 +1,7 @@
 // An owner's word on what waits, by click, key or passkey.
 import { ask } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
-import { approveWithPasskey } from '/console/passkeys-ceremony.js';
+import { approveWithPasskey } from '/console/passkeys/ceremony.js';
 
 const PATHS = { approval: '/owner/approvals', access: '/owner/access-requests' };
 

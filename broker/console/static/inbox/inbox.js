@@ -10,7 +10,7 @@ import { isWaiting } from '/console/inbox/entries.js';
 import { Help } from '/console/inbox/help.js';
 import { NothingWaits } from '/console/inbox/nothing-waits.js';
 import { useDeciding } from '/console/inbox/use-deciding.js';
-import { withoutPasskeys } from '/console/passkeys-ceremony.js';
+import { withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { useKeys } from '/console/shell/keys.js';

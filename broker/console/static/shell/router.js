@@ -23,10 +23,10 @@ export function usePlace() {
   return place;
 }
 
-/** A link within the console. With a modifier key, or to a page that is not part of this one, the browser follows it. */
-export function Link({ to, within = true, children, ...more }) {
+/** A link within the console. With a modifier key the browser follows it. */
+export function Link({ to, children, ...more }) {
   const follow = (event) => {
-    if (!within || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     navigate(to);
     scrollTo(0, 0);

@@ -4,20 +4,19 @@ import { html } from '/console/html.js';
 import { useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 
-/** `within`: a page of this document, not one of its own. */
 const PLACES = [
-  { path: '/console', name: 'Inbox', within: true },
-  { path: '/console/agents', name: 'Agents', within: true },
-  { path: '/console/activity', name: 'Activity', within: true },
-  { path: '/console/passkeys', name: 'Passkeys', within: false },
+  { path: '/console', name: 'Inbox' },
+  { path: '/console/agents', name: 'Agents' },
+  { path: '/console/activity', name: 'Activity' },
+  { path: '/console/passkeys', name: 'Passkeys' },
 ];
 
 /** `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves. */
 export function Shell({ here, waiting = 0, live, children }) {
   const places = PLACES.map(
-    ({ path, name, within }) => html`
+    ({ path, name }) => html`
       <li key=${path}>
-        <${Link} to=${path} within=${within} aria-current=${path === here ? 'page' : null}>
+        <${Link} to=${path} aria-current=${path === here ? 'page' : null}>
           ${name}
           ${path === '/console' && waiting > 0 && html`<span class="count" id="waiting">${waiting}<span class="unseen"> waiting</span></span>`}
         <//>

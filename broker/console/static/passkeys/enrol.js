@@ -1,8 +1,8 @@
 // Adding a passkey of the device that somebody holds.
 import { html, useState } from '/console/html.js';
-import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys-ceremony.js';
-
-const MOST_CHARACTERS = 64;
+import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /** A name that no other passkey has: `Mac`, `Mac 2`. */
 function freeName(taken) {
@@ -13,17 +13,20 @@ function freeName(taken) {
   }
 }
 
-/** `enrolled` hears what to say of it. */
-export function Enrol({ me, passkeys, enrolled }) {
+export function Enrol({ passkeys, enrolled }) {
+  const owner = useOwner();
+  const announce = useAnnounce();
   const taken = passkeys.map(({ device_name }) => device_name);
-  const [name, setName] = useState(() => freeName(taken));
+  // Undefined: as suggested.
+  const [written, setWritten] = useState(undefined);
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState();
+  const [problem, setProblem] = useState(undefined);
   const without = withoutPasskeys();
-  if (me.role === 'viewer')
-    return html`<p class="notice" data-kind="wait">Your role is viewer: you may look, and decide nothing. Ask an admin for the role
+  if (!mayDecide(owner))
+    return html`<p class="notice" data-kind="wait">Your role is ${owner.role}: you may look, and decide nothing. Ask an admin for the role
       approver before you add a passkey.</p>`;
-  if (without) return html`<p class="notice" data-kind="wait" id="without">${without}</p>`;
+  if (without) return html`<p class="notice" data-kind="wait">${without}</p>`;
+  const name = written ?? freeName(taken);
   const add = async (event) => {
     event.preventDefault();
     if (busy || name.trim() === '') return;
@@ -31,8 +34,9 @@ export function Enrol({ me, passkeys, enrolled }) {
     setProblem(undefined);
     try {
       const { device_name } = await enrol(name.trim());
-      setName(freeName([...taken, device_name]));
-      await enrolled(`“${device_name}” can approve from now on.`);
+      setWritten(undefined);
+      announce(`“${device_name}” can approve from now on.`, 'good');
+      await enrolled();
     } catch (error) {
       setProblem(error);
     } finally {
@@ -43,10 +47,10 @@ export function Enrol({ me, passkeys, enrolled }) {
     <h2>Add this device</h2>
     <div class="field">
       <label for="device">Its name</label>
-      <input id="device" value=${name} maxlength=${MOST_CHARACTERS} required autocomplete="off" onInput=${({ target }) => setName(target.value)} />
+      <input id="device" value=${name} maxlength="64" required autocomplete="off" onInput=${({ target }) => setWritten(target.value)} />
       <span class="hint">For you to recognise it by. Receipts name the passkey, not the device.</span>
     </div>
     <button type="submit" class="primary" disabled=${busy}>${busy ? 'Waiting for your device…' : 'Add a passkey'}</button>
-    <p class="problem small" data-kind=${problem?.cancelled ? 'wait' : 'bad'} role="status">${problem?.message}</p>
+    <div role="status">${problem && html`<p class="notice" data-kind=${problem.cancelled ? 'wait' : 'bad'}>${problem.message}</p>`}</div>
   </form>`;
 }

@@ -30,7 +30,7 @@ export function withoutPasskeys() {
  * Approves a held call with a passkey of its agent's owner; `signed` hears that the device has done its part. Answers what
  * `sign/finish` says. Throws CeremonyFailed.
  */
-export async function approveWithPasskey(approvalId, signed) {
+export async function approveWithPasskey(approvalId, signed = () => {}) {
   const optionsJSON = await step(() =>
     ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false }),
   );

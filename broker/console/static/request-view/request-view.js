@@ -1,8 +1,8 @@
 // A held call, laid out for the person who decides on it. What the broker knows comes first and stands outside of every box;
 // what the agent wrote is in boxes that say so.
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
-import { Body, Box, Lines, Unseen } from '/console/request-view-body.js';
-import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view-text.js';
+import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
+import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view/text.js';
 import { visibleLine } from '/console/visible.js';
 
 /** Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits. */

@@ -1,9 +1,9 @@
 // A call that waits: the request, and the buttons that decide it.
 import { ask } from '/console/api.js';
 import { html, useMemo, useState } from '/console/html.js';
-import { approveWithPasskey, enrol, suggestedName, withoutPasskeys } from '/console/passkeys-ceremony.js';
+import { approveWithPasskey, enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { keepPlace } from '/console/place.js';
-import { RequestView, useSecondsLeft } from '/console/request-view.js';
+import { RequestView, useSecondsLeft } from '/console/request-view/request-view.js';
 import { visibleLine } from '/console/visible.js';
 
 /** Leads to sign-in, and from there back. */
@@ -43,7 +43,10 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
       setBusy(undefined);
     }
   };
-  const byPasskey = decide('passkey', 'approved', () => approveWithPasskey(id, () => setBusy('approved')));
+  const byPasskey = decide('passkey', 'approved', async () => {
+    await expectSame(id, held.request_hash);
+    await approveWithPasskey(id, () => setBusy('approved'));
+  });
   const byClick = (verb, status) =>
     decide(status, status, () =>
       ask('POST', `/owner/approvals/${id}/${verb}`, {
@@ -83,6 +86,13 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
         byPasskey=${byPasskey} byClick=${byClick} />
     </footer>
   `;
+}
+
+/** The challenge is bound to the request that waits, whatever was shown: throws when that is another one. */
+async function expectSame(id, hash) {
+  const now = await ask('GET', `/approve/${id}/request?known=${hash}`, undefined, { signIn: false });
+  if (now.status === 'pending' && now.request_hash !== hash)
+    throw Object.assign(new Error('The request is no longer the one that you looked at.'), { ended: true });
 }
 
 const recordOf = (ways, me) => {

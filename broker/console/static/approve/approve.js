@@ -1,9 +1,9 @@
 // The page of one held call, /approve/{id}: works on a phone, with a passkey and without a session, or with one.
-import { useHeld } from '/console/approve-held.js';
-import { Over } from '/console/approve-over.js';
-import { Waiting } from '/console/approve-waiting.js';
+import { useHeld } from '/console/approve/held.js';
+import { Over } from '/console/approve/over.js';
+import { Waiting } from '/console/approve/waiting.js';
 import { html, render } from '/console/html.js';
-import { TimeLeft } from '/console/request-view.js';
+import { TimeLeft } from '/console/request-view/request-view.js';
 
 const ID = location.pathname.split('/')[2] ?? '';
 

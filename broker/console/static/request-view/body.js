@@ -1,7 +1,7 @@
 // A request's body as a tree of names and values, or as its text.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '/console/html.js';
-import { EVERYTHING, layOut, MORE, readBody } from '/console/request-view-fold.js';
-import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/request-view-text.js';
+import { EVERYTHING, layOut, MORE, readBody } from '/console/request-view/fold.js';
+import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/request-view/text.js';
 import { visibleLine } from '/console/visible.js';
 
 const PREVIEW = 280;

@@ -1,0 +1,62 @@
+// Questions about one passkey.
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { visibleLine } from '/console/visible.js';
+
+/** `work` answers what to say afterwards. */
+function Question({ title, verb, kind, work, onClose, onDone, children }) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const announce = useAnnounce();
+  const submit = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      announce(await work(), 'good');
+      onClose();
+      onDone();
+    } catch (error) {
+      setProblem(error);
+      setBusy(false);
+    }
+  };
+  return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${submit}>
+    ${children}
+    ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Cancel</button>
+      <button type="submit" class=${kind} disabled=${busy}>${verb}</button>
+    </div>
+  <//>`;
+}
+
+/** Asks for another name. */
+export function Rename({ passkey: { id, device_name }, ...more }) {
+  const [name, setName] = useState(device_name);
+  const rename = async () => {
+    const renamed = await ask('POST', `/owner/passkeys/${id}/rename`, { device_name: name.trim() });
+    return `It is called “${visibleLine(renamed.device_name)}” now.`;
+  };
+  return html`<${Question} title="Rename this passkey" verb="Rename" kind="primary" work=${rename} ...${more}>
+    <div class="field">
+      <label for="name">Name</label>
+      <input id="name" value=${name} maxlength="64" required autocomplete="off" autofocus onInput=${({ target }) => setName(target.value)} />
+    </div>
+  <//>`;
+}
+
+/** Asks whether it shall go. */
+export function Remove({ passkey: { id, device_name }, ...more }) {
+  const name = visibleLine(device_name);
+  const remove = async () => {
+    await ask('DELETE', `/owner/passkeys/${id}`);
+    return `“${name}” approves nothing any more.`;
+  };
+  return html`<${Question} title="Remove this passkey?" verb="Remove" kind="danger solid" work=${remove} ...${more}>
+    <p><strong class="theirs">${name}</strong> will not approve anything any more, at once. What it approved before stands.</p>
+    <p class="quiet small">The device keeps its half of it, which is good for nothing then. You may delete it there, too.</p>
+  <//>`;
+}

@@ -1,0 +1,67 @@
+// An owner's passkeys: which devices may approve, adding one, renaming and removing.
+import { html, useState } from '/console/html.js';
+import { Remove, Rename } from '/console/passkeys/dialogs.js';
+import { Enrol } from '/console/passkeys/enrol.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 15_000;
+
+export function PasskeysPage() {
+  const { answer, error, reload } = useLoaded('/owner/passkeys', EVERY_MS);
+  const [asked, setAsked] = useState(undefined);
+  const passkeys = answer?.passkeys;
+  return html`
+    <div class="page-head"><h1>Passkeys</h1></div>
+    <div class="passkeys">
+      <p class="quiet">A passkey approves a held call from its link with one touch: on this device, without signing in. It counts for
+      the agents that you own.</p>
+      ${error && html`<${Failed} error=${error} again=${reload} />`}
+      ${!passkeys && !error && html`<${Loading} />`}
+      ${passkeys?.length === 0 && html`<${NoPasskeys} />`}
+      ${
+        passkeys?.length > 0 &&
+        html`<ul role="list" class="sheet rows" id="passkeys">
+          ${passkeys.map((passkey) => html`<${Row} key=${passkey.id} passkey=${passkey} ask=${(Ask) => setAsked({ Ask, passkey })} />`)}
+        </ul>`
+      }
+      ${passkeys && html`<${Enrol} passkeys=${passkeys} enrolled=${reload} />`}
+    </div>
+    ${asked && html`<${asked.Ask} passkey=${asked.passkey} onClose=${() => setAsked(undefined)} onDone=${reload} />`}
+  `;
+}
+
+function Row({ passkey, ask }) {
+  const { device_name, created_at, last_used_at, synced, status } = passkey;
+  const name = visibleLine(device_name);
+  return html`<li class="row" data-status=${status}>
+    <${Key} />
+    <div class="what">
+      <p class="name"><strong class="theirs">${name}</strong>
+        ${status === 'disabled' && html`<span class="badge" data-kind="bad">Disabled</span>`}
+        ${synced && html`<span class="badge" title="It is on all devices of its account.">Synced</span>`}</p>
+      <p class="quiet small">Added ${day(created_at)}. ${last_used_at ? `Last used ${day(last_used_at)}.` : 'Never used.'}</p>
+      ${
+        status === 'disabled' &&
+        html`<p class="small why">Its counter did not go up, as it would if somebody had copied it. It approves nothing any more, and
+        cannot be enabled again: remove it, and ask yourself who had this device. The event is on record.</p>`
+      }
+    </div>
+    <div class="buttons">
+      <button type="button" class="compact rename" onClick=${() => ask(Rename)}>Rename<span class="unseen"> ${name}</span></button>
+      <button type="button" class="compact danger" onClick=${() => ask(Remove)}>Remove<span class="unseen"> ${name}</span></button>
+    </div>
+  </li>`;
+}
+
+const day = (moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
+
+const NoPasskeys = () => html`<${Empty} title="No passkeys yet">
+  <p class="quiet">Add the device that you are holding. A phone is best: that is where the link will reach you.</p>
+<//>`;
+
+const Key =
+  () => html`<svg class="key" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round">
+  <circle cx="8" cy="9" r="4.5" /><path d="M12 10.5l8 0v3.5m-3.5-3.5v2.5" />
+</svg>`;
