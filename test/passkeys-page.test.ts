@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Authenticator } from './world/authenticator.ts';
 import { type Page, startBrowser, withoutChromium } from './world/chromium.ts';
-import { complaintsOf, DESK, PHONE, pictures, signIn, signOut, text } from './world/held-page.ts';
+import { look, says } from './world/console.ts';
+import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from './world/held-page.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
 describe.skipIf(withoutChromium)(
@@ -46,6 +47,21 @@ describe.skipIf(withoutChromium)(
       expect((await inStore())[0]).toMatchObject({ device_name: suggested, status: 'active' });
       // The next one is told apart.
       expect(await page.value(`document.querySelector('#device').value`)).toBe(`${suggested} 2`);
+    });
+
+    test('what was added approves at once, in the inbox, too', async () => {
+      await organisation.platform();
+      const agent = await organisation.agent();
+      const id = await hold(agent);
+      await page.open(`${world.running.baseUrl}/console`);
+      await look(page, id);
+      await page.until(`document.querySelector('.passkey:enabled') !== null`);
+      await page.click('.passkey');
+      await says(page, 'and made: status 200');
+      const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+      expect([how, decided_by]).toEqual(['passkey', organisation.owner.id]);
+      await page.open(at());
+      await page.until(`document.querySelector('#passkeys')?.innerText.includes('Last used')`);
     });
 
     test('the same device again: the browser refuses, and the page says why', async () => {
