@@ -54,6 +54,20 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
     expect(answer.text).toContain(second.agentId);
   });
 
+  test('says which breakers refuse calls of an agent, and for how long', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const agent = await fresh.agent();
+    await fresh.agent({ name: 'another' });
+    for (let call = 0; call < 50; call++) await agent.act('{}');
+    const { agents } = (await fresh.ask('GET', '/owner/agents')).body;
+    const open = [{ cause: 'breaker_api_error', about: null, retry_after_seconds: expect.any(Number) }];
+    expect(agents.map(({ breakers }: { breakers: unknown }) => breakers)).toEqual(expect.arrayContaining([open, []]));
+    world.clock.skewMs = MINUTE_MS + 1_000;
+    const later = (await fresh.ask('GET', '/owner/agents')).body.agents;
+    expect(later.flatMap(({ breakers }: { breakers: unknown[] }) => breakers)).toEqual([]);
+  });
+
   test('suspend, resume and revoke: each from where it may, by either id, with its cause', async () => {
     const agent = await organisation.agent();
     const move = (verb: string, id = agent.agentId, body: unknown = {}) =>

@@ -77,6 +77,17 @@ export async function listOpenBreakers(db: Db, organisationId: string, agentUuid
     .execute();
 }
 
+/** The breakers of an organisation's agents that refuse calls for a while yet, the last to close first. */
+export async function listBreakersOpenAt(db: Db, organisationId: string, now: number): Promise<BreakerTable[]> {
+  return await db
+    .selectFrom('breakers')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('open_until', '>', now)
+    .orderBy('open_until', 'desc')
+    .execute();
+}
+
 /** Forgets strikes and breakers of which nothing was heard since `before`. */
 export async function purgeBreakers(db: Db, before: number): Promise<void> {
   await db

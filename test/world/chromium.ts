@@ -42,6 +42,9 @@ export type Page = {
   authenticator(options?: object): Promise<Authenticator>;
   /** What the page wrote to the console as errors, and what its policy refused. */
   complaints: string[];
+  /** One more page of the same person: it shares the cookies. */
+  tab(): Promise<Page>;
+  close(): Promise<void>;
   /** Writes a PNG into test-artefacts/, or wherever an absolute path says. */
   screenshot(name: string): Promise<void>;
 };
@@ -81,14 +84,18 @@ export async function startBrowser(): Promise<Browser> {
   });
   const address = await debuggerAddress(child);
   const browser = await connectDevtools(address);
+  const open = async (browserContextId: string, size: Size): Promise<Page> => {
+    const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
+    const page = await pageAt(`ws://${new URL(address).host}/devtools/page/${targetId}`);
+    await page.resize(size);
+    return {
+      ...page,
+      tab: () => open(browserContextId, size),
+      close: () => browser.command('Target.closeTarget', { targetId }),
+    };
+  };
   return {
-    page: async (size) => {
-      const { browserContextId } = await browser.command('Target.createBrowserContext');
-      const { targetId } = await browser.command('Target.createTarget', { url: 'about:blank', browserContextId });
-      const page = await pageAt(`ws://${new URL(address).host}/devtools/page/${targetId}`);
-      await page.resize(size);
-      return page;
-    },
+    page: async (size) => await open((await browser.command('Target.createBrowserContext')).browserContextId, size),
   };
 }
 
@@ -122,7 +129,7 @@ const clickableAt = (selector: string): string => `(async () => {
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
-async function pageAt(address: string): Promise<Page> {
+async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
   const devtools = await connectDevtools(address);
   const { command } = devtools;
   const complaints: string[] = [];

@@ -1,21 +1,21 @@
-import { reasonInWords, resultOf } from '/console/activity/words.js';
+import { deedInWords, reasonInWords, resultOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** One line on record; it opens to what is known of it. `name`: of the agent, while there is one. */
-export function ActivityRow({ row, name }) {
+/** One line on record; it opens to what is known of it. `name`: of the agent, while there is one. `owners`: addresses by id. */
+export function ActivityRow({ row, name, owners }) {
   const [open, setOpen] = useState(false);
   const { kind, words } = resultOf(row);
   return html`
-    <li class="row entry" data-result=${row.result ?? ''}>
+    <li class="row entry" data-row=${row.id} data-result=${row.result ?? ''}>
       <details onToggle=${({ target }) => setOpen(target.open)}>
         <summary>
           <span class="badge" data-kind=${kind}>${words}</span>
           <span class="line theirs"><${Line} row=${row} name=${name} /></span>
           <span class="small quiet when"><${Ago} at=${row.created_at} /></span>
         </summary>
-        ${open && html`<${Details} row=${row} />`}
+        ${open && html`<${Details} row=${row} owners=${owners} />`}
       </details>
     </li>
   `;
@@ -24,13 +24,15 @@ export function ActivityRow({ row, name }) {
 function Line({ row, name }) {
   const who = name ?? row.agent_public_id;
   const agent = who && html`<strong>${visibleLine(who)}</strong> `;
-  if (row.kind === 'event' && !row.method) return html`${agent}${reasonInWords(row.reason)}`;
+  if (row.kind === 'event' && !row.method) return html`${agent}${deedInWords(row.reason)}`;
   return html`${agent}<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code> on ${visibleLine(row.platform_id ?? '')}`;
 }
 
-function Details({ row }) {
+function Details({ row, owners }) {
   const facts = [
-    ['Why', html`${reasonInWords(row.reason)} <code class="quiet">${row.reason}</code>`],
+    ['Why', row.kind === 'action' && html`${reasonInWords(row.reason)} <code class="quiet">${row.reason}</code>`],
+    ['What', row.kind === 'event' && html`<code>${row.reason}</code>`],
+    ['By', byWhom(row, owners)],
     ['In words', row.detail && visibleLine(row.detail)],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],
@@ -51,6 +53,15 @@ function Details({ row }) {
     </dl>
   `;
 }
+
+/** Which owner did or decided it, and how. */
+function byWhom({ flags }, owners) {
+  const { by, decided_by, how } = flags?.change ?? flags?.approval ?? {};
+  const who = by ?? decided_by;
+  return who && `${visibleLine(owners.get(who) ?? who)}${how ? `, ${HOW[how] ?? how}` : ''}`;
+}
+
+const HOW = { console: 'in the console', api: 'with the API', passkey: 'by passkey' };
 
 const rulesOf = ({ decision }) =>
   decision?.matched?.length > 0 &&

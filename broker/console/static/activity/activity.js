@@ -20,6 +20,8 @@ export function ActivityPage({ place }) {
   const path = `/owner/audit?${query}`;
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
   const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
+  const people = useLoaded('/owner/owners', 60_000).answer?.owners ?? [];
+  const owners = new Map(people.map(({ id, email }) => [id, email]));
   const older = useOlder(path);
   const names = new Map(agents.map(({ agent_id, name }) => [agent_id, name]));
   const rows = answer && withoutDoubles([...answer.rows, ...older.rows]);
@@ -35,7 +37,7 @@ export function ActivityPage({ place }) {
     ${
       rows?.length > 0 &&
       html`<ul role="list" class="sheet rows" id="activity">
-        ${rows.map((row) => html`<${ActivityRow} key=${row.id} row=${row} name=${names.get(row.agent_public_id)} />`)}
+        ${rows.map((row) => html`<${ActivityRow} key=${row.id} row=${row} name=${names.get(row.agent_public_id)} owners=${owners} />`)}
       </ul>`
     }
     ${next && html`<p class="more"><button type="button" onClick=${() => older.load(next)}>${rows.length > 0 ? 'Show older' : 'Look further back'}</button></p>`}

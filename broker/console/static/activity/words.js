@@ -46,5 +46,19 @@ const REASONS = {
   platform_reauth_needed: 'the platform refused the credential',
 };
 
-/** A reason code in words; one that has none as it is, readable. */
-export const reasonInWords = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
+const DEEDS = {
+  agent_suspended: 'was suspended',
+  agent_resumed: 'was resumed',
+  agent_revoked: 'was revoked',
+  agent_policy_assigned: 'was given another policy',
+  access_request_approved: 'was granted what it asked for',
+  access_request_denied: 'was denied what it asked for',
+};
+
+const readable = (code) => code.replaceAll('_', ' ');
+
+/** Why a call was answered as it was; a code that has no words as it is, readable. */
+export const reasonInWords = (reason) => REASONS[reason] ?? readable(reason);
+
+/** What an owner did, after the name of whom it was done to, if it was an agent. */
+export const deedInWords = (reason) => DEEDS[reason] ?? readable(reason);

@@ -1,4 +1,4 @@
-import { causeInWords, MOVE, MOVES, STATUS } from '/console/agents/words.js';
+import { causeInWords, MOVE, MOVES, PAUSED, pauseInWords, STATUS } from '/console/agents/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
@@ -7,8 +7,8 @@ import { visibleLine } from '/console/visible.js';
 /** `may`: whether whoever looks may stop it. `move(verb)` begins to. */
 export function AgentRow({ agent, may, move }) {
   const { name, agent_id, status } = agent;
-  const halted = agent.halt?.state === 'breaker_open';
-  const { kind, words } = halted ? { kind: 'wait', words: 'Paused' } : (STATUS[status] ?? { words: status });
+  const paused = status === 'active' && agent.breakers.length > 0;
+  const { kind, words } = paused ? PAUSED : (STATUS[status] ?? { words: status });
   return html`
     <li class="row" data-agent=${agent_id} data-status=${status}>
       <div class="what">
@@ -39,9 +39,8 @@ function Since({ at }) {
 }
 
 /** What halts it, and what ends that. */
-function Why({ agent: { status, status_cause, status_detail, status_since, halt } }) {
-  if (halt?.state === 'breaker_open')
-    return html`<p class="small why">${causeInWords(halt.cause)}. It may try again in ${halt.retry_after_seconds} s.</p>`;
+function Why({ agent: { status, status_cause, status_detail, status_since, breakers } }) {
+  if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);
   if (status === 'pending_bind')
     return html`<p class="small why">It starts when its key is bound, with the token that came with it.</p>`;
   if (status !== 'suspended' && status !== 'revoked') return null;

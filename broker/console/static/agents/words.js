@@ -1,4 +1,5 @@
 // What an agent's status means, in words.
+import { visibleLine } from '/console/visible.js';
 
 export const STATUS = {
   active: { kind: 'good', words: 'Active' },
@@ -12,13 +13,22 @@ const CAUSES = {
   owner_manual: 'Stopped by an owner',
   suspended_by_policy: 'Suspended by a guardrail',
   anomaly_auto_suspend: 'Suspended by the broker, because its calls were unusual',
-  breaker_auth_failure: 'Stopped for a moment: too many tokens with a wrong signature',
-  breaker_api_error: 'Stopped for a moment: too many malformed calls',
-  breaker_upstream_failure: 'Stopped for a moment: the platform failed too often',
   unknown: 'Stopped',
 };
 
 export const causeInWords = (cause) => CAUSES[cause] ?? CAUSES.unknown;
+
+export const PAUSED = { kind: 'wait', words: 'Paused' };
+
+const BREAKERS = {
+  breaker_auth_failure: (about) => `Too many tokens with a wrong signature${about ? ` from ${about}` : ''}`,
+  breaker_api_error: () => 'Too many malformed calls',
+  breaker_upstream_failure: (about) => `${about ?? 'The platform'} failed too often`,
+};
+
+/** What an open breaker refuses, and for how long. */
+export const pauseInWords = ({ cause, about, retry_after_seconds }) =>
+  `${visibleLine((BREAKERS[cause] ?? causeInWords)(about))}: such calls are refused for another ${retry_after_seconds} s.`;
 
 /** What an owner can do to an agent in each status. */
 export const MOVES = {

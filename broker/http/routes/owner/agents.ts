@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
 import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
+import { listBreakersOpenAt } from '../../../store/breakers.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
@@ -24,6 +25,18 @@ export const Agent = z
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Agent' });
+
+const ListedAgent = Agent.extend({
+  breakers: z
+    .array(
+      z.object({
+        cause: z.enum(HALT_CAUSES),
+        about: z.string().nullable().describe('the platform, or the client address, whose calls it refuses; null: all'),
+        retry_after_seconds: z.int(),
+      }),
+    )
+    .describe('what refuses calls for a while yet'),
+}).meta({ id: 'ListedAgent' });
 
 /** An agent as its owners see it. */
 export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
@@ -53,12 +66,27 @@ export const ownerAgents = route({
   answers: {
     200: {
       description: 'All agents that are not deleted, oldest first.',
-      schema: z.object({ agents: z.array(Agent) }),
+      schema: z.object({ agents: z.array(ListedAgent) }),
     },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) =>
-    json(200, { agents: (await listAgents(broker.store.db, who.organisationId)).map(agentShown) }),
+  handle: async ({ governor: { broker }, who }) => {
+    const { db } = broker.store;
+    const now = broker.clock();
+    const [agents, open] = await Promise.all([
+      listAgents(db, who.organisationId),
+      listBreakersOpenAt(db, who.organisationId, now),
+    ]);
+    const breakersOf = (id: string) =>
+      open
+        .filter((breaker) => breaker.agent_id === id)
+        .map(({ cause, key, open_until }) => ({
+          cause,
+          about: key || null,
+          retry_after_seconds: Math.ceil((open_until! - now) / 1000),
+        }));
+    return json(200, { agents: agents.map((agent) => ({ ...agentShown(agent), breakers: breakersOf(agent.id) })) });
+  },
 });
 
 type Move = {
