@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { sealRequest } from '../broker/approvals/sealed.ts';
 import { expireHeld } from '../broker/calls/expiry.ts';
 import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
@@ -313,6 +314,43 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     world.clock.skewMs = 2 * DAY_MS + 60_000;
     expect((await asker.get('/v1/agents/me/pending-actions')).body).toEqual({ pending: [], recently_completed: [] });
     expect((await (await organisation.agent()).get('/v1/agents/me/pending-actions')).body.pending).toEqual([]);
+  });
+
+  test('pending actions tell what waits, however many were decided since', async () => {
+    const asker = await organisation.agent();
+    const waits = await hold(asker);
+    const { broker } = world.running;
+    const now = broker.clock();
+    const denied = Array.from({ length: 1_000 }, () => {
+      const id = uuidv4();
+      return {
+        organisation_id: organisation.id,
+        id,
+        agent_id: asker.id,
+        audit_id: uuidv4(),
+        status: 'denied' as const,
+        platform_id: 'demo',
+        scope: 'demo:write',
+        method: 'POST',
+        path: '/items',
+        request_hash: '0'.repeat(64),
+        action: sealRequest(broker, { organisation_id: organisation.id, id }, {}),
+        created_at: now + 1,
+        expires_at: now + DAY_MS,
+        decided_at: now + 2,
+        decided_by: organisation.owner.id,
+        decided_how: 'api' as const,
+        decision_audit_id: uuidv4(),
+      };
+    });
+    for (let at = 0; at < denied.length; at += 100)
+      await broker.store.db
+        .insertInto('approvals')
+        .values(denied.slice(at, at + 100))
+        .execute();
+    const { body } = await asker.get('/v1/agents/me/pending-actions');
+    expect(body.pending.map((one: { approval_id: string }) => one.approval_id)).toEqual([waits]);
+    expect(body.recently_completed).toHaveLength(999);
   });
 
   test('a browser decides with its cookie and the header that no other site can send; no body is an empty one', async () => {

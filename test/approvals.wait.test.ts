@@ -1,5 +1,6 @@
 /** Agents that wait for a decision: answered at once, at no cost to the store in between. */
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sealRequest } from '../broker/approvals/sealed.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
@@ -151,6 +152,28 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
     await isWaiting(id);
     asking.destroy();
     await vi.waitUntil(() => waitersFor(id) === 0, { timeout: 5_000 });
+  });
+
+  test('one connection may ask for many at once, without a warning to whoever runs the broker', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on('warning', note);
+    const id = await hold();
+    const socket = connect(Number(new URL(agent.baseUrl).port), 'localhost');
+    let answers = '';
+    socket.on('data', (bytes) => {
+      answers += bytes;
+    });
+    for (let i = 0; i < 20; i++)
+      socket.write(
+        `GET /v1/approvals/${id}?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${agent.token()}\r\n\r\n`,
+      );
+    await isWaiting(id, 20);
+    await decide(id, 'deny');
+    await vi.waitUntil(() => answers.split('"status":"denied"').length === 21, { timeout: 10_000 });
+    socket.destroy();
+    process.off('warning', note);
+    expect(warnings.map(String)).toEqual([]);
   });
 
   test('a broker that stops lets the waiting go, with the state as it is', async () => {

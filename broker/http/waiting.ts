@@ -34,7 +34,8 @@ export async function readSettled<Found>(
 ): Promise<Found> {
   const until = performance.now() + options.waitMs;
   const watch = changes.watch(id);
-  const { socket } = options.request;
+  // One connection may carry many requests at once (RFC 9112 section 9.3.2): so many listeners are no leak.
+  const socket = options.request.socket.setMaxListeners(0);
   socket.once('close', watch.end);
   try {
     for (;;) {
