@@ -263,8 +263,8 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
         expectEnvelope(answer, 400, 'invalid_request');
         expect(answer.text).not.toContain(secret);
       }
-    const large = await post('/v1/agents/bind', { bootstrap_token: secret, public_key_pem: 'x'.repeat(70 * 1024) });
-    expectEnvelope(large, 413, 'payload_too_large');
+    for (const path of ['/v1/agents/bind', '/v1/invites/bind'])
+      expectEnvelope(await post(path, { public_key_pem: 'x'.repeat(70 * 1024) }), 413, 'payload_too_large');
   });
 
   test('RG-02 tokens of another kind, unknown ones and what is no token are 410, all alike', async () => {
@@ -288,7 +288,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
   test('what cannot be recorded is not bound, and the token is not used up', async () => {
     const agent = await waitingAgent();
     const token = await newToken(agent.id);
-    const { bind_secret } = await invite({ agent_name: `unrecorded ${store}` });
+    const { bind_secret, id } = await invite({ agent_name: `unrecorded ${store}` });
     const keys = makeKeyPair();
     const mend = await refuseAuditRows(world);
     try {
@@ -298,6 +298,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
       expectEnvelope(asked, 503, 'audit_unavailable');
       const inviting = await organisation.ask('POST', '/owner/invites', { agent_name: 'never' });
       expectEnvelope(inviting, 503, 'audit_unavailable');
+      expectEnvelope(await organisation.ask('DELETE', `/owner/invites/${id}`), 503, 'audit_unavailable');
     } finally {
       await mend();
     }
@@ -421,6 +422,8 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await organisation.ask('DELETE', '/owner/invites/x'), 404, 'not_found');
     const viewer = await organisation.addOwner('viewer');
     expectEnvelope(await organisation.ask('POST', '/owner/invites', { agent_name: 'x' }, viewer), 403, 'forbidden');
+    const asViewer = await organisation.ask('DELETE', `/owner/invites/${second.id}`, undefined, viewer);
+    expectEnvelope(asViewer, 403, 'forbidden');
     const listed = await organisation.ask('GET', '/owner/invites', undefined, viewer);
     expect(listed.status).toBe(200);
     expect(listed.text).not.toMatch(/inv_|token_hash|bind_secret/);

@@ -258,7 +258,8 @@ describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
         expect(told.status, `${told.sent} → ${told.text}`).toBeLessThan(500);
         statuses.add(told.status);
       }
-      if (statuses.size === 1 && statuses.has(404)) missed.push(named(route));
+      // Of one-time tokens only the hash is stored: no row has one to ask with. test/registration.test.ts has.
+      if (statuses.size === 1 && statuses.has(404) && !route.path.includes('{token}')) missed.push(named(route));
     }
     expect(missed).toEqual([]);
   }, 120_000);

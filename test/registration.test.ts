@@ -155,6 +155,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('rejected: the agent never is, and there is no key', async () => {
     const { token, agentId } = await registered();
+    expectEnvelope(await decide('reject', token, { scopes: [] }), 400, 'invalid_request');
     const answer = await decide('reject', token, {});
     expect(answer.body).toMatchObject({ status: 'rejected', granted: null, claim_until: null });
     expect((await statusOf(token)).body).toEqual({ status: 'rejected', agent_id: null, mcp_config: null });
