@@ -1,4 +1,5 @@
 /** The one replay of an approved call: claimed, under way, over. Every step is guarded by the claim's fence. */
+import { sql } from 'kysely';
 import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -58,6 +59,8 @@ export async function listStrandedClaims(db: Db, instanceId: string, limit: numb
     .selectFrom('approvals')
     .selectAll()
     .where('exec_state', '=', 'claimed')
+    // In the words of the index of what is under way: otherwise SQLite goes through every held call that there ever was.
+    .where(sql<boolean>`exec_state in ('claimed', 'intent')`)
     .where(({ or, eb, not, exists, selectFrom }) =>
       or([
         eb('lease_owner', '=', instanceId),
