@@ -12,17 +12,21 @@ const LASTS = [
   [String(30 * DAY_S), '30 days'],
 ];
 
-/** The grant that gains the scopes: the one on the default connection, or the only one. */
-export const grantOn = ({ grants }) => grants.find(({ connection }) => connection === null) ?? grants[0];
+/** The grant that gains the scopes, as the broker chooses it: `connection` is empty when none is named. */
+export function grantOn({ grants, connections }, connection = '') {
+  const standard = connections.find((each) => each.default)?.connection_id;
+  const on = (id) => grants.find((grant) => (grant.connection?.connection_id ?? null) === id);
+  if (connection) return on(connection) ?? (connection === standard ? on(null) : undefined);
+  return on(null) ?? on(standard) ?? grants[0];
+}
 
 /** Just what was asked for. A grant that goes on keeps its end. */
-export function startingTerms(request) {
-  const grant = grantOn(request);
+export function startingTerms(request, connection) {
+  const grant = grantOn(request, connection);
   return {
     scopes: request.scope === null ? [] : [request.scope],
     lasts: grant && !grant.expired ? 'same' : '',
     approval: grant?.require_approval ?? false,
-    connection: '',
   };
 }
 
@@ -37,7 +41,7 @@ export const wordOf = ({ scopes, lasts, approval, connection }) => ({
 /** `change(more)` takes the terms that are others now. */
 export function Terms({ request, terms, change }) {
   const { platform_scopes, scope, connections } = request;
-  const grant = grantOn(request);
+  const grant = grantOn(request, terms.connection);
   const held = new Set(grant && !grant.expired ? grant.scopes : []);
   const others = platform_scopes.filter((each) => each !== scope && !held.has(each));
   const pick = (each) => html`
@@ -74,7 +78,7 @@ export function Terms({ request, terms, change }) {
         connections.length > 1 &&
         html`<div class="field">
           <label for="connection">On which connection</label>
-          <select id="connection" onChange=${({ target }) => change({ connection: target.value })}>
+          <select id="connection" onChange=${({ target }) => change({ connection: target.value, lasts: undefined, approval: undefined })}>
             <option value="">The one that calls use when they name none</option>
             ${connections.map(({ connection_id, label }) => html`<option value=${connection_id} selected=${terms.connection === connection_id}>${visibleLine(label)}</option>`)}
           </select>

@@ -14,7 +14,7 @@ export function Access({ entry, version, waits, busy, shown, act }) {
   const { whole: request, error, load } = useWhole(entry, version);
   const [changed, setChanged] = useState({});
   const owner = useOwner();
-  const terms = request && { ...startingTerms(request), ...changed };
+  const terms = request && termsOf(request, changed);
   const enough = terms !== undefined && terms.scopes.length > 0 && mayChange(owner);
   useShown(shown, request, enough, terms && wordOf(terms));
   if (error) return html`<${Failed} error=${error} again=${load} />`;
@@ -23,6 +23,11 @@ export function Access({ entry, version, waits, busy, shown, act }) {
     <div class="access">
       <${Facts} request=${request} />
       ${
+        waits &&
+        mayChange(owner) &&
+        html`<${Terms} request=${request} terms=${terms} change=${(more) => setChanged((before) => ({ ...before, ...more }))} />`
+      }
+      ${
         request.reason &&
         html`<section class="part from-agent">
           <h3>The agent’s own words</h3>
@@ -30,11 +35,6 @@ export function Access({ entry, version, waits, busy, shown, act }) {
           <${Lines} text=${request.reason} label="The agent’s own words" />
           <${Unseen} text=${request.reason} />
         </section>`
-      }
-      ${
-        waits &&
-        mayChange(owner) &&
-        html`<${Terms} request=${request} terms=${terms} change=${(more) => setChanged((before) => ({ ...before, ...more }))} />`
       }
     </div>
     ${
@@ -50,17 +50,19 @@ export function Access({ entry, version, waits, busy, shown, act }) {
   `;
 }
 
+/** What was said, and for the rest what the grant on that connection suggests. */
+function termsOf(request, changed) {
+  const said = Object.entries(changed).filter(([, value]) => value !== undefined);
+  return { connection: '', ...startingTerms(request, changed.connection), ...Object.fromEntries(said) };
+}
+
 function Facts({ request }) {
-  const { agent, platform, scope, reason_code } = request;
+  const { agent, reason_code } = request;
   const grant = grantOn(request);
   return html`
     <section class="part">
       <dl class="facts">
-        <dt>Asks for</dt>
-        <dd class="theirs">${scope ? html`<code>${visibleLine(scope)}</code>` : 'the platform as a whole'}</dd>
-        <dt>Platform</dt>
-        <dd class="theirs">${visibleLine(platform)}</dd>
-        <dt>Lacks it because</dt>
+        <dt>Why not yet</dt>
         <dd>${lackInWords(reason_code)}</dd>
         <dt>Has now</dt>
         <dd>${grant ? html`<${Grant} grant=${grant} />` : html`<span class="quiet">nothing on this platform</span>`}</dd>

@@ -5,7 +5,10 @@ import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 /** What the agent reads. */
-const REASONS = ['Not now', 'Wrong recipient', 'Too much access: ask for less', 'Ask me first'];
+const REASONS = {
+  approval: ['Not now', 'Wrong recipient', 'Too much access: ask for less', 'Ask me first'],
+  access: ['Not now', 'Too much access: ask for less', 'Not for this agent', 'Ask me first'],
+};
 
 /** `onDeny(note)`: note is empty without a reason. */
 export function Deny({ entry, onDeny, onClose }) {
@@ -23,7 +26,7 @@ export function Deny({ entry, onDeny, onClose }) {
       <p class="theirs mono small">${oneLine(entry)}</p>
       <fieldset>
         <legend>What should <span class="theirs">${visibleLine(entry.item.agent.name)}</span> know?</legend>
-        <div class="chips">${['', ...REASONS].map(choose)}</div>
+        <div class="chips">${['', ...REASONS[entry.kind]].map(choose)}</div>
       </fieldset>
       <div class="field">
         <label for="own">In your words <span class="quiet">(optional)</span></label>

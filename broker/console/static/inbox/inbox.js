@@ -80,7 +80,7 @@ export function Inbox({ inbox }) {
         ${entries?.length > 0 && html`<button type="button" class="plain compact keys-hint" onClick=${() => setAsking('help')}>Keys <kbd>?</kbd></button>`}
       </div>
     </div>
-    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${error && html`<div class=${entries ? 'afloat' : ''}><${Failed} error=${error} again=${reload} /></div>`}
     ${!entries && !error && html`<${Loading} />`}
     ${entries?.length === 0 && html`<${NothingWaits} />`}
     ${
