@@ -62,7 +62,7 @@ export const complaintsOf = (page: Page): string[] =>
 /** Takes a picture, once what moves has come to rest. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.value(`Promise.all(document.getAnimations()
-    .filter((one) => one.effect.getTiming().iterations !== Infinity).map((one) => one.finished))`);
+    .filter((one) => one.effect.getTiming().iterations !== Infinity).map((one) => one.finished.catch(() => {})))`);
   await page.screenshot(`${name}.png`);
 }
 
