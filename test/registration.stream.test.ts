@@ -2,6 +2,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { expireRegistrations } from '../broker/agents/registration.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { type Answer, send } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';
@@ -242,8 +243,11 @@ describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) =>
     await inbox.until(() => count() === 0);
     await register();
     await inbox.until(() => count() === 1);
-    inbox.close();
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
+    const { broker, governor } = world.running;
+    await expireRegistrations(broker, governor.changes, broker.clock());
+    await inbox.until(() => count() === 0);
+    inbox.close();
     const after = mintOwnerSession(world.running.broker, organisation.owner).token;
     const later = await readEvents(`${world.running.baseUrl}/owner/events`, { authorization: `Bearer ${after}` });
     await later.until(({ events }) => events.at(-1)?.data.waiting.registrations === 0);

@@ -10,6 +10,7 @@ import { type Answer, send, TestAgent } from './world/agent.ts';
 import { expectDeclared } from './world/declared.ts';
 import { expectEnvelope, verifyReceipt } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
+import { heldUp } from './world/held-up.ts';
 import { everythingStored, placesOf } from './world/stored.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -170,7 +171,11 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('RG-01 50 parallel claims: one key, 49 times 410, and no key in the store', async () => {
     const { token, agentId } = await approved();
-    const answers = await Promise.all(Array.from({ length: 50 }, () => claim(token)));
+    const answers = await heldUp(
+      world,
+      (db) => db.updateTable('registrations').set({ source: 'held up' }).execute(),
+      () => Promise.all(Array.from({ length: 50 }, () => claim(token))),
+    );
     const won = answers.filter(({ status }) => status === 200);
     expect(won).toHaveLength(1);
     for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 410, 'key_gone');
@@ -325,7 +330,11 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('of many who decide at once one does; what is not recorded is not decided', async () => {
     const { token, agentId } = await registered();
-    const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => decide(i % 2 ? 'approve' : 'reject', token)));
+    const answers = await heldUp(
+      world,
+      (db) => db.updateTable('registrations').set({ source: 'held up' }).execute(),
+      () => Promise.all(Array.from({ length: 8 }, (_, i) => decide(i % 2 ? 'approve' : 'reject', token))),
+    );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
     for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 409, 'already_decided');
     const { status } = (await statusOf(token)).body;

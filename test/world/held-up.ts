@@ -1,0 +1,35 @@
+/** A race that is one: those who come wait in the database, until several stand before the same row. */
+import { sql } from 'kysely';
+import { vi } from 'vitest';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import type { Db } from '../../broker/store/store.ts';
+import type { World } from './world.ts';
+
+/**
+ * Does `work` while another transaction holds what `touch` writes to, and lets go when three wait for it. On SQLite, where
+ * transactions come one after the other, `work` is just done.
+ */
+export async function heldUp<Answer>(
+  { environment }: World,
+  touch: (db: Db) => Promise<unknown>,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  if (environment.DATABASE_URL === undefined) return await work();
+  const outside = openPostgres(environment.DATABASE_URL, { connections: 6, onError: () => {} });
+  try {
+    let answers: Promise<Answer> | undefined;
+    await outside.db.transaction().execute(async (tx) => {
+      await touch(tx);
+      answers = work();
+      const waiting = async () => {
+        const { rows } = await sql<{ count: string }>`select count(*) as count from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(outside.db);
+        return Number(rows[0]!.count) >= 3;
+      };
+      await vi.waitUntil(waiting, { timeout: 20_000, interval: 20 });
+    });
+    return await answers!;
+  } finally {
+    await outside.close();
+  }
+}
