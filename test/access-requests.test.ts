@@ -259,6 +259,13 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
       expectReportHint(slip, 'scope_not_grantable');
       expect((await ask(agent, {})).body.detail).toBe('platform: is missing: send a string.');
       expect((await ask(agent, { platform: ['demo'] })).body.detail).toBe('platform: must be a string, not array.');
+      const usable = await ask(agent, { platform: 'demo', scope: 'demo:read' });
+      expect(usable.body.detail).toBe('There is nothing to ask for: every check passed. Make the call.');
+      const nothing = await agent.request('POST', '/v1/access-request', {
+        body: '',
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(nothing.body.detail).toBe('Send a JSON body with the header "Content-Type: application/json".');
       const whole = await ask(agent, { platform: 'demo' });
       expect(whole.body.detail).toBe(
         'There is nothing to ask for: the agent can use demo:read there. Name the scope that it lacks.',

@@ -41,7 +41,7 @@ describe.each(STORES)(`POST /v1/actions answers 400 on %s${postgresNote}`, (stor
   });
 
   test.each([
-    ['BD no body at all', '', 'offset 0'],
+    ['BD no body at all', '', 'Send a JSON body'],
     ['BD not JSON', '{"platform":', 'the text ends too early'],
     ['BD another JSON value', '[1]', 'body'],
     ['BD null', 'null', 'body'],

@@ -12,6 +12,7 @@ import { rewrapAll } from '../broker/vault.ts';
 import { send, type TestAgent } from './world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
+import { exchange } from './world/raw.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -364,6 +365,21 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expectEnvelope(await withoutCalls(world, () => click(id, {})), 403, 'forbidden');
     const clicked = await click(id, { 'x-svc-csrf': '1' });
     expect([clicked.status, clicked.body.how], clicked.text).toEqual([200, 'console']);
+    // A length of 0, and no length at all.
+    const port = Number(new URL(agent.baseUrl).port);
+    for (const framing of ['Content-Length: 0', 'Transfer-Encoding: chunked']) {
+      const lines = [
+        `POST /owner/approvals/${await hold()}/approve HTTP/1.1`,
+        'Host: localhost',
+        `Authorization: Bearer ${token}`,
+        'Content-Type: application/json',
+        framing,
+        'Connection: close',
+      ];
+      const body = framing.startsWith('Transfer') ? '0\r\n\r\n' : '';
+      const answer = await exchange(port, `${lines.join('\r\n')}\r\n\r\n${body}`);
+      expect([framing, answer.status]).toEqual([framing, 200]);
+    }
   });
 
   test('a new master key opens requests and results all the same; altered ones are nobody’s', async () => {

@@ -1,5 +1,4 @@
 /** From a declaration to a working Express handler: the steps that every route takes, in one place. */
-import { isUtf8 } from 'node:buffer';
 import type { Request, Response } from 'express';
 import type { Governor } from '../calls/governor.ts';
 import { AuditUnavailable } from '../calls/record.ts';
@@ -7,10 +6,9 @@ import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { readBearer } from '../identity/bearer.ts';
 import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
-import { ALL_PLATFORMS } from '../store/facts.ts';
-import { parseStrictJson } from '../wire/strict-json.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { type ParsedBody, parseBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
 import { type Reply, send } from './reply.ts';
@@ -91,35 +89,6 @@ function enter(limits: RateLimits, route: Route, { params }: Request, response: 
     response.once('close', leave);
   }
 }
-
-type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };
-
-/**
- * The platform is read before the schema is checked: the facts about it come with the authentication's one query. A body
- * that is not UTF-8 (RFC 8259 section 8.1) is refused: decoded with replacement characters it would be another one.
- */
-function parseBody({ body, headers }: Request, route: Route): ParsedBody {
-  if (route.bodyOptional && isEmpty(headers)) return { ok: true, value: {}, platform: '' };
-  if (!Buffer.isBuffer(body))
-    return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]?.toLowerCase();
-  if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body))
-    return { ok: false, error: 'The body must be in UTF-8.' };
-  const parsed = parseStrictJson(body.toString('utf8'), { nulAllowedIn: route.nulAllowedIn ?? [] });
-  if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
-  const { value } = parsed;
-  const platform = typeof value === 'object' && value !== null && !Array.isArray(value) ? value.platform : undefined;
-  const usable =
-    typeof platform === 'string' &&
-    platform.length <= 64 &&
-    platform !== ALL_PLATFORMS &&
-    /^[\x21-\x7e]+$/.test(platform);
-  return { ok: true, value, platform: usable ? platform : '' };
-}
-
-/** No body was sent (RFC 9112 section 6.3). */
-const isEmpty = (headers: Request['headers']): boolean =>
-  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
 /** Puts the body into the context. Answers a reply when it is not what the route takes. */
 async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {

@@ -66,17 +66,6 @@ export async function closeBreaker(db: Db, key: BreakerKey): Promise<void> {
     .execute();
 }
 
-/** The open and half-open breakers of one agent, whatever they are counted per. */
-export async function listOpenBreakers(db: Db, organisationId: string, agentUuid: string): Promise<BreakerTable[]> {
-  return await db
-    .selectFrom('breakers')
-    .selectAll()
-    .where('organisation_id', '=', organisationId)
-    .where('agent_id', '=', agentUuid)
-    .where('open_until', 'is not', null)
-    .execute();
-}
-
 /** The breakers of an organisation's agents that refuse calls for a while yet, the last to close first. */
 export async function listBreakersOpenAt(db: Db, organisationId: string, now: number): Promise<BreakerTable[]> {
   return await db

@@ -112,7 +112,10 @@ async function reasonFor({ governor, who }: Context<'agent'>, asked: Asking, now
     case 'unknown_platform':
       throw new Refusal('not_found', `The organisation has no platform ${JSON.stringify(platformId)}.`);
     case 'usable':
-      throw new Refusal('conflict', `There is nothing to ask for: ${sentence(standing.detail)}`);
+      throw new Refusal(
+        'conflict',
+        `There is nothing to ask for: ${sentence(standing.detail)}${scope === undefined ? '' : ' Make the call.'}`,
+      );
     case 'refused':
       throw new Refusal('scope_not_grantable', `No owner could grant this: ${sentence(standing.detail)}`);
   }
