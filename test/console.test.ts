@@ -110,6 +110,31 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
   });
 
+  test('while a platform takes its time, the next one can be looked at, and stays open', async () => {
+    let answer = () => {};
+    const asked = new Promise<void>((reached) => {
+      world.upstream.answer = (_request, response) => {
+        answer = () => response.setHeader('content-type', 'application/json').end('{}');
+        reached();
+      };
+    });
+    const [slow, next] = [await hold('slow'), await hold('next')];
+    await look(page, slow);
+    await page.click('.approve');
+    await asked;
+    await look(page, next);
+    answer();
+    world.upstream.answer = undefined;
+    await says(page, 'and made: status 200');
+    expect(await page.value(`document.querySelector('.opener[aria-expanded="true"]').id`)).toBe(
+      `open-approval-${next}`,
+    );
+    await page.click('.deny');
+    await page.click('#deny');
+    await says(page, 'Denied');
+    expect((await agent.get(`/v1/approvals/${next}`)).body.status).toBe('denied');
+  });
+
   test('denying takes a reason, which the agent reads; nothing is ever sent', async () => {
     world.upstream.seen.length = 0;
     const id = await hold('please');

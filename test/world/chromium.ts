@@ -111,7 +111,7 @@ function debuggerAddress(child: ChildProcess): Promise<string> {
   });
 }
 
-/** An expression: the middle of an element in sight that stands still and has nothing in front of it; else undefined. */
+/** An expression: the middle of an element in sight that stands still, is enabled, and has nothing in front of it; else undefined. */
 const clickableAt = (selector: string): string => `(async () => {
   const found = document.querySelector(${JSON.stringify(selector)});
   found?.scrollIntoView({ block: 'nearest', behavior: 'instant' });
@@ -123,8 +123,8 @@ const clickableAt = (selector: string): string => `(async () => {
   await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
   const { x, y } = middle();
   const hit = document.elementFromPoint(x, y);
-  const still = before.x === x && before.y === y;
-  return still && hit && (found.contains(hit) || hit.contains(found)) ? { x, y } : undefined;
+  const ready = before.x === x && before.y === y && !found.matches(':disabled');
+  return ready && hit && (found.contains(hit) || hit.contains(found)) ? { x, y } : undefined;
 })()`;
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));

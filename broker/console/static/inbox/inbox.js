@@ -1,6 +1,6 @@
 // The inbox: what waits for a person, who looks at it and decides, by pointer or by keys.
 import { ask } from '/console/api.js';
-import { html, useEffect, useState } from '/console/html.js';
+import { html, useEffect, useRef, useState } from '/console/html.js';
 import { Access } from '/console/inbox/access.js';
 import { Approval } from '/console/inbox/approval.js';
 import { Card, openerOf } from '/console/inbox/card.js';
@@ -25,9 +25,13 @@ export function Inbox({ inbox }) {
   const [asking, setAsking] = useState(undefined);
   const passkeys = useHavingPasskeys(owner);
   const open = entries?.find(({ key }) => key === openKey);
+  /** Goes on to the next, unless somebody went on already while the answer was on its way. */
+  const latest = useRef();
+  latest.current = { entries, openKey };
   const done = (key) => {
+    if (latest.current.openKey !== key) return;
     setOpenKey(undefined);
-    focusOn(nextAfter(entries, key));
+    focusOn(nextAfter(latest.current.entries, key));
   };
   const deciding = useDeciding({ open, settle, reload, done });
   useEffect(() => tidy, []);
@@ -93,7 +97,7 @@ export function Inbox({ inbox }) {
                 entry=${entry}
                 version=${deciding.version}
                 waits=${isWaiting(entry)}
-                busy=${deciding.busy}
+                busy=${deciding.busy[entry.key]}
                 passkeys=${passkeys}
                 shown=${deciding.shown}
                 act=${begin}

@@ -1,4 +1,5 @@
-// Deciding on what is open: only what is on the screen, only when all of it was seen, and one at a time.
+// Deciding on what is open: only what is on the screen, and only when all of it was seen. A platform may take its time to
+// answer an approved call; meanwhile others can be looked at and decided.
 import { useRef, useState } from '/console/html.js';
 import { approveByPasskey, decide } from '/console/inbox/decide.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -8,7 +9,8 @@ const CHANGED = 'The request is no longer the one that you looked at. Look again
 /** `open`: the entry that is. `done(key)` is called when it was decided. */
 export function useDeciding({ open, settle, reload, done }) {
   const announce = useAnnounce();
-  const [busy, setBusy] = useState(undefined);
+  /** What is under way, by the key of its entry. */
+  const [busy, setBusy] = useState({});
   /** Read anew when the request is not what was shown. */
   const [version, setVersion] = useState(0);
   /** `{ subject, seen, word }`, or nothing while there is nothing to decide on. */
@@ -17,7 +19,7 @@ export function useDeciding({ open, settle, reload, done }) {
   const ready = (what) => {
     const { subject, seen } = onScreen.current ?? {};
     const isOpen = subject !== undefined && (subject.approval_id ?? subject.request_id) === open?.id;
-    return isOpen && !busy && (what === 'deny' || seen);
+    return isOpen && !busy[open.key] && (what === 'deny' || seen);
   };
 
   /** `what`: approve, passkey or deny. */
@@ -25,7 +27,7 @@ export function useDeciding({ open, settle, reload, done }) {
     if (!ready(what)) return;
     const entry = open;
     const { subject, word } = onScreen.current;
-    setBusy(what);
+    setBusy((before) => ({ ...before, [entry.key]: what }));
     try {
       const { became, late, changed } = await say(entry, what, { subject, word, note });
       if (changed) {
@@ -40,7 +42,7 @@ export function useDeciding({ open, settle, reload, done }) {
     } catch (failure) {
       announce(failure.message, failure.cancelled ? 'wait' : 'bad');
     } finally {
-      setBusy(undefined);
+      setBusy(({ [entry.key]: _, ...others }) => others);
       reload();
     }
   };
