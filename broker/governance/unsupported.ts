@@ -11,11 +11,6 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       message:
         'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     });
-  if (document.publish_identity_documents)
-    found.warnings.push({
-      path: ['publish_identity_documents'],
-      message: 'has no effect yet: identity documents are not served.',
-    });
   for (const [id, { kind, auth, attestation, per_person: perPerson }] of manifests) {
     const path = ['platforms', id];
     if (kind === 'mcp')

@@ -2,6 +2,7 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Governor } from '../calls/governor.ts';
 import { correlationId } from '../crypto/ids.ts';
+import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { makeRateLimits } from './rate-limits.ts';
@@ -29,6 +30,10 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
     const handlers: RequestHandler[] = [serveRoute(route, governor, limits)];
     if (route.body)
       handlers.unshift(express.raw({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
+    if (route.anyOrigin) {
+      handlers.unshift(allowAnyOrigin);
+      app.options(path, answerPreflight);
+    }
     app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
   for (const [path, atPath] of paths) app.all(path, refuseMethod(governor, atPath));

@@ -57,6 +57,8 @@ export type Route<
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
   path: string;
   auth: A;
+  /** A public document: pages of any site may read it (AZ-12). */
+  anyOrigin?: true;
   /** Routes that owners may use: the least role that may. */
   role?: 'viewer' | 'approver' | 'admin';
   limit?: Limit;

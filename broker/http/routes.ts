@@ -9,6 +9,7 @@ import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
+import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import {
   approveAccessRequest,
@@ -75,6 +76,8 @@ export const ROUTES: readonly Route[] = [
   version,
   issuingKeys,
   receiptKeys,
+  rootDid,
+  agentDid,
   ownerToken,
   ownerLink,
   ownerSignIn,

@@ -3,6 +3,7 @@ import { haltOf } from '../../decision/halt.ts';
 import { toWirePermissions } from '../../decision/permissions.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
 import { envelope, meta } from '../envelope.ts';
+import { matchesEtag } from '../etag.ts';
 import { haltedReply } from '../halted.ts';
 import { route } from '../route.ts';
 
@@ -39,15 +40,3 @@ export const agentPermissions = route({
     return { ...envelope(200, JSON.stringify(data), meta(governor, 'permissions.read')), headers };
   },
 });
-
-/** If-None-Match (RFC 9110 section 13.1.2), taken quoted, unquoted, weak and as a list. */
-function matchesEtag(header: string | undefined, version: string): boolean {
-  if (header === undefined) return false;
-  return header.split(',').some((entry) => {
-    const tag = entry
-      .trim()
-      .replace(/^W\//, '')
-      .replace(/^"(.*)"$/, '$1');
-    return tag === version || tag === '*';
-  });
-}

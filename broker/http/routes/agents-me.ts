@@ -1,3 +1,4 @@
+import { didOfAgent } from '../../agents/did-document.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
 import { json } from '../reply.ts';
@@ -21,7 +22,7 @@ export const agentsMe = route({
     return json(200, {
       status: 'approved',
       agent_id: agent.agent_id,
-      did: `${broker.did}:agents:${agent.agent_id}`,
+      did: didOfAgent(broker, agent.agent_id),
       name: agent.name,
       owner_id: agent.owner_id,
       org_id: agent.organisation_id,

@@ -43,6 +43,7 @@ export const issuingKeys = route({
   method: 'GET',
   path: '/v1/oauth/jwks.json',
   auth: 'none',
+  anyOrigin: true,
   capability: 'oauth.jwks',
   summary: 'Keys of the bearer tokens that the broker issues.',
   answers: { 200: 'A JWK Set.' },
@@ -50,7 +51,7 @@ export const issuingKeys = route({
   handle: async ({ governor }) => ({
     status: 200,
     body: governor.broker.keys.published('issuing'),
-    headers: { 'Cache-Control': 'public, max-age=300', 'Access-Control-Allow-Origin': '*' },
+    headers: { 'Cache-Control': 'public, max-age=300' },
   }),
 });
 
@@ -59,6 +60,7 @@ export const receiptKeys = route({
   method: 'GET',
   path: '/.well-known/svc-receipt-keys.json',
   auth: 'none',
+  anyOrigin: true,
   capability: 'receipts.keys',
   summary: 'Keys that verify receipts.',
   answers: { 200: 'A JWK Set.' },
@@ -66,6 +68,6 @@ export const receiptKeys = route({
   handle: async ({ governor }) => ({
     status: 200,
     body: governor.broker.keys.published('evidence'),
-    headers: { 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' },
+    headers: { 'Cache-Control': 'public, max-age=3600' },
   }),
 });

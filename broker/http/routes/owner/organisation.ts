@@ -54,6 +54,10 @@ const Settings = z.strictObject({
     .boolean()
     .optional()
     .describe('whether a passkey decides only when its authenticator verified the person, by finger, face or PIN'),
+  publish_identity_documents: z
+    .boolean()
+    .optional()
+    .describe("whether anyone may read the DID documents of the organisation's agents"),
 });
 
 /** POST /owner/organisation: what is left out stays as it is. */
@@ -73,9 +77,11 @@ export const changeOrganisation = route({
     const was = shown(before);
     const { approval_ttl_seconds: ttl = was.approval_ttl_seconds } = body;
     const { require_user_verification: verify = was.require_user_verification } = body;
+    const { publish_identity_documents: publish = was.publish_identity_documents } = body;
     const changed = {
       ...(ttl !== was.approval_ttl_seconds && { approval_ttl_seconds: ttl }),
       ...(verify !== was.require_user_verification && { require_user_verification: verify }),
+      ...(publish !== was.publish_identity_documents && { publish_identity_documents: publish }),
     };
     if (Object.keys(changed).length === 0) return json(200, was);
     const after = await ownerChange(context, { reason: 'organisation_changed' }, async (db, note) => {
@@ -83,6 +89,7 @@ export const changeOrganisation = route({
       await updateOrganisation(db, who.organisationId, {
         ...('approval_ttl_seconds' in changed && { approval_ttl_ms: ttl * 1000 }),
         ...('require_user_verification' in changed && { require_user_verification: verify ? 1 : 0 }),
+        ...('publish_identity_documents' in changed && { publish_identity_documents: publish ? 1 : 0 }),
       });
       return (await findOrganisation(db, who.organisationId))!;
     });

@@ -1,0 +1,11 @@
+/** Whether If-None-Match (RFC 9110 section 13.1.2) names this version: taken quoted, unquoted, weak and as a list. */
+export function matchesEtag(header: string | undefined, version: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((entry) => {
+    const tag = entry
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1');
+    return tag === version || tag === '*';
+  });
+}

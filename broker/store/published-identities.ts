@@ -1,0 +1,34 @@
+/** What anyone may learn of an agent whose organisation publishes identity documents. */
+import type { AgentTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type PublishedIdentity = Pick<
+  AgentTable,
+  'agent_id' | 'agent_type' | 'status' | 'expires_at' | 'public_key_pem' | 'key_fingerprint'
+> & { parent_agent_id: string | null };
+
+/**
+ * The agent of this `agt_` id; undefined when there is none, when it is not one yet, or when its organisation does not
+ * publish. One statement tells them all: whoever asks cannot tell them apart by how long it takes.
+ */
+export async function findPublishedIdentity(db: Db, agentId: string): Promise<PublishedIdentity | undefined> {
+  return await db
+    .selectFrom('agents as agent')
+    .innerJoin('organisations as organisation', 'organisation.id', 'agent.organisation_id')
+    .leftJoin('agents as parent', (join) =>
+      join.onRef('parent.organisation_id', '=', 'agent.organisation_id').onRef('parent.id', '=', 'agent.parent_id'),
+    )
+    .select([
+      'agent.agent_id',
+      'agent.agent_type',
+      'agent.status',
+      'agent.expires_at',
+      'agent.public_key_pem',
+      'agent.key_fingerprint',
+      'parent.agent_id as parent_agent_id',
+    ])
+    .where('agent.agent_id', '=', agentId)
+    .where('agent.status', 'not in', ['pending', 'pending_bind'])
+    .where('organisation.publish_identity_documents', '=', 1)
+    .executeTakeFirst();
+}
