@@ -254,6 +254,68 @@ describe('keys rotate', () => {
   });
 });
 
+describe('an agent that comes by itself', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  const ask = async (path: string, body?: unknown, bearer?: string): Promise<any> => {
+    const response = await fetch(url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return await response.json();
+  };
+  const read = (token: string) =>
+    ask(
+      '/v1/actions',
+      { platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' },
+      token.trim(),
+    );
+  const owners: { session: string; agentId: string } = { session: '', agentId: '' };
+
+  test('registers, is approved, collects its key, and calls with the configuration that it was told', async () => {
+    owners.session = (await run(['owner', 'token'])).stdout.trim();
+    const { id } = await ask('/owner/me', undefined, owners.session);
+    const scopes = [{ platformId: 'sandbox', scopes: ['sandbox:issues.read'] }];
+    const asked = await ask('/v1/register', { owner_id: id, agent_name: 'stranger', requested_scopes: scopes });
+    const token = asked.registration_token;
+    const approved = await ask(`/v1/register/approve/${token}`, {}, owners.session);
+    expect(approved).toMatchObject({ status: 'approved', granted: scopes });
+    const { private_key } = await ask(`/v1/register/claim-key/${token}`);
+    const { mcp_config } = await ask(asked.poll_url);
+    const { env } = mcp_config.mcpServers['agent-broker'];
+    const keyFile = join(folder, 'stranger.key');
+    writeFileSync(keyFile, private_key, { mode: 0o600 });
+    const { stdout, stderr } = await run(['token'], { env: { ...env, AGENT_BROKER_PRIVATE_KEY: keyFile } });
+    expect(stderr).toBe('');
+    expect((await read(stdout)).data.items.length).toBeGreaterThan(0);
+    owners.agentId = asked.client_id;
+  });
+
+  test('takes another key with a bootstrap token from the command line', async () => {
+    const made = JSON.parse((await run(['agent', 'bootstrap', owners.agentId, '--json'])).stdout);
+    const { privateKey, publicPem } = makeKeyPair();
+    const bound = await ask('/v1/agents/bind', {
+      bootstrap_token: made.bootstrap_token,
+      public_key_pem: publicPem,
+    });
+    expect(bound).toMatchObject({ agent_id: owners.agentId, status: 'active' });
+    const env = {
+      AGENT_BROKER_URL: bound.proxy_url,
+      AGENT_BROKER_AGENT_ID: bound.agent_id,
+      AGENT_BROKER_OWNER_ID: bound.owner_id,
+      AGENT_BROKER_PRIVATE_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    };
+    expect((await read((await run(['token'], { env })).stdout)).data.items.length).toBeGreaterThan(0);
+    const unknown = await run(['agent', 'bootstrap', 'agt_00000000000000000000']);
+    expect([unknown.code, unknown.stdout]).toEqual([1, '']);
+    expect((await run(['agent', 'revoke', owners.agentId])).code).toBe(0);
+    expect((await read((await run(['token'], { env })).stdout)).reason).toBe('agent_revoked');
+  });
+});
+
 describe('governance as code', () => {
   const file = join(folder, 'governance.yaml');
   const secret = 'CRM-SECRET-0123456789-abcdef';

@@ -15,6 +15,19 @@ export function addAgentCommands(program: Command): void {
       print(options, agents, () => table(agents));
     });
 
+  withConnection(agent.command('bootstrap <agent-id>').description('make a token with which an agent brings its key'))
+    .option('--json', 'print JSON')
+    .action(async (id: string, options: Options) => {
+      const broker = await connectAsOwner(options);
+      const path = `/owner/agents/${encodeURIComponent(id)}/bootstrap-token`;
+      const made = (await broker.ask('POST', path, {})) as Record<
+        'bootstrap_token' | 'expires_at' | 'bind_url',
+        string
+      >;
+      const what = `Shown once, good until ${made.expires_at}; the key that the agent has goes on until another is bound.`;
+      print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
+    });
+
   for (const [verb, what] of [
     ['suspend', 'stop an agent until it is resumed'],
     ['resume', 'let a suspended agent go on'],

@@ -62,5 +62,7 @@ function describe({ changes, warnings, bootstrap_tokens: tokens = [] }: Answer, 
   lines.push(changes.length === 0 ? none : `${changes.length} change${changes.length === 1 ? '' : 's'} ${verb}.`);
   for (const { agent, token, expires_at } of tokens)
     lines.push('', `Bootstrap token of ${agent}, shown once, good until ${expires_at}:`, `  ${token}`);
+  if (tokens.length > 0)
+    lines.push('', 'With it the agent brings its key: POST /v1/agents/bind (docs/agents.md, Binding).');
   return lines.join('\n');
 }
