@@ -91,6 +91,23 @@ describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipp
     expect((await fetch(at('/console/base.css'), { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
   });
 
+  test('a page names all modules that it needs, and each of them is there', async () => {
+    const page = await (await fetch(at('/console'))).text();
+    const named = [...page.matchAll(/(?:href|src)="([^"]+\.js)"/g)].map(([, path]) => path!);
+    expect(named.length).toBeGreaterThan(30);
+    expect(named).toContain('/console/vendor/preact.js');
+    for (const path of named) {
+      const response = await fetch(at(path));
+      expect([path, response.status, response.headers.get('content-type')]).toEqual([
+        path,
+        200,
+        'text/javascript; charset=utf-8',
+      ]);
+      const imported = [...(await response.text()).matchAll(/\b(?:from|import)\s*["']([^"']+)["']/g)];
+      expect(imported.map(([, from]) => from).filter((from) => !named.includes(from!))).toEqual([]);
+    }
+  });
+
   test('AP-16 nothing of the console can be framed, and nothing inline runs', async () => {
     for (const path of ['/console', '/console/sign-in', '/console/api.js']) {
       const { headers } = await fetch(at(path));
