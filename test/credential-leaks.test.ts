@@ -80,6 +80,8 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
+  /** Each of its calls waits for a person. */
+  let watched: TestAgent;
   let child: BrokerProcess;
   const sent: Buffer[] = [];
   const answers: [string, string][] = [];
@@ -94,6 +96,8 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
       world.running.broker.store.db,
     );
     agent = await organisation.agent({ grants: { bearer: {}, basic: {}, header: {}, query: {}, moved: {} } });
+    const held = { require_approval: 1 } as const;
+    watched = await organisation.agent({ grants: { bearer: held, basic: held, header: held, query: held } });
     world.upstream.answer = (request, response) => {
       const echo = /^\/v1\/items\/([\w-]+)/.exec(request.url!)?.[1];
       const end = response.end.bind(response);
@@ -143,6 +147,31 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
       expect(answer.body.data).toBe(guess);
       expect(answer.body._meta).not.toHaveProperty('redacted');
       answers.pop();
+    }
+  });
+
+  test.each(Object.keys(PLACEMENTS))('CX-10 AP-26 held, looked at by everybody, and approved: %s', async (platform) => {
+    for (const echo of ['headers', 'target', 'html', 'binary', 'status-401', 'status-403', 'redirect', 'cut']) {
+      const asked = keep('held', await watched.act({ ...WRITE, platform, endpoint: `/items/${echo}`, data: { a: 1 } }));
+      expect(asked.status, asked.text).toBe(202);
+      const id = asked.body.approval_id;
+      const look = async () => {
+        for (const path of [`/v1/approvals/${id}`, '/v1/agents/me/pending-actions'])
+          expect(keep(path, await watched.get(path)).status).toBe(200);
+        for (const path of [`/owner/approvals/${id}`, '/owner/approvals'])
+          expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
+        for (const path of [`/approve/${id}`, `/approve/${id}/request`])
+          expect(keep(path, await send(world.running.baseUrl + path, {})).status).toBe(200);
+        const begin = { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ approval_id: id }) };
+        keep('begin', await send(`${world.running.baseUrl}/v1/approvals/passkeys/sign/begin`, begin));
+      };
+      await look();
+      expect(keep('approve', await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+      const before = answers.length;
+      await look();
+      for (const [what, text] of answers.slice(before)) expect(leaksOf(SECRET, text), `${echo} ${what}`).toEqual([]);
+      const { body } = await watched.get(`/v1/approvals/${id}`);
+      expect([echo, body.status, 'result' in body || 'execution_error' in body]).toEqual([echo, 'approved', true]);
     }
   });
 

@@ -184,6 +184,28 @@ describe('hostile HTTP', () => {
       expect((await ask([line, host, bearer(), 'Connection: close'])).status).toBe(status);
     });
 
+    test('AZ-12 no address gives a page from elsewhere leave to ask or to read', async () => {
+      const origin = ['Origin: https://evil.test', 'Access-Control-Request-Headers: authorization, x-svc-csrf'];
+      for (const [method, path] of [
+        ['POST', '/v1/actions'],
+        ['GET', '/v1/approvals/x'],
+        ['POST', '/v1/approvals/passkeys/sign/begin'],
+        ['POST', '/v1/approvals/passkeys/register/finish'],
+        ['GET', '/owner/approvals'],
+        ['POST', '/owner/approvals/x/approve'],
+        ['GET', '/owner/events'],
+        ['GET', '/approve/x/request'],
+      ]) {
+        const preflight = [`OPTIONS ${path} HTTP/1.1`, host, ...origin, `Access-Control-Request-Method: ${method}`];
+        const plain = [`${method} ${path} HTTP/1.1`, host, ...origin, bearer(), 'Content-Length: 0'];
+        for (const lines of [preflight, plain]) {
+          const answer = await ask([...lines, 'Connection: close']);
+          expect([path, answer.status >= 400], answer.head).toEqual([path, true]);
+          expect(answer.head).not.toMatch(/^access-control-/im);
+        }
+      }
+    });
+
     test('CONNECT gets no tunnel, and an Upgrade no other protocol', async () => {
       expect((await ask(['CONNECT evil.test:443 HTTP/1.1', host])).status).not.toBe(200);
       const upgrade = await ask(['GET /health HTTP/1.1', host, 'Connection: Upgrade, close', 'Upgrade: websocket']);

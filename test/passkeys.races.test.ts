@@ -162,7 +162,7 @@ describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${
 
   const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
 
-  test('AP-19 what one begins the other finishes, both ways', async () => {
+  test('AP-19 MR-01 what one begins the other finishes, both ways', async () => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);
     const begun = await send(`${there}/v1/approvals/passkeys/register/begin`, {
       method: 'POST',
