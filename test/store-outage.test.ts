@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { send } from './world/agent.ts';
 import { startCut } from './world/cut.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
@@ -33,5 +33,40 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     else await sql`alter table gone rename to agents`.execute(db);
     expect((await agent.act(READ)).status).toBe(200);
     expect((await send(`${world.running.baseUrl}/health`, {})).body).toEqual({ status: 'ok' });
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on postgres${postgresNote}`, () => {
+  test('ST-10 whom the database picks to give way is told to try again, and may', { timeout: 60_000 }, async () => {
+    const world = await startWorld('postgres');
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    const { broker } = world.running;
+    const ask = (scope: string) =>
+      agent.request('POST', '/v1/access-request', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ platform: 'demo', scope }),
+      });
+    expect((await ask('demo:write')).status).toBe(202);
+    world.clock.skewMs = 25 * 3600 * 1000;
+    // The broker locks the agent, then what is over of its requests; somebody else the other way round.
+    const answer = await broker.store.db.transaction().execute(async (tx) => {
+      // The broker's side looks for deadlocks first, and so gives way.
+      await sql`set local deadlock_timeout = '30s'`.execute(tx);
+      await tx.updateTable('access_requests').set({ reason: 'x' }).where('agent_id', '=', agent.id).execute();
+      const asked = ask('demo:delete');
+      await vi.waitUntil(async () => {
+        const { rows } = await sql`select 1 from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(broker.store.db);
+        return rows.length > 0;
+      });
+      await tx.updateTable('agents').set({ name: 'y' }).where('id', '=', agent.id).execute();
+      return await asked;
+    });
+    expectEnvelope(answer, 503, 'store_unavailable');
+    expect(answer.body.detail).toContain('Try again');
+    expect(answer.headers.get('retry-after')).toBe('1');
+    expect((await ask('demo:delete')).status).toBe(202);
   });
 });

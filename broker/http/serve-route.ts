@@ -189,11 +189,7 @@ function refusalReply(
     );
   } else {
     log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
-    refusal = isStoreOutage(error)
-      ? new Refusal('store_unavailable', 'The store does not answer. Nothing was sent. Try again shortly.', {
-          headers: { 'Retry-After': '5' },
-        })
-      : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+    refusal = unforeseen(error);
   }
   const hint =
     who?.kind === 'agent'
@@ -204,6 +200,19 @@ function refusalReply(
         }
       : undefined;
   return errorReply(refusal, base, hint);
+}
+
+/** PostgreSQL class 40: of two transactions that were in each other's way it undid this one. */
+function unforeseen(error: unknown): Refusal {
+  if (String((error as { code?: unknown } | undefined)?.code).startsWith('40'))
+    return new Refusal('store_unavailable', 'Somebody else changed the same just then; nothing was done. Try again.', {
+      headers: { 'Retry-After': '1' },
+    });
+  if (isStoreOutage(error))
+    return new Refusal('store_unavailable', 'The store does not answer. Nothing was sent. Try again shortly.', {
+      headers: { 'Retry-After': '5' },
+    });
+  return new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
 }
 
 /** PostgreSQL classes 08 (connection), 53 (resources), 57 (operator), Node's socket errors, SQLite's own. */
