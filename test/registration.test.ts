@@ -460,6 +460,10 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       { requested_scopes: Array.from({ length: 10_000 }, () => ({ platformId: 'a', scopes: ['b'] })) },
     ],
     [
+      '10 000 scopes',
+      { requested_scopes: [{ platformId: 'a', scopes: Array.from({ length: 10_000 }, (_, i) => `s${i}`) }] },
+    ],
+    [
       '21 platforms',
       { requested_scopes: Array.from({ length: 21 }, (_, i) => ({ platformId: `p${i}`, scopes: ['b'] })) },
     ],
@@ -470,9 +474,13 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     ['__proto__', { requested_scopes: [JSON.parse('{"__proto__":{},"platformId":"a","scopes":["b"]}')] }],
   ])('RG-08 %s: 400, and nothing is stored', async (_what, body) => {
     const answer = await register(body);
-    expect([400, 413]).toContain(answer.status);
-    if (answer.status === 400) expectEnvelope(answer, 400, 'invalid_request');
+    expectEnvelope(answer, 400, 'invalid_request');
+    expect(answer.text.length).toBeLessThan(1_000);
     expect((await organisation.ask('GET', '/owner/registrations')).body.registrations).toEqual([]);
+  });
+
+  test('413 for more than 1 MiB', async () => {
+    expectEnvelope(await register({ agent_description: 'x'.repeat(1024 * 1024) }), 413, 'payload_too_large');
   });
 
   test('RG-08 markup and marks of direction in a name are kept as what they are, for whoever shows them', async () => {

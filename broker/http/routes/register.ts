@@ -41,7 +41,6 @@ export const register = route({
   capability: 'registrations.create',
   summary: 'Asks an owner to let an agent in. The broker makes its key pair when the owner does.',
   body: Registering,
-  maxBodyBytes: 64 * 1024,
   answers: {
     202: {
       description: 'An owner of this id, if there is one, has been asked.',

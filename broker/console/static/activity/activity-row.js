@@ -61,7 +61,7 @@ function byWhom({ flags }, owners) {
   return who && `${visibleLine(owners.get(who) ?? who)}${how ? `, ${HOW[how] ?? how}` : ''}`;
 }
 
-const HOW = { console: 'in the console', api: 'with the API', passkey: 'by passkey' };
+const HOW = { console: 'in the console', api: 'with the API', passkey: 'by passkey', token: 'with a one-time token' };
 
 const rulesOf = ({ decision }) =>
   decision?.matched?.length > 0 &&

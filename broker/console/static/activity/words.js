@@ -14,6 +14,8 @@ const EVENTS = {
   approval_denied: { kind: 'bad', words: 'Denied' },
   access_request_approved: { kind: 'good', words: 'Granted' },
   access_request_denied: { kind: 'bad', words: 'Denied' },
+  registration_approved: { kind: 'good', words: 'Let in' },
+  registration_rejected: { kind: 'bad', words: 'Turned away' },
 };
 
 /** A row's result as a badge. */
@@ -53,6 +55,11 @@ const DEEDS = {
   agent_policy_assigned: 'was given another policy',
   access_request_approved: 'was granted what it asked for',
   access_request_denied: 'was denied what it asked for',
+  registration_approved: 'was let in',
+  registration_key_claimed: 'collected its key',
+  bootstrap_token_made: 'may bring a key',
+  agent_bound: 'brought its key',
+  agent_invited: 'came by an invite',
 };
 
 const readable = (code) => code.replaceAll('_', ' ');
