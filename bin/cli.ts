@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './commands/agent.ts';
 import { addDemoCommand } from './commands/demo.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
@@ -34,6 +35,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   addOwnerCommands(program);
   addAgentCommands(program);
   addTokenCommand(program);
+  addDoctorCommand(program);
   addVerifyCommand(program);
   addKeysCommand(program);
   addMigrateCommand(program);

@@ -18,7 +18,7 @@ export function withConnection(command: Command): Command {
 
 type RunFile = { url: string; pid: number; local_token: string };
 
-function dataFolder(options: ConnectionOptions): string {
+export function dataFolder(options: ConnectionOptions): string {
   return resolve(options.data ?? process.env.AGENT_BROKER_DATA ?? './.agent-broker');
 }
 
@@ -37,12 +37,15 @@ export type BrokerConnection = {
   ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
 };
 
-async function request(url: string, token: string, method: string, path: string, body?: unknown) {
+async function request(url: string, token: string | undefined, method: string, path: string, body?: unknown) {
   let response: Response;
   try {
     response = await fetch(url + path, {
       method,
-      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
   } catch {
@@ -63,14 +66,22 @@ export function connectLocally(options: ConnectionOptions): BrokerConnection {
   };
 }
 
+/** As nobody: for what a token in the body is good for. */
+export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
+  const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
+  return { url, ask: (method, path, body) => request(url, undefined, method, path, body) };
+}
+
+/** The address that was named, without a trailing slash; undefined when none was. */
+export function givenUrl(options: ConnectionOptions): string | undefined {
+  return (options.url ?? process.env.AGENT_BROKER_URL)?.replace(/\/+$/, '');
+}
+
 /** As an owner: with the session given, or with one that the local credential gets. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
-    const url = (options.url ?? process.env.AGENT_BROKER_URL ?? readRunFile(dataFolder(options)).url).replace(
-      /\/+$/,
-      '',
-    );
+    const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
     return { url, ask: (method, path, body) => request(url, given, method, path, body) };
   }
   if (options.url)

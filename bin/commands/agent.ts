@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
 import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
+import { addAgentCreateCommand } from './agent-create.ts';
 
 type Options = ConnectionOptions & { json?: boolean; reason?: string };
 type Agent = { name: string; agent_id: string; owner_id: string; status: string };
 
 export function addAgentCommands(program: Command): void {
   const agent = program.command('agent').description('the organisation’s agents');
+  addAgentCreateCommand(agent);
 
   withConnection(agent.command('list').description('list the agents'))
     .option('--json', 'print JSON')

@@ -63,6 +63,9 @@ function describe({ changes, warnings, bootstrap_tokens: tokens = [] }: Answer, 
   for (const { agent, token, expires_at } of tokens)
     lines.push('', `Bootstrap token of ${agent}, shown once, good until ${expires_at}:`, `  ${token}`);
   if (tokens.length > 0)
-    lines.push('', 'With it the agent brings its key: POST /v1/agents/bind (docs/agents.md, Binding).');
+    lines.push(
+      '',
+      'With it the agent brings its key: agent-broker agent create NAME --invite abt_… (or POST /v1/agents/bind).',
+    );
   return lines.join('\n');
 }

@@ -1,0 +1,221 @@
+/** What an agent needs to call the broker, looked at in the order in which it fails: each check says what to do. */
+import { createPrivateKey } from 'node:crypto';
+import { signAgentToken } from '../mcp/agent-token.ts';
+import type { Profile } from '../mcp/profile.ts';
+
+export type Check = {
+  check: 'profile' | 'address' | 'clock' | 'key' | 'status' | 'grants';
+  /** `skipped`: it could not be looked at, because of what failed before. */
+  result: 'ok' | 'warning' | 'failed' | 'skipped';
+  detail: string;
+  advice?: string;
+};
+
+const TIMEOUT_MS = 10_000;
+/** Agent tokens are refused beyond this (docs/agents.md, The agent token). */
+const SKEW_REFUSED_MS = 30_000;
+const SKEW_WORTH_TELLING_MS = 5_000;
+
+type Answer = { status: number; headers: Headers; body: Record<string, unknown>; skewMs: number | undefined };
+
+/** `url` and what lies below it, as the agent asks for it. Throws what `fetch` throws. */
+async function ask(url: string, token?: string): Promise<Answer> {
+  const before = Date.now();
+  const response = await fetch(url, {
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+  });
+  const after = Date.now();
+  const date = Date.parse(response.headers.get('date') ?? '');
+  // The header has whole seconds: on average the moment was half a second later.
+  const skewMs = Number.isNaN(date) ? undefined : (before + after) / 2 - (date + 500);
+  const body = await response.json().catch(() => ({}));
+  return { status: response.status, headers: response.headers, body: body as Answer['body'], skewMs };
+}
+
+/** Everything there is to look at once the profile could be read. Answers the checks in their order. */
+export async function examine(profile: Profile): Promise<Check[]> {
+  const found: Check[] = [];
+  const skip = (...checks: Check['check'][]) =>
+    found.push(...checks.map((check): Check => ({ check, result: 'skipped', detail: 'not looked at: see above' })));
+  const { check: address, skewMs } = await examineAddress(profile.url);
+  found.push(address);
+  if (address.result === 'failed') {
+    skip('clock');
+    found.push(examineKeyItself(profile) ?? skipped('key', 'an RSA key; whether the broker knows it cannot be asked'));
+    skip('status', 'grants');
+    return found;
+  }
+  found.push(examineClock(skewMs));
+  const bad = examineKeyItself(profile);
+  const me = bad
+    ? undefined
+    : await ask(`${profile.url}/v1/agents/me`, await signAgentToken(profile)).catch(() => undefined);
+  const key = bad ?? examineKey(profile, me);
+  found.push(key);
+  if (key.result === 'failed' || !me) {
+    skip('status', 'grants');
+    return found;
+  }
+  const status = examineStatus(me.body);
+  found.push(status);
+  if (status.result === 'failed') skip('grants');
+  else found.push(await examineGrants(profile));
+  return found;
+}
+
+const skipped = (check: Check['check'], detail: string): Check => ({ check, result: 'skipped', detail });
+
+async function examineAddress(url: string): Promise<{ check: Check; skewMs?: number | undefined }> {
+  const failed = (detail: string, advice: string) => ({
+    check: { check: 'address', result: 'failed', detail, advice } satisfies Check,
+  });
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    return failed(
+      `${url} is no address`,
+      'Write the address of the broker as https://broker.example into the profile.',
+    );
+  let answer: Answer;
+  try {
+    answer = await ask(`${url}/health`);
+  } catch (error) {
+    const reason = (error as { cause?: { code?: string } }).cause?.code ?? (error as Error).name;
+    return failed(
+      `nothing answers at ${url} (${reason})`,
+      /CERT|TLS|SSL/.test(reason)
+        ? 'The certificate is not trusted here: name its authority with NODE_EXTRA_CA_CERTS, or correct the address.'
+        : 'Start the broker, correct the address in the profile, or look at the network and the proxy in between.',
+    );
+  }
+  if (answer.status === 503)
+    return failed(`the broker at ${url} has no store`, 'Its operator has to look at the database.');
+  if (answer.status !== 200 || answer.body.status !== 'ok')
+    return failed(
+      `something else answers at ${url} (status ${answer.status})`,
+      'Correct the address in the profile: the address that the broker prints at its start, without a path.',
+    );
+  const { skewMs } = answer;
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)) {
+    const detail = `${url} answers, without TLS`;
+    const advice = 'Whoever is on the way can read tokens and answers. Put TLS in front and use an https address.';
+    return { check: { check: 'address', result: 'warning', detail, advice }, skewMs };
+  }
+  return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
+}
+
+function examineClock(skewMs: number | undefined): Check {
+  if (skewMs === undefined) return { check: 'clock', result: 'skipped', detail: 'the answer tells no time' };
+  const apart = Math.abs(skewMs);
+  const seconds = Math.round(apart / 1000);
+  if (apart < SKEW_WORTH_TELLING_MS) return { check: 'clock', result: 'ok', detail: 'the same time as the broker’s' };
+  const detail = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the broker’s`;
+  const advice = 'Let the machine set its clock from the network (NTP).';
+  return apart < SKEW_REFUSED_MS
+    ? { check: 'clock', result: 'warning', detail, advice: `${advice} From 30 s on, tokens are refused.` }
+    : { check: 'clock', result: 'failed', detail, advice: `${advice} Tokens are refused beyond 30 s.` };
+}
+
+const NEW_KEY =
+  'Let an owner run "agent-broker agent bootstrap" for a token, and bind a new key with it: agent-broker agent create NAME --invite abt_…';
+
+/** What is wrong with the private key by itself. */
+function examineKeyItself({ privateKey }: Profile): Check | undefined {
+  const failed = (detail: string): Check => ({ check: 'key', result: 'failed', detail, advice: NEW_KEY });
+  if (!privateKey.includes('-----BEGIN PRIVATE KEY-----'))
+    return failed('the private key is not in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----)');
+  try {
+    const key = createPrivateKey(privateKey);
+    const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
+    if (key.asymmetricKeyType !== 'rsa') return failed(`the private key is no RSA key but ${key.asymmetricKeyType}`);
+    if (bits < 2048) return failed(`the RSA key has ${bits} bits; 2048 are needed`);
+    return undefined;
+  } catch {
+    return failed('the private key is damaged');
+  }
+}
+
+/** What the broker says of a token that was signed with the key. */
+function examineKey({ agentId }: Profile, me: Answer | undefined): Check {
+  const failed = (detail: string, advice: string): Check => ({ check: 'key', result: 'failed', detail, advice });
+  if (me?.status === 200) return { check: 'key', result: 'ok', detail: `the broker knows ${agentId} by this key` };
+  if (!me || me.status === 429 || me.status >= 500)
+    return failed(
+      `the broker does not answer who ${agentId} is (${me?.status ?? 'no answer'})`,
+      'Try again in a minute.',
+    );
+  if (me.body.error === 'invalid_signature')
+    return failed(
+      `the broker does not know ${agentId} by this key`,
+      `The agent is unknown or deleted, has no key yet, or has another one. ${NEW_KEY}`,
+    );
+  return failed(
+    `the broker refuses the token: ${me.body.detail ?? me.body.error ?? me.status}`,
+    'See what is said of the clock above; then look at agent_id and owner_id in the profile.',
+  );
+}
+
+function examineStatus(me: Answer['body']): Check {
+  const halt = me.halt as { state: string; cause: string; detail: string | null; instructions: string } | undefined;
+  const detail = `${me.name} is ${me.agent_status}`;
+  if (halt) {
+    const why = halt.detail === null ? halt.cause : `${halt.cause}: ${halt.detail}`;
+    return {
+      check: 'status',
+      result: 'failed',
+      detail: `${detail}; ${halt.state} (${why})`,
+      advice: halt.instructions,
+    };
+  }
+  if (me.agent_status !== 'active')
+    return { check: 'status', result: 'failed', detail, advice: 'Ask an owner to approve the agent.' };
+  return { check: 'status', result: 'ok', detail };
+}
+
+type Platform = {
+  platformId: string;
+  scopes: string[];
+  requireApproval: boolean;
+  approvalScopes?: string[];
+  unenforcedScopes?: string[];
+  expiresInSeconds?: number;
+};
+
+async function examineGrants(profile: Profile): Promise<Check> {
+  const answer = await ask(`${profile.url}/v1/agent/permissions`, await signAgentToken(profile)).catch(() => undefined);
+  const data = answer?.body.data as { platforms?: Platform[] } | undefined;
+  if (answer?.status !== 200 || !data?.platforms) {
+    const detail = `the broker does not tell what the agent may do (${answer?.status ?? 'no answer'})`;
+    return {
+      check: 'grants',
+      result: 'failed',
+      detail,
+      advice: String(answer?.body.detail ?? 'Try again in a minute.'),
+    };
+  }
+  const { platforms } = data;
+  if (platforms.length === 0)
+    return {
+      check: 'grants',
+      result: 'failed',
+      detail: 'the agent may do nothing yet',
+      advice: 'Ask an owner for a grant, under a policy that allows it; or ask with POST /v1/access-request.',
+    };
+  const detail = platforms.map(inWords).join('; ');
+  const useless = platforms.flatMap(({ unenforcedScopes = [] }) => unenforcedScopes);
+  if (useless.length > 0)
+    return {
+      check: 'grants',
+      result: 'warning',
+      detail,
+      advice: `These scopes allow nothing, because no rule of the platform covers them: ${useless.join(', ')}.`,
+    };
+  return { check: 'grants', result: 'ok', detail };
+}
+
+function inWords({ platformId, scopes, requireApproval, approvalScopes = [], expiresInSeconds }: Platform): string {
+  const held = requireApproval ? scopes.length : approvalScopes.length;
+  const until = expiresInSeconds === undefined ? '' : `, for ${Math.ceil(expiresInSeconds / 3600)} h more`;
+  return `${platformId}: ${scopes.length} ${scopes.length === 1 ? 'scope' : 'scopes'}${held > 0 ? `, ${held} of them wait for a person` : ''}${until}`;
+}

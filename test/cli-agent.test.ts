@@ -1,0 +1,405 @@
+/** `agent create` and `doctor`, as a person types them: real processes against a real broker. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mcpSnippets } from '../bin/mcp-snippets.ts';
+import { afterFile } from './world/after-file.ts';
+import { newFolder } from './world/stores.ts';
+
+const BIN = resolve(import.meta.dirname, '..', 'bin', 'agent-broker.js');
+const folder = newFolder();
+const data = join(folder, 'data');
+/** The machine of an agent, which has no data folder of a broker. */
+const elsewhere = join(folder, 'elsewhere');
+
+type Ran = { code: number | null; stdout: string; stderr: string };
+
+function run(words: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [BIN, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
+}
+
+let server: ChildProcess;
+let url = '';
+
+beforeAll(async () => {
+  server = spawn(process.execPath, [BIN, 'serve'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let greeting = '';
+  await new Promise<void>((ready, reject) => {
+    server.stdout!.on('data', (chunk) => {
+      greeting += chunk;
+      if (greeting.includes('agent-broker demo')) ready();
+    });
+    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
+  });
+  url = /running at (\S+)/.exec(greeting)![1]!;
+});
+
+afterAll(async () => {
+  const ended = new Promise((done) => server.once('exit', done));
+  server.kill('SIGTERM');
+  await ended;
+});
+
+const READS = 'sandbox=sandbox:issues.read,sandbox:mail.read';
+
+/** Makes an agent; answers what is printed as JSON. */
+async function create(name: string, ...words: string[]) {
+  const { code, stdout, stderr } = await run(['agent', 'create', name, '--json', ...words]);
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+}
+
+async function readIssues(profile: string): Promise<number> {
+  const { stdout } = await run(['token', '--profile', profile]);
+  const response = await fetch(`${url}/v1/actions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' }),
+  });
+  return response.status;
+}
+
+const agentNamed = async (name: string) =>
+  JSON.parse((await run(['agent', 'list', '--json'])).stdout).find((one: { name: string }) => one.name === name);
+
+describe('agent create', () => {
+  test('makes an agent whose profile is its owner’s alone, and which can call', async () => {
+    const made = await create('triage', '--policy', 'sandbox', '--grant', READS);
+    const path = join(data, 'profiles', 'triage.json');
+    expect(made).toMatchObject({ name: 'triage', status: 'active', url, profile: path });
+    expect(await agentNamed('triage')).toMatchObject({ agent_id: made.agent_id, owner_id: made.owner_id });
+    if (process.platform !== 'win32') expect(statSync(path).mode & 0o777).toBe(0o600);
+    const profile = JSON.parse(readFileSync(path, 'utf8'));
+    expect(profile).toEqual({
+      url,
+      agent_id: made.agent_id,
+      owner_id: made.owner_id,
+      private_key: expect.stringContaining('-----BEGIN PRIVATE KEY-----'),
+    });
+    expect(await readIssues(path)).toBe(200);
+  });
+
+  test('prints what four clients take, and never the key', async () => {
+    const out = join(folder, 'my agents', 'mail.json');
+    const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('PRIVATE KEY');
+    for (const word of [
+      'Claude Code:',
+      'Claude Desktop:',
+      'Cursor:',
+      'VS Code:',
+      '.vscode/mcp.json',
+      'agent-broker doctor',
+    ])
+      expect(stdout).toContain(word);
+    // What stands between the braces at the start of a line is JSON as it stands, with the profile's path.
+    const blocks = [...stdout.matchAll(/^ {2}\{\n.*?^ {2}\}$/gms)].map(([text]) => JSON.parse(text));
+    expect(blocks).toHaveLength(3);
+    for (const { mcpServers, servers } of blocks)
+      expect((mcpServers ?? servers)['agent-broker'].env).toEqual({ AGENT_BROKER_PROFILE: out });
+    expect(blocks[2].servers['agent-broker'].type).toBe('stdio');
+    expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
+  });
+
+  test('keeps a profile that is there, and makes no agent then', async () => {
+    const out = join(folder, 'kept.json');
+    writeFileSync(out, 'mine');
+    const { code, stderr } = await run(['agent', 'create', 'second', '--out', out]);
+    expect([code, readFileSync(out, 'utf8')]).toEqual([1, 'mine']);
+    expect(stderr).toContain('--out');
+    expect(await agentNamed('second')).toBeUndefined();
+  });
+
+  test('leaves nothing behind when the broker refuses', async () => {
+    for (const [name, ...words] of [
+      ['sandbox-agent', '--out', join(folder, 'refused.json')],
+      ['third', '--out', join(folder, 'refused.json'), '--policy', 'none-of-this-name'],
+      ['third', '--out', join(folder, 'refused.json'), '--grant', 'sandbox=sandbox:everything'],
+    ]) {
+      const { code, stderr, stdout } = await run(['agent', 'create', name!, ...words]);
+      expect([code, stdout], stderr).toEqual([1, '']);
+      expect(stderr).toMatch(/already|policy|no platform/);
+      expect(existsSync(join(folder, 'refused.json'))).toBe(false);
+    }
+    expect(await agentNamed('third')).toBeUndefined();
+  });
+
+  test('makes no agent whose profile could not be written', async () => {
+    const file = join(folder, 'a-file');
+    writeFileSync(file, '');
+    const { code, stderr } = await run(['agent', 'create', 'fourth', '--out', join(file, 'profile.json')]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot be written');
+    expect(await agentNamed('fourth')).toBeUndefined();
+  });
+
+  test('takes back the invite that nothing came of', async () => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    const withoutBinding = createServer(async (request, response) => {
+      if (request.url === '/v1/invites/bind') {
+        response.writeHead(503, { 'content-type': 'application/json' });
+        return response.end('{"detail":"Not now."}');
+      }
+      const { method = 'GET', headers } = request;
+      const body = method === 'POST' ? Buffer.concat(await request.toArray()).toString() : undefined;
+      const answer = await fetch(url + request.url, {
+        method,
+        headers: { authorization: headers.authorization!, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body }),
+      });
+      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      return response.end(await answer.text());
+    });
+    await new Promise<void>((ready) => withoutBinding.listen(0, '127.0.0.1', ready));
+    const address = `http://127.0.0.1:${(withoutBinding.address() as AddressInfo).port}`;
+    try {
+      const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', token];
+      const { code, stderr } = await run(words);
+      expect([code, stderr]).toEqual([1, 'Not now.\n']);
+    } finally {
+      withoutBinding.closeAllConnections();
+      await new Promise((done) => withoutBinding.close(done));
+    }
+    expect(existsSync(join(data, 'profiles', 'fifth.json'))).toBe(false);
+    const invites = await (
+      await fetch(`${url}/owner/invites`, { headers: { authorization: `Bearer ${token}` } })
+    ).text();
+    expect(invites).not.toContain('fifth');
+  });
+
+  test('by invite, where there is no owner: the same agent, once', async () => {
+    const invited = await run(['agent', 'invite', 'far away', '--policy', 'sandbox', '--grant', READS]);
+    expect(invited.code, invited.stderr).toBe(0);
+    const [secret] = /inv_\S+/.exec(invited.stdout)!;
+    // What is printed is what the other machine types.
+    const words = /^ {2}agent-broker (agent create .*)$/m.exec(invited.stdout)![1]!.split(' ');
+    const far = { AGENT_BROKER_DATA: elsewhere };
+    const { code, stdout, stderr } = await run([...words, '--json'], far);
+    expect(code, stderr).toBe(0);
+    const { profile } = JSON.parse(stdout);
+    expect(profile).toBe(join(elsewhere, 'profiles', 'far-away.json'));
+    expect(await readIssues(profile)).toBe(200);
+    const again = await run(['agent', 'create', 'again', '--url', url, '--invite', secret], far);
+    expect([again.code, existsSync(join(elsewhere, 'profiles', 'again.json'))]).toEqual([1, false]);
+    expect(again.stderr).toContain('Ask an owner for another');
+  });
+
+  test('by bootstrap token: the agent’s next key', async () => {
+    const { agent_id, profile } = await create('renewed', '--policy', 'sandbox', '--grant', READS);
+    const made = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--json'])).stdout);
+    const next = await create('renewed', '--out', join(folder, 'next.json'), '--invite', made.bootstrap_token);
+    expect(next.agent_id).toBe(agent_id);
+    expect([await readIssues(profile), await readIssues(next.profile)]).toEqual([401, 200]);
+  });
+
+  test.each([
+    ['a grant without scopes', ['--grant', 'sandbox']],
+    ['a grant without a platform', ['--grant', '=a']],
+    ['an invite and what it should say', ['--invite', 'inv_x', '--policy', 'sandbox']],
+    ['an invite that is none', ['--invite', 'sgn_x']],
+  ])('2 for %s', async (_what, words) => {
+    const { code, stdout } = await run(['agent', 'create', 'nobody', ...words]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(existsSync(join(data, 'profiles', 'nobody.json'))).toBe(false);
+  });
+
+  test('on Windows npx is started by cmd, and a path with a space is one word', () => {
+    const [code, desktop] = mcpSnippets('C:\\Users\\Ann Lee\\p.json', 'win32');
+    expect(code!.text).toBe(
+      'claude mcp add agent-broker -e "AGENT_BROKER_PROFILE=C:\\Users\\Ann Lee\\p.json" -- cmd /c npx -y agent-broker mcp',
+    );
+    expect(JSON.parse(desktop!.text).mcpServers['agent-broker']).toEqual({
+      command: 'cmd',
+      args: ['/c', 'npx', '-y', 'agent-broker', 'mcp'],
+      env: { AGENT_BROKER_PROFILE: 'C:\\Users\\Ann Lee\\p.json' },
+    });
+    expect(mcpSnippets("/home/o'neil/p.json", 'linux')[0]!.text).toContain(
+      `-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`,
+    );
+  });
+});
+
+describe('doctor', () => {
+  let profile = '';
+  let agentId = '';
+  beforeAll(async () => {
+    ({ profile, agent_id: agentId } = await create('patient', '--policy', 'sandbox', '--grant', READS));
+  });
+
+  const doctor = async (env: Record<string, string> = {}, file: string | undefined = profile) => {
+    const { code, stdout, stderr } = await run(['doctor', '--json', ...(file ? ['--profile', file] : [])], env);
+    const { ok, checks } = JSON.parse(stdout) as {
+      ok: boolean;
+      checks: { check: string; result: string; detail: string; advice?: string }[];
+    };
+    expect([code, stderr]).toEqual([ok ? 0 : 1, '']);
+    return { ok, checks, of: (name: string) => checks.find(({ check }) => check === name)! };
+  };
+  /** The profile with something else in it. */
+  const changed = (change: Record<string, unknown>): string => {
+    const file = join(folder, 'changed.json');
+    const text = JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), ...change });
+    writeFileSync(file, text, { mode: 0o600 });
+    return file;
+  };
+  const results = (checks: { check: string; result: string }[]) =>
+    Object.fromEntries(checks.map(({ check, result }) => [check, result]));
+
+  test('finds nothing wrong, and says what the agent may do', async () => {
+    const { ok, checks, of } = await doctor();
+    expect(ok).toBe(true);
+    expect(results(checks)).toEqual({
+      profile: 'ok',
+      address: 'ok',
+      clock: 'ok',
+      key: 'ok',
+      status: 'ok',
+      grants: 'ok',
+    });
+    expect(of('grants').detail).toContain('sandbox: 2 scopes');
+    const { code, stdout } = await run(['doctor', '--profile', profile]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ok {4}status {3}patient is active$/m);
+    expect(stdout).toMatch(/The agent can call\.\n$/);
+  });
+
+  test('takes the agent from the environment, too', async () => {
+    const { agent_id, owner_id, private_key } = JSON.parse(readFileSync(profile, 'utf8'));
+    const { ok, of } = await doctor(
+      {
+        AGENT_BROKER_URL: url,
+        AGENT_BROKER_AGENT_ID: agent_id,
+        AGENT_BROKER_OWNER_ID: owner_id,
+        AGENT_BROKER_PRIVATE_KEY: private_key,
+      },
+      '',
+    );
+    expect([ok, of('profile').detail]).toEqual([true, `agent ${agentId}`]);
+  });
+
+  test('no profile, and one that others can read', async () => {
+    const none = await doctor({}, join(folder, 'no-such.json'));
+    expect(none.checks).toMatchObject([
+      { check: 'profile', result: 'failed', detail: expect.stringContaining('no agent profile') },
+    ]);
+    expect(none.of('profile').advice).toContain('agent create');
+    if (process.platform === 'win32') return;
+    const open = changed({});
+    chmodSync(open, 0o644);
+    expect((await doctor({}, open)).of('profile').detail).toContain('chmod 600');
+    chmodSync(open, 0o600);
+  });
+
+  test('nothing answers, something else does, and no address at all', async () => {
+    const server = createServer((_request, response) => response.end('<h1>Hello</h1>'));
+    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+    const other = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    afterFile(() => new Promise<void>((done) => server.close(() => done())));
+    expect((await doctor({}, changed({ url: other }))).of('address').detail).toContain('something else answers');
+    for (const [address, words] of [
+      ['http://127.0.0.1:1', 'nothing answers'],
+      ['localhost', 'no address'],
+    ] as const) {
+      const { ok, checks, of } = await doctor({}, changed({ url: address }));
+      expect(ok).toBe(false);
+      expect(of('address')).toMatchObject({ detail: expect.stringContaining(words), advice: expect.any(String) });
+      expect(results(checks)).toMatchObject({ clock: 'skipped', key: 'skipped', status: 'skipped', grants: 'skipped' });
+    }
+  });
+
+  test.each([
+    [0, 'ok', undefined],
+    [12, 'warning', /1[0-4] s behind/],
+    [-3600, 'failed', /36\d\d s ahead|359\d s ahead/],
+    [3600, 'failed', /36\d\d s behind|359\d s behind/],
+  ] as const)('a broker whose clock differs by %s s', async (seconds, result, words) => {
+    // In between stands what changes the time alone, as a machine with another clock would see it.
+    const between = createServer(async (request, response) => {
+      const { authorization } = request.headers;
+      const answer = await fetch(url + request.url, { headers: { ...(authorization && { authorization }) } });
+      const date = new Date(Date.now() + seconds * 1000).toUTCString();
+      response.writeHead(answer.status, { date, 'content-type': 'application/json' });
+      response.end(await answer.text());
+    });
+    await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+    try {
+      const address = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+      const { ok, of } = await doctor({}, changed({ url: address }));
+      expect([ok, of('clock').result]).toEqual([result !== 'failed', result]);
+      if (words)
+        expect(of('clock')).toMatchObject({
+          detail: expect.stringMatching(words),
+          advice: expect.stringContaining('NTP'),
+        });
+    } finally {
+      between.closeAllConnections();
+      await new Promise((done) => between.close(done));
+    }
+  });
+
+  test('a key that is none, of another kind, too short, or somebody else’s', async () => {
+    const pem = (key: { privateKey: import('node:crypto').KeyObject }) =>
+      key.privateKey.export({ format: 'pem', type: 'pkcs8' });
+    const rsa = (modulusLength: number) => pem(generateKeyPairSync('rsa', { modulusLength }));
+    for (const [private_key, words] of [
+      ['no key', 'PKCS#8'],
+      ['-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', 'damaged'],
+      [pem(generateKeyPairSync('ec', { namedCurve: 'P-256' })), 'no RSA key but ec'],
+      [rsa(1024), '1024 bits'],
+      [rsa(2048), `does not know ${agentId} by this key`],
+    ] as const) {
+      const { checks, of } = await doctor({}, changed({ private_key }));
+      expect(of('key')).toMatchObject({ result: 'failed', detail: expect.stringContaining(words) });
+      expect(of('key').advice).toContain('agent create');
+      expect(results(checks)).toMatchObject({ address: 'ok', status: 'skipped', grants: 'skipped' });
+      expect(JSON.stringify(checks)).not.toContain('-----END');
+    }
+  });
+
+  test('another owner’s id, and an agent that nobody knows', async () => {
+    const owner = await doctor({}, changed({ owner_id: '00000000-0000-4000-8000-000000000000' }));
+    expect(owner.of('key')).toMatchObject({ result: 'failed', advice: expect.any(String) });
+    const agent = await doctor({}, changed({ agent_id: 'agt_aaaaaaaaaaaaaaaaaaaa' }));
+    expect(agent.of('key').detail).toContain('does not know agt_aaaaaaaaaaaaaaaaaaaa');
+  });
+
+  test('an agent that may do nothing, and one that is suspended', async () => {
+    const idle = await create('idle');
+    const nothing = await doctor({}, idle.profile);
+    expect(nothing.of('grants')).toMatchObject({ result: 'failed', advice: expect.stringContaining('access-request') });
+    await run(['agent', 'suspend', idle.agent_id, '--reason', 'Until Monday.']);
+    const stopped = await doctor({}, idle.profile);
+    expect(stopped.of('status')).toMatchObject({
+      result: 'failed',
+      detail: 'idle is suspended; suspended (owner_manual: Until Monday.)',
+      advice: expect.stringContaining('ask the owner'),
+    });
+    expect(stopped.of('grants').result).toBe('skipped');
+    const { code, stdout } = await run(['doctor', '--profile', idle.profile]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^FAIL {2}status {3}idle is suspended/m);
+    expect(stdout).toMatch(/The agent cannot call yet\.\n$/);
+  });
+});
