@@ -15,6 +15,8 @@ export type Broker = {
   did: string;
   /** This process, among the replicas on one store. */
   instanceId: string;
+  /** All processes that live on one store at the same time have one; it is another when all of them have stopped. */
+  runId: string;
   clock: () => Instant;
   log: Log;
   store: Store;

@@ -20,6 +20,7 @@ import {
   settleMasterKey,
 } from './master-key-rotation.ts';
 import { makeOutbound, type OutboundOptions } from './outbound/dispatcher.ts';
+import { joinRun } from './store/instances.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
@@ -111,11 +112,14 @@ export async function startBroker(
     own: options.own,
   });
   const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
+  const instanceId = uuidv4();
   const broker: Broker = {
     config,
     baseUrl,
     did: didOf(baseUrl),
-    instanceId: uuidv4(),
+    instanceId,
+    // Embedded, the folder's lock says that nobody else is there.
+    runId: store.dialect === 'sqlite' ? instanceId : await joinRun(store.db, instanceId, clock()),
     clock,
     log,
     store,

@@ -12,7 +12,7 @@ import {
   findOrphanedIntents,
   putAuditRow,
 } from '../broker/store/audit.ts';
-import { beat, forgetInstance, listInstances } from '../broker/store/instances.ts';
+import { beat, forgetInstance, joinRun, listInstances } from '../broker/store/instances.ts';
 import { FolderInUse } from '../broker/store/lock.ts';
 import { findMeta, settleMeta } from '../broker/store/meta.ts';
 import { migrate } from '../broker/store/migrate.ts';
@@ -200,6 +200,21 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     const row = final({ detail: 'ä 中 🙂 \' " \\ %s $1 \u202e', created_at: 2 ** 52 });
     await auditGroupWriter(store)([row]);
     expect(await stored(row)).toEqual(row);
+  });
+
+  test('processes that live at the same time are of one run, and who comes after all of them is of another', async () => {
+    const ids = Array.from({ length: 10 }, () => uuidv4());
+    for (const { id } of await listInstances(store.db)) await forgetInstance(store.db, id);
+    const runs = await Promise.all(ids.map((id) => joinRun(store.db, id, 1_000)));
+    expect(new Set(runs).size).toBe(1);
+    expect(ids).toContain(runs[0]);
+    for (const id of ids.slice(1)) await forgetInstance(store.db, id);
+    const later = uuidv4();
+    expect(await joinRun(store.db, later, 2_000)).toBe(runs[0]);
+    for (const id of [ids[0]!, later]) await forgetInstance(store.db, id);
+    const last = uuidv4();
+    expect(await joinRun(store.db, last, 3_000)).toBe(last);
+    await forgetInstance(store.db, last);
   });
 
   test('an intent is orphaned when its process is not on the list', async () => {

@@ -21,7 +21,7 @@ export type ChallengeSubject =
  */
 export type ChallengeState = 'good' | 'expired' | 'foreign';
 
-type Keyed = Pick<Broker, 'vault' | 'store' | 'instanceId' | 'clock'>;
+type Keyed = Pick<Broker, 'vault' | 'runId' | 'clock'>;
 
 export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
@@ -70,11 +70,11 @@ export function judgeChallenge(broker: Keyed, challenge: string, subject: Challe
 }
 
 /**
- * Replicas on one PostgreSQL have the same key, so that one finishes what another began. Embedded, each start has its own:
- * a restart invalidates outstanding challenges (specification).
+ * Replicas that live at the same time have the same key, so that one finishes what another began. When all have stopped there
+ * is another: a restart invalidates outstanding challenges (specification).
  */
-function keyOf({ store, instanceId }: Keyed, master: MasterKey): { id: Buffer; secret: Buffer } {
-  const secret = deriveKey(master, 'passkey challenge', store.dialect === 'sqlite' ? instanceId : '');
+function keyOf({ runId }: Pick<Keyed, 'runId'>, master: MasterKey): { id: Buffer; secret: Buffer } {
+  const secret = deriveKey(master, 'passkey challenge', runId);
   return {
     secret,
     id: createHmac('sha256', secret)

@@ -1,4 +1,23 @@
+import { findMeta, putMeta, settleMeta } from './meta.ts';
 import type { Db } from './store.ts';
+
+/**
+ * Takes the place of the process `id` on the list, and answers the run that it belongs to: that of those who are there, or
+ * its own when there is nobody. Who starts at the same moment waits for its turn.
+ */
+export async function joinRun(db: Db, id: string, now: number): Promise<string> {
+  await settleMeta(db, 'run', id);
+  return await db.transaction().execute(async (tx) => {
+    await tx
+      .updateTable('meta')
+      .set((eb) => ({ value: eb.ref('value') }))
+      .where('name', '=', 'run')
+      .execute();
+    if ((await listInstances(tx)).length === 0) await putMeta(tx, 'run', id);
+    await beat(tx, id, now);
+    return (await findMeta(tx, 'run'))!;
+  });
+}
 
 /** Says that the process `id` lives. Every beat moves `seen_at` on, also when the clock stands still or was set back. */
 export async function beat(db: Db, id: string, now: number): Promise<void> {
