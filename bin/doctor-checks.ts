@@ -90,6 +90,14 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
   }
   if (answer.status === 503)
     return failed(`the broker at ${url} has no store`, 'Its operator has to look at the database.');
+  if (answer.body.error === 'misdirected_request')
+    return failed(`the broker at ${url} does not go by that name`, String(answer.body.detail));
+  const location = answer.headers.get('location');
+  if (location !== null)
+    return failed(
+      `${url} sends on to ${location}`,
+      'Requests are not sent on, because they carry tokens: write the address itself into the profile.',
+    );
   if (answer.status !== 200 || answer.body.status !== 'ok')
     return failed(
       `something else answers at ${url} (status ${answer.status})`,

@@ -32,6 +32,11 @@ export function didOf(baseUrl: string): string {
   return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`;
 }
 
+/** The DID of an agent: `did:web:<host>:agents:<agent_id>`. */
+export function didOfAgent({ did }: Pick<Broker, 'did'>, agentId: string): string {
+  return `${did}:agents:${agentId}`;
+}
+
 /** The workload identity id, `spiffe://<host>/orgs/<organisation uuid>/agents/<agent_id>`. */
 export function workloadIdOf(baseUrl: string, organisationId: string, agentId: string): string {
   return `spiffe://${new URL(baseUrl).host}/orgs/${organisationId}/agents/${agentId}`;

@@ -313,11 +313,35 @@ describe('doctor', () => {
   });
 
   test('nothing answers, something else does, and no address at all', async () => {
-    const server = createServer((_request, response) => response.end('<h1>Hello</h1>'));
+    let answer: [number, Record<string, string>, string];
+    const server = createServer((_request, response) => {
+      const [status, headers, body] = answer;
+      response.writeHead(status, headers).end(body);
+    });
     await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
     const other = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     afterFile(() => new Promise<void>((done) => server.close(() => done())));
-    expect((await doctor({}, changed({ url: other }))).of('address').detail).toContain('something else answers');
+    for (const [given, words, advice] of [
+      [[200, {}, '<h1>Hello</h1>'], 'something else answers', 'Correct the address'],
+      [
+        [301, { location: 'https://broker.example/health' }, ''],
+        'sends on to https://broker.example/',
+        'address itself',
+      ],
+      [
+        [421, {}, '{"error":"misdirected_request","detail":"Use http://localhost:8787."}'],
+        'that name',
+        'Use http://localhost',
+      ],
+      [[503, {}, '{"error":"store_unavailable"}'], 'has no store', 'database'],
+    ] as const) {
+      answer = [...given];
+      expect((await doctor({}, changed({ url: other }))).of('address')).toMatchObject({
+        result: 'failed',
+        detail: expect.stringContaining(words),
+        advice: expect.stringContaining(advice),
+      });
+    }
     for (const [address, words] of [
       ['http://127.0.0.1:1', 'nothing answers'],
       ['localhost', 'no address'],

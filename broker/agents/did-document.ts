@@ -1,5 +1,5 @@
 /** DID documents (specification, DID document; did:web, W3C DID Core 1.0): who an agent is, for whoever is not its owner. */
-import type { Broker } from '../broker.ts';
+import { type Broker, didOfAgent } from '../broker.ts';
 import type { EcPublicJwk } from '../crypto/key-set.ts';
 import { parsePublicKey, type RsaPublicJwk } from '../crypto/public-key.ts';
 import type { Instant } from '../decision/facts.ts';
@@ -32,9 +32,6 @@ export type Resolution =
 const CONTEXT = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'];
 
 type Issuer = Pick<Broker, 'baseUrl' | 'did'>;
-
-/** The DID of an agent of this broker. */
-export const didOfAgent = ({ did }: Pick<Broker, 'did'>, agentId: string): string => `${did}:agents:${agentId}`;
 
 /**
  * What the DID of an `agt_` id resolves to now (specification, DID resolution by agent status). Not found is one answer for

@@ -1,4 +1,4 @@
-import { type Broker, workloadIdOf } from '../broker.ts';
+import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
 import { BREAKER_LIMITS } from '../decision/breaker.ts';
@@ -64,7 +64,7 @@ export function agentAuthenticator(broker: Broker): AuthenticateAgent {
         acceptedSubjects: parsed.token.claims.subject
           ? [
               agent.agent_id,
-              `${broker.did}:agents:${agent.agent_id}`,
+              didOfAgent(broker, agent.agent_id),
               workloadIdOf(broker.baseUrl, agent.organisation_id, agent.agent_id),
             ]
           : [],

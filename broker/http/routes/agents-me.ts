@@ -1,4 +1,4 @@
-import { didOfAgent } from '../../agents/did-document.ts';
+import { didOfAgent } from '../../broker.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
 import { json } from '../reply.ts';
