@@ -4,6 +4,7 @@ import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { AuditFilter } from '../store/audit-search.ts';
 import { text } from '../wire/action.ts';
+import { instant } from './instant.ts';
 import { moment } from './query.ts';
 
 const RESULTS = ['allowed', 'held', 'denied', 'blocked', 'errored'] as const;
@@ -46,7 +47,6 @@ export const AuditRowWithReceipt = AuditRowShown.extend({ receipt: z.string().nu
   id: 'AuditRowWithReceipt',
 });
 
-const instant = (moment: number | null): string | null => (moment === null ? null : new Date(moment).toISOString());
 const open = (json: string | null) => (json === null ? null : JSON.parse(json));
 
 /** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */

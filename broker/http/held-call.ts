@@ -3,9 +3,7 @@ import { statusAt } from '../approvals/state.ts';
 import type { Broker } from '../broker.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
-
-export const time = (instant: number | null): string | null =>
-  instant === null ? null : new Date(instant).toISOString();
+import { instant } from './instant.ts';
 
 /** Where a person decides on it. The id is a capability: whoever has the link sees the request while it waits. */
 export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): string => `${baseUrl}/approve/${id}`;
@@ -25,14 +23,14 @@ export const heldBecause = (held: HeldCall) => ({
 export const stated = (one: Omit<ApprovalTable, 'action' | 'result'>, now: number) => ({
   approval_id: one.id,
   status: statusAt(one, now),
-  created_at: time(one.created_at),
-  expires_at: time(one.expires_at),
+  created_at: instant(one.created_at),
+  expires_at: instant(one.expires_at),
   expires_in_seconds: secondsLeft(one, now),
-  decided_at: time(one.decided_at),
+  decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
   how: one.decided_how,
   note: one.note,
-  executed_at: time(one.executed_at),
+  executed_at: instant(one.executed_at),
   execution_error: one.execution_error,
   result_summary: one.result_summary,
   audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { requestStatusAt } from '../approvals/access-requests.ts';
 import { AGENT_STATUSES, type Instant } from '../decision/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
+import { instant } from './instant.ts';
 import { Grant, NextSteps } from './owned-grant.ts';
 
 export const REQUEST_STATUSES = ['pending', 'approved', 'denied', 'expired'] as const;
@@ -41,8 +42,6 @@ export const DecidedAccessRequest = AccessRequest.extend({
   next_steps: NextSteps.optional(),
 }).meta({ id: 'DecidedAccessRequest' });
 
-const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
-
 export function accessRequestShown(request: ShownRequest, now: Instant): z.output<typeof AccessRequest> {
   const status = requestStatusAt(request, now);
   return {
@@ -61,7 +60,7 @@ export function accessRequestShown(request: ShownRequest, now: Instant): z.outpu
     scope: request.scope === '' ? null : request.scope,
     reason_code: request.reason_code,
     reason: request.reason,
-    decided_at: time(request.decided_at),
+    decided_at: instant(request.decided_at),
     decided_by: request.decided_by,
     decided_by_email: request.decided_by_email,
     note: request.note,

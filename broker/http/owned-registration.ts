@@ -15,6 +15,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { findRegistration, type KnownRegistration } from '../store/registrations.ts';
 import type { OwnerTable, RegistrationTable, ScopesOn as Scopes } from '../store/schema.ts';
 import { Refusal } from './errors.ts';
+import { instant } from './instant.ts';
 import { ownerChange } from './owner-change.ts';
 import { AgentName, REGISTRATION_STATUSES, ScopesOn, ScopesOnPlatforms } from './registering.ts';
 import { json, type Reply } from './reply.ts';
@@ -45,8 +46,6 @@ export const ApprovedRegistration = Registration.extend({
   dropped: ScopesOn.describe('scopes that no platform of the organisation has, and that were not granted'),
 }).meta({ id: 'ApprovedRegistration' });
 
-const time = (instant: number | null) => (instant === null ? null : new Date(instant).toISOString());
-
 export const registrationShown = (
   one: KnownRegistration,
   owner: OwnerTable,
@@ -62,12 +61,12 @@ export const registrationShown = (
   granted: one.granted === null ? null : JSON.parse(one.granted),
   source: one.source,
   may_decide: registrationStatusAt(one, now) === 'pending' && mayDecide(owner, one),
-  created_at: time(one.created_at)!,
-  expires_at: time(one.expires_at)!,
-  decided_at: time(one.decided_at),
+  created_at: instant(one.created_at)!,
+  expires_at: instant(one.expires_at)!,
+  decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
-  claim_until: time(one.claim_until),
-  claimed_at: time(one.claimed_at),
+  claim_until: instant(one.claim_until),
+  claimed_at: instant(one.claimed_at),
 });
 
 export const ApprovingBody = z.strictObject({

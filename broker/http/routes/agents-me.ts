@@ -1,10 +1,9 @@
 import { didOfAgent } from '../../broker.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
+import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
-
-const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
 
 /** GET /v1/agents/me (specification, Agent identity). Answers while halted, and says why. */
 export const agentsMe = route({
@@ -29,8 +28,8 @@ export const agentsMe = route({
       agent_type: agent.agent_type,
       agent_status: agent.status,
       parent_agent_id: agent.parent_agent_id,
-      created_at: time(agent.created_at),
-      expires_at: time(agent.expires_at),
+      created_at: instant(agent.created_at),
+      expires_at: instant(agent.expires_at),
       ...(halt && { halt }),
     });
   },

@@ -8,14 +8,13 @@ import { SealError } from '../../crypto/seal.ts';
 import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
 import type { ApprovalTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
+import { instant } from '../instant.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
 import { readSettled, Waiting } from '../waiting.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const MAX_LISTED = 1_000;
-
-const time = (instant: number | null): string | null => (instant === null ? null : new Date(instant).toISOString());
 
 /** GET /v1/approvals/{id}: with `?wait=` answers as soon as nothing more can become of it, or when the time is over. */
 export const approval = route({
@@ -51,9 +50,9 @@ function shown(broker: Broker, found: ApprovalTable): Reply {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
-    created_at: time(found.created_at),
-    expires_at: time(found.expires_at),
-    executed_at: time(found.executed_at),
+    created_at: instant(found.created_at),
+    expires_at: instant(found.expires_at),
+    executed_at: instant(found.executed_at),
     ...(found.execution_error !== null && { execution_error: found.execution_error }),
     ...(found.note !== null && { note: found.note }),
     ...(found.replay_audit_id !== null && { audit_id: found.replay_audit_id }),
@@ -101,17 +100,17 @@ export const pendingActions = route({
       approval_id: one.id,
       platform_id: one.platform_id,
       scope: one.scope,
-      created_at: time(one.created_at),
+      created_at: instant(one.created_at),
     });
     const isPending = (one: (typeof found)[number]) => statusAt(one, now) === 'pending';
     return json(200, {
-      pending: found.filter(isPending).map((one) => ({ ...item(one), expires_at: time(one.expires_at) })),
+      pending: found.filter(isPending).map((one) => ({ ...item(one), expires_at: instant(one.expires_at) })),
       recently_completed: found
         .filter((one) => !isPending(one))
         .map((one) => ({
           ...item(one),
           status: statusAt(one, now),
-          executed_at: time(one.executed_at),
+          executed_at: instant(one.executed_at),
           result_summary: one.result_summary,
           execution_error: one.execution_error,
         })),

@@ -8,7 +8,8 @@ import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
-import { heldBecause, secondsLeft, time } from '../held-call.ts';
+import { heldBecause, secondsLeft } from '../held-call.ts';
+import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
@@ -42,7 +43,7 @@ export const approveRequest = route({
       200,
       {
         status: 'pending',
-        expires_at: time(held.expires_at),
+        expires_at: instant(held.expires_at),
         expires_in_seconds: secondsLeft(held, now),
         agent: { name: held.agent_name, agent_id: held.agent_public_id },
         platform: held.platform_id,
@@ -74,9 +75,9 @@ async function canSign({ broker }: Governor, id: string): Promise<boolean> {
 
 const became = (held: HeldCall, now: number) => ({
   status: statusAt(held, now),
-  expires_at: time(held.expires_at),
-  decided_at: time(held.decided_at),
-  executed_at: time(held.executed_at),
+  expires_at: instant(held.expires_at),
+  decided_at: instant(held.decided_at),
+  executed_at: instant(held.executed_at),
   execution_error: held.execution_error,
   result_summary: held.result_summary,
 });
