@@ -174,7 +174,12 @@ describe.each(STORES)(`DID documents on %s${postgresNote}`, (store) => {
     test('DI-01 all that is not published is one 404', async () => {
       const hidden: [string, string][] = [['unknown', UNKNOWN]];
       for (const status of ['pending', 'pending_bind'] as const)
-        hidden.push([status, (await agentIn(published, { ...keyless, status })).agentId]);
+        for (const agent_type of ['key', 'mcp_client', null] as const)
+          hidden.push([
+            `${status} ${agent_type}`,
+            (await agentIn(published, { ...keyless, status, agent_type })).agentId,
+          ]);
+      hidden.push(['pending, with a key', (await agentIn(published, { status: 'pending' })).agentId]);
       for (const status of ['active', 'suspended', 'revoked', 'deleted', 'pending_bind'] satisfies AgentStatus[]) {
         const key = status === 'pending_bind' ? keyless : {};
         hidden.push([`${status}, unpublished`, (await agentIn(unpublished, { ...key, status })).agentId]);
