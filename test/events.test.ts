@@ -193,6 +193,41 @@ describe('streams that end', () => {
     for (const reader of [...readers, elsewhere]) reader.close();
   });
 
+  test('DOS-05 who leaves before the store has answered takes no place', async () => {
+    const { governor } = world.running;
+    const recognise = governor.authenticateOwner;
+    let asked = 0;
+    let goOn = () => {};
+    const gone = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const slow = vi.spyOn(governor, 'authenticateOwner').mockImplementation(async (token) => {
+      asked++;
+      await gone;
+      return await recognise(token);
+    });
+    const { port } = new URL(world.running.baseUrl);
+    const sockets = Array.from({ length: 100 }, () => {
+      const socket = connect(Number(port), '127.0.0.1').on('error', () => {});
+      const bearer = `Authorization: Bearer ${session(world, organisation.owner)}`;
+      socket.write(`GET /owner/events HTTP/1.1\r\nHost: localhost\r\n${bearer}\r\n\r\n`);
+      return socket;
+    });
+    await vi.waitUntil(() => asked === 100, { timeout: 10_000 });
+    for (const socket of sockets) socket.destroy();
+    await pause(200);
+    slow.mockRestore();
+    goOn();
+    await vi.waitUntil(
+      async () => {
+        const reader = await listen(world, organisation.owner);
+        reader.close();
+        return reader.status === 200;
+      },
+      { timeout: 5_000, interval: 100 },
+    );
+  });
+
   test('DOS-05 so many in all, whoever asks; leaving twice frees one place', () => {
     const limits = makeRateLimits(1);
     const atOnce = { perAddress: 2, inAll: 3 };

@@ -8,6 +8,7 @@ import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/pr
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { leaving } from './event-stream.ts';
 import { type ParsedBody, parseBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
@@ -86,7 +87,7 @@ function enter(limits: RateLimits, route: Route, { params }: Request, response: 
       throw new Refusal('too_many_streams', 'Too many listen already: close some, then try again.', {
         headers: { 'Retry-After': '30' },
       });
-    response.once('close', leave);
+    leaving(response, leave);
   }
 }
 

@@ -36,7 +36,8 @@ export async function readSettled<Found>(
   const watch = changes.watch(id);
   // One connection may carry many requests at once (RFC 9112 section 9.3.2): so many listeners are no leak.
   const socket = options.request.socket.setMaxListeners(0);
-  socket.once('close', watch.end);
+  if (socket.destroyed) watch.end();
+  else socket.once('close', watch.end);
   try {
     for (;;) {
       const found = await read();
