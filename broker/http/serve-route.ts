@@ -38,7 +38,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
         ...base,
         who: who as Context['who'],
         body: undefined,
-        params: request.params as Record<string, string>,
+        params: nameable(request.params as Record<string, string>),
         get query() {
           return (declared as never) ?? queryOf(request.originalUrl);
         },
@@ -58,6 +58,12 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
     send(response, reply, correlationId);
   };
+}
+
+/** U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for no name, the empty one. */
+function nameable(params: Record<string, string>): Record<string, string> {
+  for (const name in params) if (params[name]!.includes('\0')) params[name] = '';
+  return params;
 }
 
 async function takeLimit(limits: RateLimits, route: Route, key: string): Promise<LimitResult> {
