@@ -35,6 +35,12 @@ describe.skipIf(withoutChromium)(
     const rowSays = (agent: TestAgent, words: string) =>
       page.until(`document.querySelector('${row(agent)}').innerText.includes(${JSON.stringify(words)})`);
 
+    test.each(['/', '/console/'])('%s leads to the console', async (path) => {
+      await page.open(world.running.baseUrl + path);
+      await page.until(`location.pathname === '/console'`);
+      await isLive(page);
+    });
+
     describe('agents', () => {
       beforeAll(() => go('/console/agents'));
 

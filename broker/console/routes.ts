@@ -1,9 +1,24 @@
 import { type Route, route } from '../http/route.ts';
 import { pageReply, readPages } from './pages.ts';
 
+/** What people type who know no more than where the broker is. */
+const WAYS_IN = ['/', '/console/'];
+
 /** The routes of the console's files. Read when the broker starts, not before. */
 export function consoleRoutes(): Route[] {
-  return readPages().map((served) => {
+  const ways = WAYS_IN.map((path) =>
+    route({
+      method: 'GET',
+      path,
+      auth: 'none',
+      capability: 'console.page',
+      summary: 'Leads to the console.',
+      answers: { 302: 'To the console.' },
+      errors: [],
+      handle: async () => ({ status: 302, headers: { Location: '/console' } }),
+    }),
+  );
+  const files = readPages().map((served) => {
     const reply = pageReply(served);
     return route({
       method: 'GET',
@@ -16,4 +31,5 @@ export function consoleRoutes(): Route[] {
       handle: async ({ request }) => reply(request.headers['if-none-match']),
     });
   });
+  return [...ways, ...files];
 }
