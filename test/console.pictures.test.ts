@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { listOwners } from '../broker/store/organisations.ts';
-import type { TestAgent } from './world/agent.ts';
+import { send, type TestAgent } from './world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE } from './world/console.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -41,6 +41,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     });
     await organisation.platform({ id: 'payments', manifest: { scopes: PAYMENTS } });
     const policy = await organisation.policy(RULES, 'careful');
+    await organisation.policy(RULES.slice(0, 1), 'default');
     const grants = Object.fromEntries(
       Object.entries({ codehost: SCOPES, mail: MAIL, payments: PAYMENTS }).map(([id, scopes]) => [
         id,
@@ -112,6 +113,21 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'admin' });
     const owners = await listOwners(world.running.broker.store.db, organisation.id);
     const ann = owners.find(({ email }) => email === 'ann@acme.example')!;
+    const registering = await send(`${world.running.baseUrl}/v1/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        owner_id: ann.id,
+        agent_name: 'translator',
+        agent_description: 'Translates the issues of customers.\nStarted by Jo on the build machine.',
+        requested_scopes: [
+          { platformId: 'codehost', scopes: ['codehost:contents.read', 'codehost:issues.write', 'codehost:admin'] },
+          { platformId: 'mail', scopes: ['mail:read', 'mail:send'] },
+          { platformId: 'wiki', scopes: ['wiki:pages.read'] },
+        ],
+      }),
+    });
+    expect(registering.status, registering.text).toBe(202);
     page = await openConsole(world, await startBrowser(), ann);
   });
 
@@ -138,7 +154,7 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
       await isLive(page);
     };
     await go('/console');
-    await page.until(`document.querySelectorAll('.card').length === 4`);
+    await page.until(`document.querySelectorAll('.card').length === 5`);
     await take(`inbox-${label}`);
     await openOne(1);
     await page.value('document.activeElement.blur()');
@@ -149,6 +165,20 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await page.press('Escape', 'Escape');
     await openOne(3);
     await take(`access-${label}`);
+    await go('/console');
+    await openOne(4);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await take(`registration-${label}`);
+    await page.value('scrollTo(0, document.body.scrollHeight)');
+    await take(`registration-end-${label}`);
+    await page.value(`document.querySelector('.deny').click()`);
+    await page.until(`document.querySelector('dialog') !== null`);
+    await take(`reject-${label}`);
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await page.press('a');
+    await page.until(`document.querySelector('dialog #approve') !== null`);
+    await take(`let-in-${label}`);
     await go('/console/agents');
     await take(`agents-${label}`);
     await go('/console/activity');
@@ -175,6 +205,12 @@ describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${with
     await page.click('.deny');
     await page.click('#deny');
     await page.until(`document.querySelectorAll('.card[data-state="over"]').length === 2`);
+    await openOne(4);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await page.value(`document.querySelectorAll('.terms input')[1].click()`);
+    await page.click('.approve');
+    await page.until(`document.querySelectorAll('.card[data-state="over"]').length === 3`);
+    await page.value('scrollTo(0, 0)');
     await take('decided-desktop');
     await world.running.stop();
     await page.until(`document.querySelector('#liveness').dataset.live === 'false'`);

@@ -361,6 +361,15 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       { platformId: 'demo', scopes: ['demo:gone'] },
     ];
     const wide = await registered({ requested_scopes });
+    const [{ id }] = (await organisation.ask('GET', '/owner/registrations?limit=1')).body.registrations;
+    expect((await organisation.ask('GET', `/owner/registrations/${id}`)).body).toMatchObject({
+      unknown_scopes: [{ platformId: 'demo', scopes: ['demo:gone'] }, requested_scopes[1]],
+      policy: { name: 'default', version: 1 },
+      namesake: null,
+      owner_email: organisation.owner.email,
+      decided_by_email: null,
+      expires_in_seconds: expect.toSatisfy((left: number) => left > 86_000 && left <= 86_400),
+    });
     const all = await decide('approve', wide.token);
     expect(all.body).toMatchObject({
       requested_scopes: [{ platformId: 'demo', scopes: [...DEMO[0]!.scopes, 'demo:gone'] }, requested_scopes[1]],
@@ -391,8 +400,11 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
 
   test('a name that a live agent has is a conflict, until another is given', async () => {
     const agent_name = `taken ${store}`;
-    await approved({ agent_name });
+    const first = await approved({ agent_name });
     const second = await registered({ agent_name });
+    const [{ id }] = (await organisation.ask('GET', '/owner/registrations?limit=1')).body.registrations;
+    const { namesake } = (await organisation.ask('GET', `/owner/registrations/${id}`)).body;
+    expect(namesake).toBe(first.agentId);
     const refused = await decide('approve', second.token);
     expectEnvelope(refused, 409, 'conflict');
     expect(refused.body.detail).toContain('another name');
@@ -426,6 +438,8 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
       status: 'approved',
       may_decide: false,
       decided_by: fresh.owner.id,
+      decided_by_email: fresh.owner.email,
+      expires_in_seconds: null,
     });
     expect((await fresh.ask('POST', `/owner/registrations/${ids[1]!.toUpperCase()}/reject`)).body.status).toBe(
       'rejected',

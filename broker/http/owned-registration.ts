@@ -1,5 +1,6 @@
 /** Registrations as owners see and decide them, by their id or by their token. */
 import { z } from 'zod';
+import { choosePolicy, knownScopes } from '../agents/new-agent.ts';
 import { AgentRefused } from '../agents/refused.ts';
 import { registrationStatusAt } from '../agents/registration.ts';
 import {
@@ -11,8 +12,10 @@ import {
   rejectRegistration,
 } from '../agents/registration-decision.ts';
 import { makeKeyPair } from '../agents/registration-key.ts';
+import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { findRegistration, type KnownRegistration } from '../store/registrations.ts';
+import { findLiveAgentNamed } from '../store/agents.ts';
+import { findRegistration, type ShownRegistration } from '../store/registrations.ts';
 import type { OwnerTable, RegistrationTable, ScopesOn as Scopes } from '../store/schema.ts';
 import { Refusal } from './errors.ts';
 import { instant } from './instant.ts';
@@ -29,14 +32,17 @@ export const Registration = z
     agent_name: z.string().describe("the agent's own words, like the description"),
     agent_description: z.string().nullable(),
     owner_id: z.guid().describe('the owner who was asked, and answers for the agent'),
+    owner_email: z.string().nullable(),
     requested_scopes: ScopesOn,
     granted: ScopesOn.nullable().describe('of an approval: those that were granted'),
     source: z.string().describe('the address that it came from'),
     may_decide: z.boolean().describe('whether whoever asks for this may decide it'),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().describe('until then it can be decided'),
+    expires_in_seconds: z.int().nullable().describe('null: it waits no longer'),
     decided_at: z.iso.datetime().nullable(),
     decided_by: z.guid().nullable(),
+    decided_by_email: z.string().nullable(),
     claim_until: z.iso.datetime().nullable().describe('until then the agent can collect its key'),
     claimed_at: z.iso.datetime().nullable(),
   })
@@ -46,8 +52,18 @@ export const ApprovedRegistration = Registration.extend({
   dropped: ScopesOn.describe('scopes that no platform of the organisation has, and that were not granted'),
 }).meta({ id: 'ApprovedRegistration' });
 
+/** With what an approval would make of it now, for whoever decides. */
+export const WholeRegistration = Registration.extend({
+  unknown_scopes: ScopesOn.describe('of those that were asked for: scopes that no platform of the organisation has'),
+  policy: z
+    .object({ id: z.guid(), name: z.string(), version: z.int() })
+    .nullable()
+    .describe('the one that the agent would be under; null: there is no default one, and every call would be denied'),
+  namesake: z.string().nullable().describe('the agent id of whom is called so already: approve with another name'),
+}).meta({ id: 'WholeRegistration' });
+
 export const registrationShown = (
-  one: KnownRegistration,
+  one: ShownRegistration,
   owner: OwnerTable,
   now: number,
 ): z.output<typeof Registration> => ({
@@ -57,17 +73,36 @@ export const registrationShown = (
   agent_name: one.agent_name,
   agent_description: one.agent_description,
   owner_id: one.owner_id,
+  owner_email: one.owner_email,
   requested_scopes: JSON.parse(one.requested_scopes),
   granted: one.granted === null ? null : JSON.parse(one.granted),
   source: one.source,
   may_decide: registrationStatusAt(one, now) === 'pending' && mayDecide(owner, one),
   created_at: instant(one.created_at)!,
   expires_at: instant(one.expires_at)!,
+  expires_in_seconds: registrationStatusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null,
   decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
+  decided_by_email: one.decided_by_email,
   claim_until: instant(one.claim_until),
   claimed_at: instant(one.claimed_at),
 });
+
+export async function wholeRegistration(
+  { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
+  one: ShownRegistration,
+  owner: OwnerTable,
+): Promise<z.output<typeof WholeRegistration>> {
+  const shown = registrationShown(one, owner, clock());
+  const policy = await choosePolicy(db, one.organisation_id, undefined);
+  const namesake = await findLiveAgentNamed(db, one.organisation_id, one.agent_name);
+  return {
+    ...shown,
+    unknown_scopes: (await knownScopes(db, one.organisation_id, shown.requested_scopes)).out,
+    policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
+    namesake: namesake?.agent_id ?? null,
+  };
+}
 
 export const ApprovingBody = z.strictObject({
   scopes: ScopesOnPlatforms.optional().describe('of those that were asked for; all of them when left out'),

@@ -7,6 +7,9 @@ export type RegistrationRef = { organisation_id: string; id: string };
 /** One that belongs to somebody. */
 export type KnownRegistration = RegistrationTable & { organisation_id: string };
 
+/** The same with who was asked and who decided, as owners see it. */
+export type ShownRegistration = KnownRegistration & { owner_email: string | null; decided_by_email: string | null };
+
 /** Columns that a new registration leaves empty. */
 type Undecided =
   | 'decided_at'
@@ -40,16 +43,27 @@ export async function findRegistrationByToken(db: Db, tokenHash: string): Promis
 }
 
 const ofOrganisation = (db: Db, organisationId: string) =>
-  db.selectFrom('registrations').selectAll().where('organisation_id', '=', organisationId);
+  db
+    .selectFrom('registrations')
+    .selectAll()
+    .select((eb) => [
+      eb.selectFrom('owners').select('email').whereRef('owners.id', '=', 'registrations.owner_id').as('owner_email'),
+      eb
+        .selectFrom('owners')
+        .select('email')
+        .whereRef('owners.id', '=', 'registrations.decided_by')
+        .as('decided_by_email'),
+    ])
+    .where('organisation_id', '=', organisationId);
 
 /** One registration of an organisation, or undefined. */
 export async function findRegistration(
   db: Db,
   organisationId: string,
   id: string,
-): Promise<KnownRegistration | undefined> {
+): Promise<ShownRegistration | undefined> {
   const found = await ofOrganisation(db, organisationId).where('id', '=', id).executeTakeFirst();
-  return found as KnownRegistration | undefined;
+  return found as ShownRegistration | undefined;
 }
 
 /** An organisation's registrations, the newest first, those after `before`. */
@@ -57,7 +71,7 @@ export async function listRegistrations(
   db: Db,
   organisationId: string,
   page: { status?: RegistrationTable['status']; before?: string; limit: number; now: number },
-): Promise<KnownRegistration[]> {
+): Promise<ShownRegistration[]> {
   let query = ofOrganisation(db, organisationId);
   const { status, before, now } = page;
   if (status === 'pending') query = query.where('status', '=', 'pending').where('expires_at', '>', now);
@@ -75,7 +89,7 @@ export async function listRegistrations(
       ]),
     );
   const found = await query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(page.limit).execute();
-  return found as KnownRegistration[];
+  return found as ShownRegistration[];
 }
 
 /** `granted`, `private_key` and `claim_until`: of an approval; null otherwise. */

@@ -4,18 +4,20 @@ import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /** A button that just came under a pointer takes no click that was meant for something else. */
 const SETTLES_MS = 500;
+const DENY = ['Deny…', 'Denying…'];
 
 /**
  * `approve`: what the first button says; nothing without one. `passkey`: whether one can be used. `seen`: whether all of
- * it was; `why`: why it cannot be approved yet, or by this owner. `busy`: what is under way. `act(what)` begins it.
+ * it was; `why`: why it cannot be approved yet, or by this owner. `busy`: what is under way. `act(what)` begins it. `deny`: what
+ * the last button says, and says while it is under way. `not`: why this owner decides nothing here.
  */
-export function Buttons({ approve, passkey, seen, why, busy, act }) {
+export function Buttons({ approve, passkey, deny = DENY, seen, why, not, busy, act }) {
   const settled = useSettled();
   const owner = useOwner();
-  if (!mayDecide(owner))
+  if (!mayDecide(owner) || not)
     return html`
       <footer class="decide">
-        <p class="small said">Your role is ${owner.role}: you may look. An approver or an admin decides.</p>
+        <p class="small said">${mayDecide(owner) ? not : `Your role is ${owner.role}: you may look. An approver or an admin decides.`}</p>
       </footer>
     `;
   const button = (what, words, doing, kind, disabled) => html`
@@ -30,7 +32,7 @@ export function Buttons({ approve, passkey, seen, why, busy, act }) {
       <div class="buttons">
         ${approve && button('approve', approve, 'Approving…', 'primary', soon)}
         ${passkey && button('passkey', 'Approve with passkey', 'Waiting for your passkey…', '', soon)}
-        ${button('deny', 'Deny…', 'Denying…', 'danger', false)}
+        ${button('deny', ...deny, 'danger', false)}
       </div>
     </footer>
   `;

@@ -39,6 +39,8 @@ const Chevron = () => html`
 `;
 
 function Ask({ entry: { kind, item } }) {
+  if (kind === 'registration')
+    return html`<strong class="theirs">${visibleLine(item.agent_name)}</strong> asks to become an agent`;
   const who = html`<strong class="theirs">${visibleLine(item.agent.name)}</strong>`;
   const platform = html`<strong class="theirs">${visibleLine(item.platform)}</strong>`;
   if (kind === 'access')
@@ -50,8 +52,14 @@ function Ask({ entry: { kind, item } }) {
     <code class="theirs">${visibleLine(item.method)} ${visibleLine(item.path)}</code> on ${platform}`;
 }
 
+const ABOUT = {
+  approval: ({ held_because }) => `Held by ${heldBy(held_because)}`,
+  access: ({ reason_code }) => lackInWords(reason_code),
+  registration: () => 'Nobody checked it',
+};
+
 function About({ entry: { kind, item } }) {
-  return html`${kind === 'approval' ? `Held by ${heldBy(item.held_because)}` : lackInWords(item.reason_code)}
+  return html`${ABOUT[kind](item)}
     <span aria-hidden="true"> · </span><${Ago} at=${item.created_at} />`;
 }
 

@@ -1,21 +1,29 @@
 // The second step of approving by key: the first may have been meant for another window.
 import { html } from '/console/html.js';
-import { oneLine } from '/console/inbox/words.js';
+import { namesOf, oneLine } from '/console/inbox/words.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
 const ABOUT = {
   approval: { title: 'Approve this call?', what: 'It is made at once, exactly as you see it, and at most once.' },
   access: { title: 'Approve this request?', what: 'The agent may use it from its next call on.' },
+  registration: { title: 'Let this agent in?', what: 'It is an agent at once, and can collect its key for an hour.' },
 };
 
-/** `scopes`: what is granted, of an access request. */
+/** `scopes`: what is granted, of an access request or a registration. */
 export function Confirm({ entry, scopes, onApprove, onClose }) {
   const { title, what } = ABOUT[entry.kind];
   return html`
     <${Dialog} title=${title} onClose=${onClose} onSubmit=${onApprove}>
       <p class="theirs mono small">${oneLine(entry)}</p>
-      ${scopes && html`<p class="small theirs">It gets ${scopes.map((scope) => html`<code>${visibleLine(scope)}</code> `)}</p>`}
+      ${
+        scopes &&
+        html`<p class="small theirs granting">It gets ${
+          scopes.length > 0
+            ? namesOf(scopes).map((name) => html`<code>${visibleLine(name)}</code> `)
+            : 'no scopes: it may call nothing yet.'
+        }</p>`
+      }
       <p class="quiet small">${what}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>

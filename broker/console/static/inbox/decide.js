@@ -3,18 +3,27 @@ import { ask } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
 import { approveWithPasskey } from '/console/passkeys/ceremony.js';
 
-const PATHS = { approval: '/owner/approvals', access: '/owner/access-requests' };
+const PATHS = {
+  approval: '/owner/approvals',
+  access: '/owner/access-requests',
+  registration: '/owner/registrations',
+};
 
 /** All that there is to know of one. `kind` and `id`: as an entry has them. */
 export const find = ({ kind, id }) => ask('GET', `${PATHS[kind]}/${id}`);
 
 /**
- * Decides. `word`: what goes along, such as the hash of the request that was shown, a note, scopes. Answers `{ became }`;
- * with `late`, somebody else was first, or time was over; `{ changed: true }` when the request is no longer the one that
- * was shown. Throws what is neither.
+ * Decides; `what` is approve or deny. `word`: what goes along, such as the hash of the request that was shown, a note,
+ * scopes. Answers `{ became }`; with `late`, somebody else was first, or time was over; `{ changed: true }` when the
+ * request is no longer the one that was shown. Throws what is neither.
  */
-export async function decide(one, verb, word) {
-  return await settling(one, () => ask('POST', `${PATHS[one.kind]}/${one.id}/${verb}`, word));
+export async function decide(one, what, word) {
+  const verb = what === 'deny' && one.kind === 'registration' ? 'reject' : what;
+  return await settling(one, async () => {
+    const now = await ask('POST', `${PATHS[one.kind]}/${one.id}/${verb}`, word);
+    // Which scopes no platform has stands in the whole of it only.
+    return one.kind === 'registration' ? { ...(await find(one).catch(() => {})), ...now } : now;
+  });
 }
 
 /** The same by passkey, which can only approve, and only calls. The challenge is bound to the request, not to what was shown. */

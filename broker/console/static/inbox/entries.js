@@ -1,9 +1,14 @@
 // What stands in the inbox. An entry never moves while somebody looks at the list: what is new comes last, and what was
 // decided stays in its place until it is put away, so that no button slips from under a finger.
 
-/** `{ key, kind, id, item, deadline }` of a held call or an access request, as the owner API answers it. */
+const IDS = { approval: 'approval_id', access: 'request_id', registration: 'id' };
+
+/** The id of a held call, an access request or a registration, as the owner API answers it. */
+export const idOf = (kind, item) => item[IDS[kind]];
+
+/** `{ key, kind, id, item, deadline }` of one. */
 export function entryOf(kind, item) {
-  const id = kind === 'approval' ? item.approval_id : item.request_id;
+  const id = idOf(kind, item);
   // Whole seconds left, by the broker's clock: this machine's may be wrong.
   return { key: `${kind}-${id}`, kind, id, item, deadline: Date.now() + item.expires_in_seconds * 1000 };
 }

@@ -6,7 +6,7 @@ const KEYS = [
   [['k', '↑'], 'the one before'],
   [['Enter'], 'open, or close'],
   [['a'], 'approve what is open (asks once more)'],
-  [['d'], 'deny, with a reason'],
+  [['d'], 'deny with a reason, or reject'],
   [['Esc'], 'close'],
   [['?'], 'this list'],
 ];

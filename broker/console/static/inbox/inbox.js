@@ -9,6 +9,8 @@ import { Deny } from '/console/inbox/deny.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Help } from '/console/inbox/help.js';
 import { NothingWaits } from '/console/inbox/nothing-waits.js';
+import { Registration } from '/console/inbox/registration.js';
+import { Reject } from '/console/inbox/reject.js';
 import { useDeciding } from '/console/inbox/use-deciding.js';
 import { withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
@@ -110,11 +112,13 @@ export function Inbox({ inbox }) {
     ${decided > 0 && decided === entries.length && html`<p class="all-done quiet">That was all.</p>`}
     ${asking === 'help' && html`<${Help} onClose=${close} />`}
     ${asking === 'approve' && open && html`<${Confirm} entry=${open} scopes=${deciding.word()?.scopes} onApprove=${() => finish('approve')} onClose=${close} />`}
-    ${asking === 'deny' && open && html`<${Deny} entry=${open} onDeny=${(note) => finish('deny', note)} onClose=${close} />`}
+    ${asking === 'deny' && open && html`<${REFUSALS[open.kind]} entry=${open} onDeny=${(note) => finish('deny', note)} onClose=${close} />`}
   `;
 }
 
-const KINDS = { approval: Approval, access: Access };
+const KINDS = { approval: Approval, access: Access, registration: Registration };
+/** What asks once more before it says no. */
+const REFUSALS = { approval: Deny, access: Deny, registration: Reject };
 
 /** Whether this owner can decide by passkey here. */
 function useHavingPasskeys(owner) {

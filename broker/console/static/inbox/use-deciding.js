@@ -2,6 +2,7 @@
 // answer an approved call; meanwhile others can be looked at and decided.
 import { useRef, useState } from '/console/html.js';
 import { approveByPasskey, decide } from '/console/inbox/decide.js';
+import { idOf } from '/console/inbox/entries.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
 const CHANGED = 'The request is no longer the one that you looked at. Look again before you decide.';
@@ -18,7 +19,7 @@ export function useDeciding({ open, settle, reload, done }) {
 
   const ready = (what) => {
     const { subject, seen } = onScreen.current ?? {};
-    const isOpen = subject !== undefined && (subject.approval_id ?? subject.request_id) === open?.id;
+    const isOpen = subject !== undefined && open !== undefined && idOf(open.kind, subject) === open.id;
     return isOpen && !busy[open.key] && (what === 'deny' || seen);
   };
 
@@ -41,6 +42,8 @@ export function useDeciding({ open, settle, reload, done }) {
       }
     } catch (failure) {
       announce(failure.message, failure.cancelled ? 'wait' : 'bad');
+      // Something else is no longer as it was shown, such as a name that is taken by now.
+      if (failure.code === 'conflict' || failure.code === 'invalid_request') setVersion((before) => before + 1);
     } finally {
       setBusy(({ [entry.key]: _, ...others }) => others);
       reload();

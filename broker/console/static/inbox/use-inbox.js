@@ -11,13 +11,15 @@ const MOST = 200;
 
 async function findWaiting() {
   const query = `status=pending&limit=${MOST}`;
-  const [{ approvals }, { access_requests }] = await Promise.all([
+  const [{ approvals }, { access_requests }, { registrations }] = await Promise.all([
     ask('GET', `/owner/approvals?${query}`),
     ask('GET', `/owner/access-requests?${query}`),
+    ask('GET', `/owner/registrations?${query}`),
   ]);
   const found = [
     ...approvals.map((item) => entryOf('approval', item)),
     ...access_requests.map((item) => entryOf('access', item)),
+    ...registrations.map((item) => entryOf('registration', item)),
   ];
   // Who waits longest stands first.
   return found.sort((a, b) => a.item.created_at.localeCompare(b.item.created_at));
@@ -67,7 +69,9 @@ export function useInbox(owner) {
       asked.current.add(entry.key);
       find(entry).then(
         (now) => settle(entry.key, whatBecame(entry.kind, now)),
-        () => asked.current.delete(entry.key),
+        // A registration is forgotten a day after its time was over.
+        ({ code }) =>
+          code === 'not_found' ? settle(entry.key, whatBecame(entry.kind, {})) : asked.current.delete(entry.key),
       );
     }
   }, [entries]);

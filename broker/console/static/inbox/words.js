@@ -34,10 +34,16 @@ export const lackInWords = (reasonCode) => LACKS[reasonCode] ?? reasonCode.repla
 /** What an access request is about, for a title: a scope, or the platform as a whole. */
 export const askedScope = ({ scope }) => (scope === null ? 'access' : visibleLine(scope));
 
+/** Scopes in words, one by one: as they are, or `demo:read on demo` when they come by platform. */
+export const namesOf = (scopes) =>
+  scopes.flatMap((one) => (one.scopes ? one.scopes.map((scope) => `${scope} on ${one.platformId}`) : [one]));
+
 /** What waits, in one line, for where there is no markup: `POST /refunds on sandbox for triage`. */
 export const oneLine = ({ kind, item }) =>
   visibleLine(
-    `${kind === 'approval' ? `${item.method} ${item.path}` : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
+    kind === 'registration'
+      ? `${item.agent_name} asks to become an agent`
+      : `${kind === 'approval' ? `${item.method} ${item.path}` : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
   );
 
 const byWhom = ({ decided_by_email }) => (decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '');
@@ -70,5 +76,43 @@ function ofRequest(request) {
     : { kind: 'good', words: `${granted} It is in force now.` };
 }
 
-/** What became of one that waited: `kind` is good, wait, bad or nothing. */
-export const whatBecame = (kind, item) => (kind === 'approval' ? ofCall(item) : ofRequest(item));
+/** A list that nobody wants to hear to its end is cut. */
+const MOST = 8;
+
+function listed(scopes) {
+  const names = namesOf(scopes);
+  const more = names.length > MOST ? ` and ${names.length - MOST} more` : '';
+  return visibleLine(names.slice(0, MOST).join(', ')) + more;
+}
+
+/** Those scopes of one list for which it is true. */
+const only = (scopesOn, is) =>
+  scopesOn.map(({ platformId, scopes }) => ({ platformId, scopes: scopes.filter((scope) => is(platformId, scope)) }));
+
+const stands = (scopesOn, platformId, scope) =>
+  scopesOn.some((one) => one.platformId === platformId && one.scopes.includes(scope));
+
+function ofRegistration(asked) {
+  const by = byWhom(asked);
+  if (asked.status === 'rejected') return { kind: 'bad', words: `Rejected${by}. It never gets a key.` };
+  if (asked.status === 'expired') return { kind: '', words: 'Nobody decided in time. It has to register again.' };
+  if (asked.status !== 'approved') return GONE;
+  const granted = asked.granted ?? [];
+  const unknown = [...(asked.dropped ?? []), ...(asked.unknown_scopes ?? [])];
+  const not = only(asked.requested_scopes, (platform, scope) => !stands(granted, platform, scope));
+  const dropped = listed(only(not, (platform, scope) => stands(unknown, platform, scope)));
+  const left = listed(only(not, (platform, scope) => !stands(unknown, platform, scope)));
+  const sentences = [
+    `Approved${by}: it is an agent now.`,
+    granted.length > 0 ? `Granted: ${listed(granted)}.` : 'Granted: nothing yet.',
+    left && `Left out: ${left}.`,
+    dropped && `Dropped, because no platform has it: ${dropped}.`,
+    asked.claimed_at ? 'It has collected its key.' : 'It can collect its key within the hour.',
+  ];
+  return { kind: 'good', words: sentences.filter(Boolean).join(' ') };
+}
+
+const OF = { approval: ofCall, access: ofRequest, registration: ofRegistration };
+
+/** What became of one that waited: `kind` is good, wait, bad or nothing. Of one that is forgotten, nothing is known. */
+export const whatBecame = (kind, item) => OF[kind](item);

@@ -1,7 +1,7 @@
 /** Registrations, as owners see and decide them. */
 import { z } from 'zod';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { findRegistration, type KnownRegistration, listRegistrations } from '../../../store/registrations.ts';
+import { findRegistration, listRegistrations, type ShownRegistration } from '../../../store/registrations.ts';
 import { Refusal } from '../../errors.ts';
 import {
   ApprovedRegistration,
@@ -10,6 +10,8 @@ import {
   decideAs,
   Registration,
   registrationShown,
+  WholeRegistration,
+  wholeRegistration,
 } from '../../owned-registration.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { loadRegistration, REGISTRATION_STATUSES, Token } from '../../registering.ts';
@@ -54,7 +56,7 @@ export const ownerRegistrations = route({
 
 const params = { id: z.guid().describe('the id of the registration') };
 
-async function loadOwned({ governor, who, params }: Context<'owner'>): Promise<KnownRegistration> {
+async function loadOwned({ governor, who, params }: Context<'owner'>): Promise<ShownRegistration> {
   const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
   const found = await findRegistration(governor.broker.store.db, who.organisationId, id);
   if (!found) throw new Refusal('not_found', 'The organisation has no such registration.');
@@ -68,12 +70,12 @@ export const ownerRegistration = route({
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.registrations.read',
-  summary: 'One registration.',
+  summary: 'One registration, with what an approval would make of it.',
   params,
-  answers: { 200: { description: 'The registration.', schema: Registration } },
+  answers: { 200: { description: 'The registration.', schema: WholeRegistration } },
   errors: ['not_found'],
   handle: async (context) =>
-    json(200, registrationShown(await loadOwned(context), context.who.owner, context.governor.broker.clock())),
+    json(200, await wholeRegistration(context.governor.broker, await loadOwned(context), context.who.owner)),
 });
 
 const APPROVED = { 200: { description: 'The agent is active; it can collect its key.', schema: ApprovedRegistration } };

@@ -1,0 +1,100 @@
+// What an approval of a registration would give: what was asked for, or less.
+import { html, useId } from '/console/html.js';
+import { visibleLine } from '/console/visible.js';
+
+const keyOf = (platformId, scope) => JSON.stringify([platformId, scope]);
+
+const isKnown = ({ unknown_scopes }, platformId, scope) =>
+  !unknown_scopes.some((one) => one.platformId === platformId && one.scopes.includes(scope));
+
+/** The approval as the owner API takes it. `left`: the keys of scopes that are left out. The policy is the one on the screen. */
+export function wordOf(asked, left, name) {
+  const scopes = asked.requested_scopes
+    .map(({ platformId, scopes }) => ({
+      platformId,
+      scopes: scopes.filter((scope) => isKnown(asked, platformId, scope) && !left.has(keyOf(platformId, scope))),
+    }))
+    .filter(({ scopes }) => scopes.length > 0);
+  return {
+    scopes,
+    ...(asked.policy && { policy: asked.policy.id }),
+    ...(asked.namesake && name.trim() !== '' && { name: name.trim() }),
+  };
+}
+
+const NOTHING = 'It asks for no scopes. As an agent it may call nothing until an admin grants it something.';
+
+const Unknown = () => html`<span class="badge" data-kind="wait">not known here</span>`;
+
+/** Each scope that was asked for, chosen. `leave` takes the keys of those that are left out. */
+export function Scopes({ asked, left, leave }) {
+  const id = useId();
+  const pick = (platformId, scope, at) => {
+    const key = keyOf(platformId, scope);
+    const known = isKnown(asked, platformId, scope);
+    const change = ({ target }) => {
+      const now = new Set(left);
+      if (target.checked) now.delete(key);
+      else now.add(key);
+      leave(now);
+    };
+    return html`
+      <label class="choice" key=${key}>
+        <input
+          type="checkbox"
+          checked=${known && !left.has(key)}
+          disabled=${!known}
+          aria-describedby=${known ? undefined : `${id}-${at}`}
+          onChange=${change}
+        />
+        <span><code class="theirs">${visibleLine(scope)}</code>${!known && html` <span id="${id}-${at}"><${Unknown} /></span>`}</span>
+      </label>
+    `;
+  };
+  return html`
+    <section class="part terms by-platform">
+      <h3>What it gets</h3>
+      ${asked.requested_scopes.length === 0 && html`<p class="quiet">${NOTHING}</p>`}
+      ${asked.requested_scopes.map(
+        ({ platformId, scopes }, at) => html`
+          <fieldset key=${platformId}>
+            <legend>On <span class="theirs">${visibleLine(platformId)}</span></legend>
+            <div class="asked-scopes">${scopes.map((scope, of) => pick(platformId, scope, `${at}-${of}`))}</div>
+          </fieldset>
+        `,
+      )}
+      ${asked.unknown_scopes.length > 0 && html`<p class="quiet small">What no platform of yours knows is not granted.</p>`}
+    </section>
+  `;
+}
+
+/** The same for whoever only looks. */
+export const Asked = ({ asked }) => html`
+  <section class="part">
+    <h3>What it asks for</h3>
+    ${asked.requested_scopes.length === 0 && html`<p class="quiet">${NOTHING}</p>`}
+    <dl class="facts">
+      ${asked.requested_scopes.map(
+        ({ platformId, scopes }) => html`
+          <dt class="theirs">${visibleLine(platformId)}</dt>
+          <dd class="theirs">
+            ${scopes.map((scope) => html`<div><code>${visibleLine(scope)}</code> ${!isKnown(asked, platformId, scope) && html`<${Unknown} />`}</div>`)}
+          </dd>
+        `,
+      )}
+    </dl>
+  </section>
+`;
+
+/** Two agents of one name are taken for each other. */
+export const NewName = ({ asked: { agent_name, namesake }, name, change }) => html`
+  <section class="part terms">
+    <p class="notice" data-kind="bad">
+      <span>You have an agent called <strong class="theirs">${visibleLine(agent_name)}</strong> already (<code>${namesake}</code>). This is another one.</span>
+    </p>
+    <div class="field">
+      <label for="new-name">What to call this one</label>
+      <input id="new-name" maxlength="100" autocomplete="off" value=${name} onInput=${({ target }) => change(target.value)} />
+    </div>
+  </section>
+`;
