@@ -119,6 +119,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
       };
     });
     const [slow, next] = [await hold('slow'), await hold('next')];
+    await page.until(`${WAITING} === 2`);
     await look(page, slow);
     await page.click('.approve');
     await asked;
