@@ -150,7 +150,7 @@ describe.skipIf(withoutChromium)(
       await says(page, 'Granted: demo:read on demo, demo:write on demo.');
       await page.until(`document.activeElement.closest('${no.card}') !== null`);
       await page.press('Enter');
-      await page.until(`document.querySelector('${no.card} .decide') !== null`);
+      await page.until(`document.querySelector('${no.card} .approve:enabled') !== null`);
       await page.press('d');
       await page.until(`document.querySelector('dialog #deny') === document.activeElement`);
       await page.press('Enter');

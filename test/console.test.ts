@@ -153,6 +153,7 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
 
   test('what is decided elsewhere stays in its place and says by whom, and no button is left', async () => {
     const [first, second] = [await hold('one'), await hold('two')];
+    await page.until(`${WAITING} === 2`);
     await look(page, first);
     const colleague = await organisation.addOwner('approver');
     await organisation.ask('POST', `/owner/approvals/${first}/deny`, {}, colleague);
