@@ -21,6 +21,8 @@ export type WaitingFindings = {
 };
 
 const QUIET_MS = 5_000;
+/** PostgreSQL's idle connections tell up to 10 s late what they did (PGSTAT_IDLE_INTERVAL). */
+const SETTLED_MS = 11_000;
 const DECISIONS = 50;
 const LOOKS = 20;
 /** How long an agent's question stays open, in seconds: the specification's most. */
@@ -63,7 +65,6 @@ export async function watchWaiting(
       const group = agents.slice(from, from + AT_ONCE).map((_, at) => held(from + at));
       ids.push(...(await Promise.all(group)));
     }
-    await wait(1_000);
     const alone = await quietly(broker, pids);
     const before = residentBytes([broker.pid]);
     tell(`${agents.length} agents begin to wait`);
@@ -75,7 +76,6 @@ export async function watchWaiting(
       waiting.push(polling);
       if (at % AT_ONCE === 0) await wait(20);
     }
-    await wait(1_000);
     const quiet = await quietly(broker, pids);
     const bytes = residentBytes([broker.pid]) - before;
 
@@ -106,6 +106,7 @@ export async function watchWaiting(
 
 /** What a time in which nobody asks anything costs. */
 async function quietly({ statementCount }: BrokerTarget, pids: readonly number[]) {
+  await wait(Number.isNaN(await statementCount()) ? 1_000 : SETTLED_MS);
   const [statements, cpu, startedAt] = [await statementCount(), cpuSeconds(pids), performance.now()];
   await wait(QUIET_MS);
   const seconds = (performance.now() - startedAt) / 1_000;
