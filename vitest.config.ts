@@ -1,11 +1,29 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+
+/** Crowds, crashes and long walks through a browser. They take half of the time, so that CI runs them, and whoever asks. */
+const LONG = [
+  'test/approvals.crash.test.ts',
+  'test/approve-page.hostile.test.ts',
+  'test/cli-agent.test.ts',
+  'test/console.access.test.ts',
+  'test/console.live.test.ts',
+  'test/console.pages.test.ts',
+  'test/console.registrations.test.ts',
+  'test/crash.test.ts',
+  'test/oidc-lies.test.ts',
+  'test/registration.stream.test.ts',
+];
+const asked = process.env.CI || process.env.ALL_TESTS || process.argv.some((word) => word.startsWith('test/'));
+if (!asked) console.log(`Left to CI, or to ALL_TESTS=1 npm test:\n${LONG.map((file) => `  ${file}\n`).join('')}`);
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(asked ? [] : LONG)],
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // Two workers: each test file starts real servers of its own, and a small machine is what most people have.
-    maxWorkers: 2,
+    // Test files start real servers of their own and wait a lot: four at once fill two cores. CI has time, and takes two,
+    // which leaves each of them the machine that its measurements want.
+    maxWorkers: process.env.CI ? 2 : 4,
   },
 });

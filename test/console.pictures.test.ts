@@ -22,7 +22,11 @@ const RULES = [
   { name: 'refunds-wait', effect: 'require_approval', scopes: ['payments:refund'] },
 ];
 
-describe.skipIf(withoutChromium)(`pictures${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+/** They take half a minute, and show nothing that the other tests of the console do not hold to. */
+const unasked = process.env.CI || process.env.PICTURES ? undefined : 'set PICTURES=1 to have them taken';
+const skipped = withoutChromium ?? unasked;
+
+describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
   let world: World;
   let organisation: Organisation;
   let page: Page;
