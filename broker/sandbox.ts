@@ -8,8 +8,8 @@ import { Secret } from './crypto/secret.ts';
 import { applyGovernance } from './governance/apply.ts';
 import { governanceOf } from './governance/parse.ts';
 import { listAgents } from './store/agents.ts';
-import { listPlatforms } from './store/connections.ts';
 import { putPlatform } from './store/governed-versions.ts';
+import { listPlatforms } from './store/platforms.ts';
 
 export const SANDBOX_PLATFORM = 'sandbox';
 export const SANDBOX_AGENT = 'sandbox-agent';

@@ -5,7 +5,7 @@ import type { Instant } from '../decision/facts.ts';
 import { DEFAULT_POLICY } from '../governance/default-policy.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
-import { listPlatforms } from '../store/connections.ts';
+import { listPlatforms } from '../store/platforms.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';

@@ -1,7 +1,7 @@
 /** Platforms: a new version of a manifest whenever it says something else. */
 import type { Manifest } from '../platforms/manifest.ts';
-import { deletePlatform } from '../store/connections.ts';
 import { putPlatform } from '../store/governed-versions.ts';
+import { deletePlatform } from '../store/platforms.ts';
 import { addProblem, addStep, difference, listDifference, type Planning, sameJson } from './planning.ts';
 import { listNames } from './problems.ts';
 

@@ -1,8 +1,8 @@
 /** Policies and guardrails: a new version only when the rules differ. */
 import { uuidv4 } from '../crypto/ids.ts';
 import type { RuleSource } from '../decision/facts.ts';
-import { deletePolicy } from '../store/connections.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
+import { deletePolicy } from '../store/policies.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from './default-policy.ts';
 import { entriesOf, ruleSources } from './governance.ts';
 import { addProblem, addStep, type Planning, sameJson } from './planning.ts';

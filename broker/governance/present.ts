@@ -2,9 +2,11 @@
 import type { RuleSource } from '../decision/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
-import { listConnections, listPlatforms, listPolicies } from '../store/connections.ts';
+import { listConnections } from '../store/connections.ts';
 import { findGuardrailRules } from '../store/governed-versions.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
+import { listPlatforms } from '../store/platforms.ts';
+import { listPolicies } from '../store/policies.ts';
 import type { AgentTable, ConnectionTable, GrantTable, OrganisationTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 

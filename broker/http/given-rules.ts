@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type ReadRules, readRules, shapeProblems } from '../governance/rules.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { listPlatforms } from '../store/connections.ts';
+import { listPlatforms } from '../store/platforms.ts';
 import type { Db } from '../store/store.ts';
 import { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';

@@ -1,4 +1,4 @@
-/** An organisation's switch over a platform. */
+/** An organisation's platforms and its switch over each; manifests and what changes them are in governed-versions.ts. */
 import type { PlatformTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -17,4 +17,30 @@ export async function switchPlatform(
     .where('suspended', '!=', suspended)
     .returningAll()
     .executeTakeFirst();
+}
+
+/** An organisation's platforms with their manifests (JSON text). */
+export async function listPlatforms(db: Db, organisationId: string): Promise<(PlatformTable & { manifest: string })[]> {
+  return await db
+    .selectFrom('platforms as p')
+    .innerJoin('platform_versions as v', (j) =>
+      j
+        .onRef('v.organisation_id', '=', 'p.organisation_id')
+        .onRef('v.platform_id', '=', 'p.platform_id')
+        .onRef('v.version', '=', 'p.version'),
+    )
+    .selectAll('p')
+    .select('v.manifest')
+    .where('p.organisation_id', '=', organisationId)
+    .orderBy('p.platform_id')
+    .execute();
+}
+
+/** Removes a platform; its manifests stay, because receipts may speak of them. */
+export async function deletePlatform(db: Db, organisationId: string, platformId: string): Promise<void> {
+  await db
+    .deleteFrom('platforms')
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .execute();
 }

@@ -1,4 +1,4 @@
-/** Policies, as owners look for them; what changes them is in governed-versions.ts. */
+/** Policies, as owners look for them, and their end; what makes and changes them is in governed-versions.ts. */
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import type { PolicyTable, PolicyVersionTable } from './schema.ts';
 import type { Db } from './store.ts';
@@ -51,4 +51,26 @@ export async function countAgentsByPolicy(db: Db, organisationId: string): Promi
     .groupBy('policy_id')
     .execute();
   return new Map(rows.map(({ policy_id, agents }) => [policy_id!, Number(agents)]));
+}
+
+/** An organisation's policies with their rules (JSON text). */
+export async function listPolicies(db: Db, organisationId: string): Promise<(PolicyTable & { rules: string })[]> {
+  return await db
+    .selectFrom('policies as p')
+    .innerJoin('policy_versions as v', (j) =>
+      j
+        .onRef('v.organisation_id', '=', 'p.organisation_id')
+        .onRef('v.policy_id', '=', 'p.id')
+        .onRef('v.version', '=', 'p.version'),
+    )
+    .selectAll('p')
+    .select('v.rules')
+    .where('p.organisation_id', '=', organisationId)
+    .orderBy('p.name')
+    .execute();
+}
+
+/** Removes a policy that no agent has; its versions stay, because receipts speak of them. */
+export async function deletePolicy(db: Db, organisationId: string, id: string): Promise<void> {
+  await db.deleteFrom('policies').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

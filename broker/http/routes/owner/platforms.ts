@@ -1,8 +1,8 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
 import type { Manifest } from '../../../platforms/manifest.ts';
-import { listConnections, listPlatforms } from '../../../store/connections.ts';
-import { switchPlatform } from '../../../store/platforms.ts';
+import { listConnections } from '../../../store/connections.ts';
+import { listPlatforms, switchPlatform } from '../../../store/platforms.ts';
 import type { ConnectionTable } from '../../../store/schema.ts';
 import type { Db } from '../../../store/store.ts';
 import { text } from '../../../wire/action.ts';

@@ -2,10 +2,9 @@
 import { z } from 'zod';
 import { uuidv4 } from '../../../crypto/ids.ts';
 import { PolicyName, PolicyRules } from '../../../governance/schema.ts';
-import { listPolicies } from '../../../store/connections.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
 import { putPolicy } from '../../../store/governed-versions.ts';
-import { countAgentsByPolicy, findPolicy, listPolicyVersions } from '../../../store/policies.ts';
+import { countAgentsByPolicy, findPolicy, listPolicies, listPolicyVersions } from '../../../store/policies.ts';
 import type { Db } from '../../../store/store.ts';
 import { Refusal } from '../../errors.ts';
 import {
