@@ -45,7 +45,7 @@ const Environment = z.object({
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
     .optional()
     .describe('PostgreSQL to share between replicas; without it the broker stores in its data folder'),
-  DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(200).default(12).describe('connections to PostgreSQL'),
+  DATABASE_CONNECTIONS: z.coerce.number().int().min(3).max(200).default(12).describe('connections to PostgreSQL'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

@@ -68,7 +68,7 @@ describe('the environment', () => {
     ['PORT', '-1'],
     ['PORT', 'http'],
     ['PORT', '80.5'],
-    ['DATABASE_CONNECTIONS', '1'],
+    ['DATABASE_CONNECTIONS', '2'],
     ['DATABASE_CONNECTIONS', '1000'],
     ['METRICS_TOKEN', 'short'],
     ['GIT_MAX_REQUEST_BYTES', '0'],

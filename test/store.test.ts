@@ -5,13 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { uuidv4 } from '../broker/crypto/ids.ts';
-import {
-  type AuditRow,
-  auditGroupWriter,
-  findAuditRow,
-  findOrphanedIntents,
-  putAuditRow,
-} from '../broker/store/audit.ts';
+import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../broker/store/audit.ts';
 import { beat, forgetInstance, joinRun, listInstances } from '../broker/store/instances.ts';
 import { FolderInUse } from '../broker/store/lock.ts';
 import { findMeta, settleMeta } from '../broker/store/meta.ts';
@@ -22,6 +16,7 @@ import { openSqlite } from '../broker/store/sqlite.ts';
 import type { Store } from '../broker/store/store.ts';
 import { afterFile } from './world/after-file.ts';
 import { send, type TestAgent } from './world/agent.ts';
+import { groupWriter } from './world/row-groups.ts';
 import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
@@ -117,7 +112,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     ['a final row without its hash', final({ row_hash: null })],
     ['a final row that never finished', final({ finished_at: null })],
   ])('does not take %s, and blames the row', async (_what, row) => {
-    const error = await auditGroupWriter(store)([row]).catch((thrown: unknown) => thrown);
+    const error = await groupWriter(store)([row]).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Error);
     expect(isRowFault(error)).toBe(true);
     expect(await stored(row)).toBeUndefined();
@@ -125,7 +120,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
 
   test('takes the twin of each', async () => {
     const rows = [final(), final({ kind: 'event', result: null, receipt: null }), auditRow()];
-    expect((await auditGroupWriter(store)(rows)).size).toBe(3);
+    expect((await groupWriter(store)(rows)).size).toBe(3);
     for (const row of rows) expect(await stored(row)).toEqual(row);
   });
 
@@ -161,7 +156,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
   });
 
   test('writing a row again changes nothing, and says that it was there', async () => {
-    const write = auditGroupWriter(store);
+    const write = groupWriter(store);
     const row = final();
     expect((await write([row])).has(row.id)).toBe(true);
     const other = final();
@@ -173,7 +168,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
   });
 
   test('an intent is finished once, by whoever comes first', async () => {
-    const write = auditGroupWriter(store);
+    const write = groupWriter(store);
     const intent = auditRow();
     expect((await write([intent])).size).toBe(1);
     // An intent may be written again, as when its answer was lost.
@@ -191,14 +186,14 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
 
   test('one organisation’s row is not another’s, even with the same id', async () => {
     const row = final();
-    await auditGroupWriter(store)([row, { ...row, organisation_id: 'other', reason: 'theirs' }]);
+    await groupWriter(store)([row, { ...row, organisation_id: 'other', reason: 'theirs' }]);
     expect(await stored(row)).toEqual(row);
     expect(await findAuditRow(store.db, 'other', row.id)).toMatchObject({ reason: 'theirs' });
   });
 
   test('text comes back as it was stored, and moments as numbers', async () => {
     const row = final({ detail: 'ä 中 🙂 \' " \\ %s $1 \u202e', created_at: 2 ** 52 });
-    await auditGroupWriter(store)([row]);
+    await groupWriter(store)([row]);
     expect(await stored(row)).toEqual(row);
   });
 
@@ -222,7 +217,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     await beat(store.db, mine, 1_000);
     await beat(store.db, theirs, 1_000);
     const intent = auditRow({ instance_id: theirs });
-    await auditGroupWriter(store)([intent, auditRow({ instance_id: mine })]);
+    await groupWriter(store)([intent, auditRow({ instance_id: mine })]);
     const orphans = async () => (await findOrphanedIntents(store.db, 1_000)).filter((row) => row.id === intent.id);
     expect(await orphans()).toEqual([]);
     // It beat since it was looked at.

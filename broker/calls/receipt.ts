@@ -85,11 +85,16 @@ export type RecordedDecision = {
  */
 export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' | 'token' } & JsonObject;
 
+/** Who signs, as receipts name it: the broker, and what stands before an agent's id. */
+export type ReceiptIssuer = { did: string; didOfAgents: string };
+
+export const receiptIssuer = (did: string): ReceiptIssuer => ({ did, didOfAgents: `${did}:agents:` });
+
 /**
  * The payload of a final row's receipt. It never carries bodies, the query, addresses (of people or machines), or the
  * agent's own words: those only as a hash, keyed with the row's random id, because a short sentence can be guessed.
  */
-export function receiptPayload(row: AuditRow, issuer: { did: string; didOfAgents: string }): Record<string, unknown> {
+export function receiptPayload(row: AuditRow, issuer: ReceiptIssuer): Record<string, unknown> {
   return {
     iss: issuer.did,
     jti: row.id,
@@ -128,12 +133,7 @@ function changeIn({ kind, flags }: AuditRow): { change?: OwnersChange } {
 }
 
 /** Hashes and signs a row that is final but for that, in place. */
-export function signRow(
-  row: AuditRow,
-  key: SigningKey,
-  sign: SignCompact,
-  issuer: { did: string; didOfAgents: string },
-): void {
+export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issuer: ReceiptIssuer): void {
   row.row_hash = rowHash(row);
   row.receipt_kid = key.kid;
   row.receipt = sign(key, { typ: RECEIPT_TYPE }, JSON.stringify(receiptPayload(row, issuer)));

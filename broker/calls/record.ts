@@ -9,8 +9,10 @@ import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import { noteReads } from '../store/reads-in-flight.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
-import { signRow } from './receipt.ts';
+import { makeLateRows } from './late-rows.ts';
+import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
+import { makeRowWriter } from './row-writer.ts';
 
 declare const recorded: unique symbol;
 /** A value whose audit row is durable. Made only by a Recorder. */
@@ -52,7 +54,7 @@ export type Recorder = {
   /** Resolves when no call is in flight and nothing waits to be written, or after `patienceMs`. */
   settled(patienceMs: number): Promise<void>;
   /** Lets go of the notes of reads. When some are of reads that are not on record yet, they stay for the next start. */
-  close(): void;
+  close(): Promise<void>;
 };
 
 /** Where the notes of reads in flight lie, in the data folder. */
@@ -63,8 +65,6 @@ const OUTCOME_PATIENCE_MS = 5_000;
 /** Nothing happened yet: long enough to go round a connection that broke, short enough to be told soon. */
 const DECISION_PATIENCE_MS = 250;
 const RETRY_PAUSE_MS = 200;
-/** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
-const MOST_LATE = 10_000;
 
 /** Another process took this one for dead and closed the row as unknown; `value` came too late for it. */
 export class ClosedElsewhere extends Error {
@@ -80,17 +80,16 @@ const isHopeless = (error: unknown): boolean => isRowFault(error) || error insta
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-export function makeRecorder(broker: Broker): Recorder {
+export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
   const { log } = broker;
-  const queue = makeRowQueue(broker.store);
+  const queue = makeRowQueue(broker.store, writer);
   const reads = noteReads(readsFolder(broker.config.dataFolder), broker.instanceId);
   const sign = createCompactSigner();
-  const issuer = { did: broker.did, didOfAgents: `${broker.did}:agents:` };
+  const issuer = receiptIssuer(broker.did);
   /** Calls between their intent and their outcome. */
   const inFlight = new Set<string>();
   /** What takes back the note of a read, until its row is stored. */
   const notes = new Map<string, () => void>();
-  const late: { row: AuditRow; value: unknown }[] = [];
   const companions = new WeakMap<AuditRow, Companion>();
 
   const takeBackNote = (row: AuditRow): void => {
@@ -98,22 +97,23 @@ export function makeRecorder(broker: Broker): Recorder {
     notes.delete(row.id);
   };
 
-  const keepLate = (row: AuditRow, value?: unknown): void => {
-    if (late.length < MOST_LATE) late.push({ row, value });
-    else log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
-  };
-
+  /** Final but for its signature, which a row gets where it is written. */
   const complete = (row: AuditRow): void => {
     row.state = 'final';
     row.finished_at = broker.clock();
-    signRow(row, broker.keys.signer('evidence', row.finished_at), sign, issuer);
+  };
+
+  /** For a row that is written with something else: that happens here, and not in the thread that writes the others. */
+  const putSigned = async (db: Db, row: AuditRow): Promise<boolean> => {
+    if (row.state === 'final') signRow(row, broker.keys.signer('evidence', broker.clock()), sign, issuer);
+    return await putAuditRow(db, row);
   };
 
   const write = async (row: AuditRow, value: unknown): Promise<boolean> => {
     const companion = companions.get(row);
     if (!companion) return await queue.put(row);
     return await broker.store.db.transaction().execute(async (db) => {
-      if (!(await putAuditRow(db, row))) return false;
+      if (!(await putSigned(db, row))) return false;
       await companion(db, row, value);
       return true;
     });
@@ -122,10 +122,20 @@ export function makeRecorder(broker: Broker): Recorder {
   /** Whether the row is stored as it is. A write whose fate is unknown is repeated: that changes nothing. */
   const stands = async (row: AuditRow, value: unknown): Promise<boolean> => {
     if (await write(row, value)) return true;
-    // A final row is there. It is ours when the answer to an earlier try was lost; two signatures are never the same.
+    // A final row is there. It is ours when the answer to an earlier try was lost: then it says the same.
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
-    return stored?.receipt === row.receipt;
+    return stored !== undefined && stored.row_hash === rowHash(row);
   };
+
+  const late = makeLateRows(
+    log,
+    async (row, value) => {
+      const stored = await stands(row, value);
+      takeBackNote(row);
+      return stored;
+    },
+    isHopeless,
+  );
 
   const patiently = async (row: AuditRow, value: unknown, patienceMs: number): Promise<boolean> => {
     const until = performance.now() + patienceMs;
@@ -145,7 +155,7 @@ export function makeRecorder(broker: Broker): Recorder {
     row.reason = 'audit_unavailable';
     row.detail = 'The store did not answer when the call was to be recorded, so nothing was sent.';
     complete(row);
-    keepLate(row);
+    late.keep(row);
   };
 
   const noteIntent = async (row: AuditRow): Promise<void> => {
@@ -172,7 +182,7 @@ export function makeRecorder(broker: Broker): Recorder {
       stored = await patiently(row, value, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
-      if ((sent || inFlight.has(row.id)) && row.receipt !== null && !isHopeless(error)) keepLate(row, value);
+      if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(row, value);
       throw new AuditUnavailable(sent, error);
     }
     takeBackNote(row);
@@ -210,7 +220,7 @@ export function makeRecorder(broker: Broker): Recorder {
         await broker.store.db.transaction().execute(async (db) => {
           await also(db);
           complete(row);
-          if (!(await putAuditRow(db, row))) throw new Error('the row is final already');
+          if (!(await putSigned(db, row))) throw new Error('the row is final already');
         });
       } catch (error) {
         throw new AuditUnavailable(false, error);
@@ -218,28 +228,18 @@ export function makeRecorder(broker: Broker): Recorder {
       return value as Recorded<T>;
     },
     retryLate: async () => {
-      for (let kept = late.shift(); kept; kept = late.shift()) {
-        const { row, value } = kept;
-        try {
-          if (!(await stands(row, value)))
-            log.warn({ auditId: row.id }, 'an outcome came too late: its row was closed');
-          takeBackNote(row);
-        } catch (error) {
-          if (!isHopeless(error)) {
-            late.unshift(kept);
-            break;
-          }
-          log.error({ err: error, auditId: row.id }, 'an outcome cannot be stored: a restart closes it as unknown');
-        }
-      }
+      const waiting = await late.retry();
       reads.tidy();
-      return late.length;
+      return waiting;
     },
     settled: async (patienceMs) => {
       const until = performance.now() + patienceMs;
       while (inFlight.size > 0 && performance.now() < until) await pause(10);
       await queue.empty();
     },
-    close: () => reads.close({ keep: notes.size > 0 }),
+    close: async () => {
+      await writer.close();
+      reads.close({ keep: notes.size > 0 });
+    },
   };
 }

@@ -1,7 +1,8 @@
 /** Audit rows on their way into the store, in groups. */
-import { type AuditRow, auditGroupWriter, groupSize } from '../store/audit.ts';
+import { type AuditRow, groupSize } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Store } from '../store/store.ts';
+import type { RowWriter } from './row-writer.ts';
 
 export type RowQueue = {
   /** Resolves when the row is durable; false: a final row with its id was there already. Rejects as the store does. */
@@ -13,30 +14,37 @@ export type RowQueue = {
 type Waiting = { row: AuditRow; resolve(written: boolean): void; reject(error: unknown): void };
 
 /**
- * Rows that come in while a write is under way go out together in the next one, as soon as the last is done: two and a
+ * Rows that come in while a group is on its way go out together in the next one, as soon as the writer takes it: two and a
  * half times the calls per second of one transaction each, and no row waits for a timer.
  */
-export function makeRowQueue(store: Store): RowQueue {
-  const write = auditGroupWriter(store);
+export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): RowQueue {
   const waiting: Waiting[] = [];
+  const unsettled = new Set<Promise<void>>();
   let flushing: Promise<void> | undefined;
 
-  const writeGroup = async (group: Waiting[]): Promise<void> => {
+  const settle = async (group: readonly Waiting[], written: Promise<ReadonlySet<string>>): Promise<void> => {
     try {
-      const written = await write(group.map((entry) => entry.row));
-      for (const entry of group) entry.resolve(written.has(entry.row.id));
+      const ids = await written;
+      for (const entry of group) entry.resolve(ids.has(entry.row.id));
     } catch (error) {
       // One bad row must not take the others with it. When it is the store that fails, asking it once for each row would
       // only make all of them wait for as many timeouts.
-      if (group.length > 1 && isRowFault(error)) for (const entry of group) await writeGroup([entry]);
+      if (group.length > 1 && isRowFault(error)) for (const entry of group) await writeGroup([entry]).settled;
       else for (const entry of group) entry.reject(error);
     }
+  };
+
+  const writeGroup = (group: readonly Waiting[]): { accepted: Promise<void>; settled: Promise<void> } => {
+    const { accepted, written } = writer.write(group.map((entry) => entry.row));
+    const settled = settle(group, written).finally(() => unsettled.delete(settled));
+    unsettled.add(settled);
+    return { accepted, settled };
   };
 
   const flush = async (): Promise<void> => {
     // Let everything that is ready in this turn of the event loop join.
     await new Promise(setImmediate);
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, groupSize(store, waiting.length)));
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, groupSize(store, waiting.length))).accepted;
     flushing = undefined;
   };
 
@@ -47,7 +55,7 @@ export function makeRowQueue(store: Store): RowQueue {
         flushing ??= flush();
       }),
     empty: async () => {
-      while (flushing) await flushing;
+      while (flushing || unsettled.size > 0) await (flushing ?? Promise.all(unsettled));
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Audit rows: appended, finished once, never changed again. */
 import type { Kysely } from 'kysely';
+import type { AppendStatement } from './appender.ts';
 import type { AuditTable, Schema } from './schema.ts';
-import { type Db, type Prepared, prepare, type Store } from './store.ts';
+import type { Db, Store } from './store.ts';
 
 export type AuditRow = AuditTable;
 
@@ -61,25 +62,31 @@ const OUTCOME: readonly (keyof AuditTable)[] = [
  * only an intent accepts, so a row is finished once, whoever comes second; and repeating a write whose fate is unknown
  * (a connection lost at commit) changes nothing.
  */
-const groupStatement = (db: Kysely<Schema>, size: number) =>
-  prepare<{ id: string }>(`audit_${size}`, (slot) =>
-    db
-      .insertInto('audit_rows')
-      .values(
-        Array.from({ length: size }, (_, row) =>
-          Object.fromEntries(AUDIT_COLUMNS.map((column) => [column, slot(column, row)])),
-        ) as unknown as AuditTable[],
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(['organisation_id', 'id'])
-          .doUpdateSet((eb) =>
-            Object.fromEntries(OUTCOME.map((column) => [column, eb.ref(`excluded.${column}` as 'excluded.state')])),
-          )
-          .where('audit_rows.state', '=', 'intent'),
-      )
-      .returning('id'),
-  );
+export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatement {
+  const columns = AUDIT_COLUMNS.length;
+  // Each value is its own place, which shows that the statement takes them in this order.
+  const { sql, parameters } = db
+    .insertInto('audit_rows')
+    .values(
+      Array.from({ length: rows }, (_, row) =>
+        Object.fromEntries(AUDIT_COLUMNS.map((column, at) => [column, row * columns + at])),
+      ) as unknown as AuditTable[],
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organisation_id', 'id'])
+        .doUpdateSet((eb) =>
+          Object.fromEntries(OUTCOME.map((column) => [column, eb.ref(`excluded.${column}` as 'excluded.state')])),
+        )
+        .where('audit_rows.state', '=', 'intent'),
+    )
+    .returning('id')
+    .compile();
+  const values = rows * columns;
+  if (parameters.some((place, at) => at < values && place !== at))
+    throw new Error('The statement mixes up its values.');
+  return { name: `audit_${rows}`, sql, rest: parameters.slice(values) };
+}
 
 /**
  * How many of so many rows that wait to write at once. PostgreSQL prepares a statement for each number of rows, on each
@@ -90,22 +97,6 @@ export function groupSize({ dialect }: Pick<Store, 'dialect'>, waiting: number):
   if (dialect === 'sqlite') return most;
   const quarterOfPowerOfTwo = 1 << Math.max(0, 29 - Math.clz32(most));
   return most - (most % quarterOfPowerOfTwo);
-}
-
-export type AuditGroupWriter = (rows: readonly AuditRow[]) => Promise<Set<string>>;
-
-/**
- * A writer of groups of rows, each in one durable transaction. Answers the ids that were written; a missing id means that
- * the row was final already.
- */
-export function auditGroupWriter(store: Store): AuditGroupWriter {
-  const statements = new Map<number, Prepared<{ id: string }>>();
-  const statementFor = (size: number) => {
-    const statement = statements.get(size) ?? groupStatement(store.db, size);
-    statements.set(size, statement);
-    return statement;
-  };
-  return async (rows) => new Set((await store.write(statementFor, rows)).map((row) => row.id));
 }
 
 /** The same write inside a transaction that also writes something else (an approval, an idempotency key). */

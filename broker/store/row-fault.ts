@@ -9,9 +9,13 @@ const SQLITE_ROW_FAULTS = new Set([18, 19, 20, 25]);
  * here before anything was sent, such as a value that the driver does not take.
  */
 export function isRowFault(error: unknown): boolean {
+  if (error instanceof RowFault) return true;
   if (!(error instanceof Error)) return false;
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   if (typeof errcode === 'number') return SQLITE_ROW_FAULTS.has(errcode & 0xff);
   if (code === 'ERR_INVALID_ARG_TYPE' || code === 'ERR_INVALID_ARG_VALUE') return true;
   return typeof code === 'string' && /^(21|22|23|42|54)[0-9A-Z]{3}$/.test(code);
 }
+
+/** What `isRowFault` said yes to in another thread, or of a row that cannot even be signed. */
+export class RowFault extends Error {}

@@ -1,13 +1,13 @@
-/** The embedded store: `node:sqlite` under Kysely, and a second connection for the hot path. */
-import { chmodSync, mkdirSync } from 'node:fs';
+/** The embedded store: `node:sqlite` under Kysely, and a second connection for what every call reads. */
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
-import { lockFolder, makePrivate } from './lock.ts';
+import { lockFolder } from './lock.ts';
 import type { Schema } from './schema.ts';
-import { type HotConnection, makeHotConnection } from './sqlite-hot.ts';
+import { openReader, openWriter, SYNCHRONOUS } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
-import type { Store } from './store.ts';
+import { bind, type Store } from './store.ts';
 
 /** Kysely's idea of a SQLite database over `DatabaseSync`. */
 const adapt = (database: DatabaseSync): SqliteDatabase => {
@@ -39,27 +39,8 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
-const FULL = 2;
-const NORMAL = 1;
-
-/** Opens a connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
-function openWriter(path: string, settings: { synchronous: typeof FULL | typeof NORMAL; cache_size?: number }) {
-  makePrivate(path);
-  const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, ...settings };
-  const writer = new DatabaseSync(path);
-  try {
-    chmodSync(path, 0o600);
-    for (const [name, wanted] of Object.entries(pragmas)) {
-      writer.exec(`PRAGMA ${name}=${wanted}`);
-      const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-      if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
-    }
-    return writer;
-  } catch (error) {
-    writer.close();
-    throw error;
-  }
-}
+/** What the calls of a thousand agents look at, and some. SQLite's own default is 2 MB. */
+const HOT_CACHE_KIB = 16_000;
 
 /**
  * Opens (and makes, 0700) the store in `folder`. Durable against power loss: WAL with `synchronous=FULL`.
@@ -70,11 +51,10 @@ export function openSqlite(folder: string): Store {
   const lock = lockFolder(folder);
   const path = join(folder, 'broker.db');
   let writer: DatabaseSync | undefined;
-  let hot: HotConnection;
+  let reader: DatabaseSync;
   try {
-    writer = openWriter(path, { synchronous: FULL });
-    // Negative: in KiB. The default of 2 MB is less than what the calls of a thousand agents look at.
-    hot = makeHotConnection(openWriter(path, { synchronous: NORMAL, cache_size: -16_000 }), path);
+    writer = openWriter(path, { synchronous: SYNCHRONOUS.FULL });
+    reader = openReader(path, HOT_CACHE_KIB);
   } catch (error) {
     writer?.close();
     lock.release();
@@ -82,21 +62,21 @@ export function openSqlite(folder: string): Store {
   }
   const written = writer;
   const db = new Kysely<Schema>({ dialect: new NodeSqliteDialect({ database: adapt(written) }) });
+  const prepareRead = statementCache(reader, { arrays: true });
   return {
     dialect: 'sqlite',
     bytes: 'blob',
     db,
-    // Past Kysely's one connection: without waiting for a transaction that is open there, and without being part of it.
-    read: hot.read,
-    write: async (statementFor, rows) => {
-      // Kysely gives its one connection to one at a time: while we hold it no transaction is open there, for which this
-      // one would have to wait without ever letting it go on.
-      const stored = await db.connection().execute(async () => hot.append(statementFor(1), rows));
-      await hot.sync();
-      return stored;
-    },
+    // Past Kysely's one connection: without waiting for a transaction that is open there, and without being part of it. It
+    // sees the last committed state, whoever committed it.
+    read: (statement, values) =>
+      prepareRead(statement.sql).all(...asInputs(bind(statement, values))) as unknown as unknown[][],
+    appendTo: { dialect: 'sqlite', path },
+    // Kysely gives its one connection to one at a time: while we hold it no transaction is open there. SQLite has one
+    // writer, and one that finds another at work in the middle of a transaction cannot go on.
+    alone: async (work) => await db.connection().execute(work),
     close: async () => {
-      hot.close();
+      reader.close();
       await db.destroy();
       if (written.isOpen) written.close();
       lock.release();

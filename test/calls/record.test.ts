@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { rowHash } from '../../broker/calls/receipt.ts';
+import { RECEIPT_TYPE, rowHash } from '../../broker/calls/receipt.ts';
 import { AuditUnavailable, makeRecorder, type Recorder, readsFolder } from '../../broker/calls/record.ts';
+import { makeRowWriter, type RowWriter } from '../../broker/calls/row-writer.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { type LeftBehind, readsLeftBehind } from '../../broker/store/reads-in-flight.ts';
-import type { Store } from '../../broker/store/store.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -22,23 +23,40 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   function recorderWith(...fates: Fate[]): { recorder: Recorder; writes: number[]; left(): LeftBehind[] } {
     const { broker } = world.running;
     const writes: number[] = [];
-    const write: Store['write'] = async (statementFor, rows) => {
+    const writer = makeRowWriter(broker);
+    const write: RowWriter['write'] = (rows) => {
       writes.push(rows.length);
       const fate = fates.shift() ?? 'written';
-      if (fate === 'refused') throw Object.assign(new Error('the disk is full'), { errcode: 13 });
-      const written = await broker.store.write(statementFor, rows);
-      if (fate === 'answer lost') throw new Error('Connection terminated unexpectedly');
-      return written as never;
+      const accepted = Promise.resolve();
+      if (fate === 'refused')
+        return { accepted, written: Promise.reject(Object.assign(new Error('the disk is full'), { errcode: 13 })) };
+      const real = writer.write(rows);
+      if (fate === 'written') return real;
+      const written = real.written.then(() => Promise.reject(new Error('Connection terminated unexpectedly')));
+      return { accepted: real.accepted, written };
     };
     const instanceId = uuidv4();
     // A folder of its own: the world's broker takes care of what it finds in the common one.
     const config = { ...broker.config, dataFolder: newFolder() };
-    const recorder = makeRecorder({ ...broker, config, instanceId, store: { ...broker.store, write } });
+    const recorder = makeRecorder({ ...broker, config, instanceId }, { ...writer, write });
     onTestFinished(() => recorder.close());
     return { recorder, writes, left: () => [...readsLeftBehind(readsFolder(config.dataFolder))] };
   }
 
   const stored = (row: AuditRow) => findAuditRow(world.running.broker.store.db, row.organisation_id, row.id);
+
+  /** The stored row says what this one says, under the broker's evidence key. */
+  const expectSigned = (found: AuditRow, row: AuditRow) => {
+    expect(rowHash(found)).toBe(rowHash(row));
+    expect(found.row_hash).toBe(rowHash(found));
+    const { verifyKeys } = world.running.broker.keys.set('evidence');
+    const verified = verifyCompact(found.receipt!, verifyKeys, { typ: RECEIPT_TYPE });
+    expect(verified).toMatchObject({
+      ok: true,
+      kid: found.receipt_kid,
+      payload: { jti: row.id, row_hash: found.row_hash },
+    });
+  };
 
   const finish = (recorder: Recorder, row: AuditRow, sent: boolean) => {
     row.result = 'allowed';
@@ -61,8 +79,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(writes).toEqual([20]);
     for (const row of rows) {
       const found = (await stored(row))!;
-      expect(found).toMatchObject({ state: 'final', receipt: row.receipt });
-      expect(rowHash(found)).toBe(found.row_hash);
+      expectSigned(found, row);
     }
   });
 
@@ -108,7 +125,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('an outcome is tried again until it is stored', async () => {
     const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
-    const row = auditRow();
+    const row = auditRow({ instance_id: world.running.broker.instanceId });
     expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
@@ -123,7 +140,9 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(await stored(row)).toMatchObject({ state: 'intent' });
     let left = 1;
     while (left > 0) left = await recorder.retryLate();
-    expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed', receipt: row.receipt });
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final', result: 'allowed' });
+    expectSigned(found, row);
   });
 
   test('a call that was refused after its intent is closed later, too', async () => {
@@ -133,21 +152,25 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(error.sent).toBe(false);
     let left = 1;
     while (left > 0) left = await recorder.retryLate();
-    expect(await stored(row)).toMatchObject({ state: 'final', receipt: row.receipt });
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final' });
+    expectSigned(found, row);
   });
 
   test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {
-    const { recorder, writes } = recorderWith('answer lost', 'written', 'answer lost');
+    const { recorder, writes } = recorderWith('written', 'answer lost', 'written', 'answer lost');
+    // The thread that writes has started: what an intent waits for is the store alone.
+    await finish(recorder, auditRow(), false);
     const row = auditRow();
     let made = 0;
     const value = await recorder.intend(row, async () => {
       made++;
       return await finish(recorder, row, true);
     });
-    expect([value, made, writes.length]).toEqual(['the answer', 1, 4]);
+    expect([value, made, writes.length]).toEqual(['the answer', 1, 5]);
     const found = (await stored(row))!;
-    expect(found).toMatchObject({ state: 'final', result: 'allowed', receipt: row.receipt });
-    expect(rowHash(found)).toBe(found.row_hash);
+    expect(found).toMatchObject({ state: 'final', result: 'allowed' });
+    expectSigned(found, row);
   });
 
   test('R7 a row that another process closed stays as it is signed, and the late outcome is withheld', async () => {
@@ -200,7 +223,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
       return await finish(recorder, row, true);
     });
     expect(value).toBe('the answer');
-    recorder.close();
+    await recorder.close();
     expect(left()).toEqual([]);
   });
 
@@ -209,7 +232,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const row = auditRow({ method: 'GET', path: '/items/2', decision: '{"matched":["é\\n"]}' });
     await recorder.intend(row, async () => {
       // As when the process ends here: nobody holds the notes any more.
-      recorder.close();
+      await recorder.close();
       const found = left();
       expect(found.map(({ rows }) => rows)).toEqual([[row]]);
       found[0]!.remove();

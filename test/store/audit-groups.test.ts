@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { auditGroupWriter, findAuditRow, groupSize } from '../../broker/store/audit.ts';
+import { findAuditRow, groupSize } from '../../broker/store/audit.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import { afterFile } from '../world/after-file.ts';
+import { groupWriter } from '../world/row-groups.ts';
 import { auditRow } from '../world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
@@ -36,7 +37,7 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
 
   test('is stored as it is, in whatever number', async () => {
     const store = await open();
-    const write = auditGroupWriter(store);
+    const write = groupWriter(store);
     for (const size of [1, 2, 3, 20, 64]) {
       const rows = Array.from({ length: size }, (_, at) =>
         auditRow({ path: `/items/${at}`, detail: at % 2 ? null : 'é' }),
@@ -49,10 +50,10 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
   test('is stored whole or not at all', async () => {
     const store = await open();
     const rows = [auditRow(), auditRow({ kind: 'nonsense' as 'action' }), auditRow()];
-    await expect(auditGroupWriter(store)(rows)).rejects.toThrow();
+    await expect(groupWriter(store)(rows)).rejects.toThrow();
     for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toBeUndefined();
     // And the connection is as good as before.
-    expect((await auditGroupWriter(store)([rows[0]!])).size).toBe(1);
+    expect((await groupWriter(store)([rows[0]!])).size).toBe(1);
   });
 
   test('is never part of a transaction that is open meanwhile', async () => {
@@ -61,7 +62,7 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
     let written: Promise<unknown> | undefined;
     const failing = store.db.transaction().execute(async (transaction) => {
       await transaction.insertInto('audit_rows').values(inside).execute();
-      written = auditGroupWriter(store)([outside]);
+      written = groupWriter(store)([outside]);
       for (let turn = 0; turn < 20; turn++) await setImmediate();
       throw new Error('rolled back');
     });

@@ -1,0 +1,142 @@
+/** Writes groups of audit rows, by a thread of its own. */
+import { Worker } from 'node:worker_threads';
+import type { Broker } from '../broker.ts';
+import type { AppendStatement } from '../store/appender.ts';
+import { AUDIT_COLUMNS, type AuditRow, auditStatement } from '../store/audit.ts';
+import { RowFault } from '../store/row-fault.ts';
+import { receiptIssuer } from './receipt.ts';
+import type { FromThread, ThreadData, ToThread } from './recording-thread.ts';
+
+export type RowWriter = {
+  /**
+   * Signs those rows that are final and writes all in one transaction, all or none. `accepted` resolves when the next group
+   * may come, and never rejects. `written` resolves when they are durable, with the ids that were written: a missing one is
+   * of a row that was final already.
+   */
+  write(rows: readonly AuditRow[]): { accepted: Promise<void>; written: Promise<ReadonlySet<string>> };
+  /** Resolves when what was accepted is written and the thread has ended. */
+  close(): Promise<void>;
+};
+
+type Group = {
+  rows: readonly AuditRow[];
+  committed: { promise: Promise<void>; resolve(): void };
+  resolve(ids: ReadonlySet<string>): void;
+  reject(error: Error): void;
+};
+
+/** On PostgreSQL one group is committed while the next is signed; SQLite commits one after the other anyway. */
+const GROUPS_ON_THE_WAY = 2;
+
+const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
+
+/** The thread starts with the first group. When it dies, what it had fails, and the next group starts another. */
+export function makeRowWriter(broker: Broker): RowWriter {
+  const { store, keys, clock } = broker;
+  const statements = new Map<number, AppendStatement>();
+  let thread: Thread | undefined;
+  let last = 0;
+
+  const statementFor = (rows: number): AppendStatement => {
+    // SQLite runs the one for one row again and again.
+    const size = store.dialect === 'sqlite' ? 1 : rows;
+    const statement = statements.get(size) ?? auditStatement(store.db, size);
+    statements.set(size, statement);
+    return statement;
+  };
+
+  const startThread = (): Thread => {
+    const started = runThread({ appendTo: store.appendTo, issuer: receiptIssuer(broker.did) }, () => {
+      if (thread === started) thread = undefined;
+    });
+    return started;
+  };
+
+  const send = (rows: readonly AuditRow[], group: Group): Thread => {
+    thread ??= startThread();
+    const key = keys.signer('evidence', clock());
+    const statement = statementFor(rows.length);
+    thread.send(
+      {
+        group: ++last,
+        rows: rows.map((row) => AUDIT_COLUMNS.map((column) => row[column])),
+        kid: key.kid,
+        ...(thread.isNew(key.kid) && { key: { kid: key.kid, privateKey: key.privateKey } }),
+        statement: statement.name,
+        ...(thread.isNew(statement.name) && { newStatement: statement }),
+      },
+      group,
+    );
+    return thread;
+  };
+
+  return {
+    write: (rows) => {
+      const committed = Promise.withResolvers<void>();
+      const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
+      const finished = () => committed.resolve();
+      written.then(finished, finished);
+      const group: Group = { rows, committed, resolve, reject };
+      const accepted = store
+        .alone(async () => {
+          const { groups } = send(rows, group);
+          if (store.dialect === 'sqlite') await committed.promise;
+          else if (groups.size >= GROUPS_ON_THE_WAY)
+            await Promise.race(Array.from(groups.values(), (each) => each.committed.promise));
+        })
+        .catch(reject);
+      return { accepted, written };
+    },
+    close: async () => await thread?.close(),
+  };
+}
+
+type Thread = {
+  groups: ReadonlyMap<number, Group>;
+  /** Whether this was not asked of this thread before. */
+  isNew(name: string): boolean;
+  send(message: Exclude<ToThread, 'close'>, group: Group): void;
+  close(): Promise<void>;
+};
+
+function runThread(workerData: ThreadData, onEnd: () => void): Thread {
+  const worker = new Worker(THREAD, { workerData });
+  // Whoever waits for a group is kept alive by what asked for it.
+  worker.unref();
+  const groups = new Map<number, Group>();
+  const told = new Set<string>();
+  let failure: Error | undefined;
+  const ended = new Promise<void>((resolve) => {
+    worker.once('error', (error) => {
+      failure = error as Error;
+    });
+    worker.once('exit', () => {
+      onEnd();
+      const cause = failure && { cause: failure };
+      for (const { reject } of groups.values()) reject(new Error('The thread that records calls has ended.', cause));
+      groups.clear();
+      resolve();
+    });
+  });
+  worker.on('message', (message: FromThread) => {
+    const group = groups.get(message.group);
+    if (!group) return;
+    if (message.step === 'committed') return group.committed.resolve();
+    groups.delete(message.group);
+    if (message.step === 'durable') group.resolve(new Set(message.ids ?? group.rows.map(({ id }) => id)));
+    else group.reject(new (message.rowFault ? RowFault : Error)(message.message));
+  });
+  return {
+    groups,
+    isNew: (name) => told.size < told.add(name).size,
+    send: (message, group) => {
+      worker.postMessage(message);
+      groups.set(message.group, group);
+    },
+    close: async () => {
+      worker.ref();
+      worker.postMessage('close' satisfies ToThread);
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** Connections to the embedded store's one file. */
+import { chmodSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { makePrivate } from './lock.ts';
+
+const FULL = 2;
+const NORMAL = 1;
+
+/** What a connection promises by itself when it commits. `NORMAL` leaves it to us to synchronise the log. */
+export const SYNCHRONOUS = { FULL, NORMAL } as const;
+
+/** Opens a connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
+export function openWriter(path: string, settings: { synchronous: typeof FULL | typeof NORMAL }): DatabaseSync {
+  makePrivate(path);
+  const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, ...settings };
+  const writer = new DatabaseSync(path);
+  try {
+    chmodSync(path, 0o600);
+    for (const [name, wanted] of Object.entries(pragmas)) {
+      writer.exec(`PRAGMA ${name}=${wanted}`);
+      const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+      if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
+    }
+    return writer;
+  } catch (error) {
+    writer.close();
+    throw error;
+  }
+}
+
+/** Opens a connection that only reads and keeps so many KiB of pages. The file has to be there. */
+export function openReader(path: string, cacheKib: number): DatabaseSync {
+  const reader = new DatabaseSync(path, { readOnly: true });
+  try {
+    reader.exec(`PRAGMA cache_size=-${cacheKib}`);
+    return reader;
+  } catch (error) {
+    reader.close();
+    throw error;
+  }
+}
