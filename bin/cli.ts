@@ -6,6 +6,7 @@ import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
 import { addKeysCommand } from './commands/keys.ts';
+import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
 import { addServeCommand } from './commands/serve.ts';
@@ -35,6 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   addOwnerCommands(program);
   addAgentCommands(program);
   addTokenCommand(program);
+  addMcpCommand(program);
   addDoctorCommand(program);
   addVerifyCommand(program);
   addKeysCommand(program);

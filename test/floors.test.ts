@@ -108,8 +108,10 @@ describe('the rooms', () => {
     ).toEqual([]);
   });
 
-  test('broker/ knows nothing of bin/, mcp/, test/ and bench/', () => {
-    expect(imports.filter(({ to }) => /^(bin|mcp|test|bench)\//.test(to))).toEqual([]);
+  test('broker/ knows nothing of bin/, test/ and bench/, and only its doors know the tools of mcp/', () => {
+    const outside = imports.filter(({ to }) => /^(bin|mcp|test|bench)\//.test(to));
+    const isDoor = ({ from, to }: Import) => from.startsWith('broker/http/') && /^mcp\/(tools|client)\//.test(to);
+    expect(outside.filter((one) => !isDoor(one))).toEqual([]);
   });
 
   test('there are no utils, helpers, commons or barrels', () => {

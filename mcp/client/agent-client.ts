@@ -1,0 +1,231 @@
+/**
+ * The typed client for agents: signs, calls, waits. Everything that the broker answers is a value; what it refused or could
+ * not do carries the code of the error envelope. Only an aborted signal throws.
+ */
+import type { Action, CallOutcome, Halt } from './action.ts';
+import { type Approval, isSettled, readApproval } from './approval.ts';
+import { BrokerError, errorOf, unreachableError } from './broker-error.ts';
+import { parseExactJson } from './exact-json.ts';
+import { patiently } from './patiently.ts';
+import type { Permissions } from './permissions.ts';
+import { readOutcome } from './read-outcome.ts';
+import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
+
+/** A value, or why there is none. */
+export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
+
+export type CallOptions = {
+  /** The same key within 24 hours is the same call: its first answer comes again. */
+  idempotencyKey?: string;
+  signal?: AbortSignal | undefined;
+};
+
+/** `waitSeconds`: 50 at most; the answer comes as soon as nothing more can become of it. */
+export type WaitOptions = { waitSeconds?: number; signal?: AbortSignal | undefined };
+
+export type AccessAsk = { platform: string; scope?: string; reason?: string };
+export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
+export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
+
+export type Identity = {
+  agent_id: string;
+  did: string;
+  name: string;
+  owner_id: string;
+  org_id: string | null;
+  agent_type: string | null;
+  agent_status: string;
+  parent_agent_id: string | null;
+  created_at: string | null;
+  expires_at: string | null;
+  halt?: Halt;
+};
+
+export type ChildAsk = {
+  name?: string;
+  ttl_seconds?: number;
+  grants: {
+    platform: string;
+    scopes: string[];
+    connection_id?: string | null;
+    constraints?: Record<string, unknown>;
+  }[];
+};
+export type Child = {
+  child_agent_id: string;
+  /** Told once. The child's client takes it as `bearer`. */
+  bearer_token: string;
+  expires_at: string;
+  granted: { platform: string; scopes: string[] }[];
+};
+
+export type Receipt = { audit_id: string; kid: string; receipt: string; jwks_url: string; did: string };
+export type Report = {
+  message: string;
+  severity?: 'info' | 'warning' | 'error';
+  code?: string;
+  platform?: string;
+  endpoint?: string;
+  correlation_id?: string;
+  context?: Record<string, unknown>;
+};
+
+export type PendingActions = {
+  pending: { approval_id: string; platform_id: string; scope: string; created_at: string; expires_at: string | null }[];
+  recently_completed: {
+    approval_id: string;
+    platform_id: string;
+    scope: string;
+    status: 'approved' | 'denied' | 'expired';
+    created_at: string;
+    executed_at: string | null;
+    result_summary: string | null;
+    execution_error: string | null;
+  }[];
+};
+
+export type AgentClient = ReturnType<typeof agentClient>;
+
+/** The broker's long polls end after this. */
+const MOST_WAIT_SECONDS = 50;
+
+type Body = Record<string, unknown>;
+
+/** The client over a way to send. `url`: of the broker, for links; empty when it is not known. */
+export function agentClient(send: Send, { url = '' }: { url?: string } = {}) {
+  let known: { etag: string; permissions: Permissions } | undefined;
+
+  async function ask(request: BrokerRequest): Promise<{ reply: BrokerReply; body: Body } | BrokerError> {
+    try {
+      const reply = await patiently(send, request);
+      return { reply, body: bodyOf(reply) };
+    } catch (error) {
+      if (error instanceof BrokerUnreachable) return unreachableError(error);
+      throw error;
+    }
+  }
+
+  async function answer<T>(request: BrokerRequest, read: (body: Body, reply: BrokerReply) => T): Promise<Answer<T>> {
+    const asked = await ask(request);
+    if (asked instanceof BrokerError) return { ok: false, error: asked };
+    const { reply, body } = asked;
+    if (reply.status >= 300 && reply.status !== 304) return { ok: false, error: errorOf(reply, body) };
+    return { ok: true, value: read(body, reply) };
+  }
+
+  const get = <T>(path: string, read: (body: Body) => T, signal?: AbortSignal): Promise<Answer<T>> =>
+    answer({ method: 'GET', path, ...(signal && { signal }) }, read);
+
+  const approval = (id: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<Approval>> =>
+    get(`/v1/approvals/${encodeURIComponent(id)}${waitQuery(waitSeconds)}`, (body) => readApproval(body, url), signal);
+
+  return {
+    /** POST /v1/actions. A GET that got no answer is tried again, twice at most; nothing else is. */
+    async call(action: Action, { idempotencyKey, signal }: CallOptions = {}): Promise<CallOutcome> {
+      const asked = await ask({
+        method: 'POST',
+        path: '/v1/actions',
+        body: action,
+        ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
+        ...(signal && { signal }),
+      });
+      if (!(asked instanceof BrokerError)) return readOutcome(asked.reply, asked.body, url);
+      const isRead = action.method === 'GET';
+      return { kind: 'failed', error: isRead ? withoutEffect(asked) : asked };
+    },
+
+    /** GET /v1/approvals/{id}. */
+    approval,
+
+    /** Waits until nothing more can become of a held call, or until `timeoutSeconds` are over (forever unless said). */
+    async settled(
+      id: string,
+      { timeoutSeconds = Number.POSITIVE_INFINITY, signal }: { timeoutSeconds?: number; signal?: AbortSignal } = {},
+    ): Promise<Answer<Approval>> {
+      const end = Date.now() + timeoutSeconds * 1000;
+      for (;;) {
+        const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
+        const found = await approval(id, { waitSeconds: Math.min(left, MOST_WAIT_SECONDS), signal });
+        if (!found.ok || isSettled(found.value) || Date.now() >= end) return found;
+      }
+    },
+
+    /** GET /v1/agent/permissions, with the ETag of the last answer. `changed`: whether it is another than that. */
+    async permissions(signal?: AbortSignal): Promise<Answer<{ permissions: Permissions; changed: boolean }>> {
+      const before = known;
+      return await answer(
+        {
+          method: 'GET',
+          path: '/v1/agent/permissions',
+          ...(before && { headers: { 'if-none-match': before.etag } }),
+          ...(signal && { signal }),
+        },
+        (body, reply) => {
+          if (reply.status === 304 && before) return { permissions: before.permissions, changed: false };
+          const permissions = body.data as Permissions;
+          known = { etag: reply.headers.get('etag') ?? `"${permissions.version}"`, permissions };
+          return { permissions, changed: permissions.version !== before?.permissions.version };
+        },
+      );
+    },
+
+    /** POST /v1/access-request. Asked twice while it waits, it is the same request. */
+    requestAccess: (asked: AccessAsk, signal?: AbortSignal): Promise<Answer<AccessRequest>> =>
+      answer(
+        { method: 'POST', path: '/v1/access-request', body: asked, ...(signal && { signal }) },
+        ({ request_token, reason_code, message }) => ({
+          requestToken: String(request_token),
+          reasonCode: String(reason_code),
+          message: String(message),
+        }),
+      ),
+
+    /** GET /v1/access-request/status/{token}. */
+    accessRequest: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<AccessStatus>> =>
+      get(
+        `/v1/access-request/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`,
+        ({ status, note }) => ({
+          status: status as AccessStatus['status'],
+          note: typeof note === 'string' ? note : undefined,
+        }),
+        signal,
+      ),
+
+    /** GET /v1/agents/me: answers while the agent is halted, too. */
+    me: (): Promise<Answer<Identity>> => get('/v1/agents/me', (body) => body as Identity),
+
+    /** GET /v1/agents/me/pending-actions: what waits, and what became of the last 24 hours. */
+    pendingActions: (): Promise<Answer<PendingActions>> =>
+      get('/v1/agents/me/pending-actions', (body) => body as PendingActions),
+
+    /** POST /v1/agents/children: an identity that may do less, for less time. */
+    issueChild: (child: ChildAsk): Promise<Answer<Child>> =>
+      answer({ method: 'POST', path: '/v1/agents/children', body: child }, (body) => body as Child),
+
+    /** GET /v1/audit/{id}/receipt: the signed receipt of one decision. */
+    receipt: (auditId: string): Promise<Answer<Receipt>> =>
+      get(`/v1/audit/${encodeURIComponent(auditId)}/receipt`, (body) => body as Receipt),
+
+    /** POST /v1/agents/self/diagnostics: tells the owners of an answer that was not expected. */
+    report: (report: Report): Promise<Answer<{ id: string; received_at: string }>> =>
+      answer(
+        { method: 'POST', path: '/v1/agents/self/diagnostics', body: report },
+        (body) => body as { id: string; received_at: string },
+      ),
+  };
+}
+
+const waitQuery = (seconds: number): string =>
+  seconds > 0 ? `?wait=${Math.min(Math.ceil(seconds), MOST_WAIT_SECONDS)}` : '';
+
+function bodyOf(reply: BrokerReply): Body {
+  try {
+    const body = reply.text === '' ? {} : parseExactJson(reply.text);
+    return typeof body === 'object' && body !== null ? (body as Body) : {};
+  } catch {
+    return {};
+  }
+}
+
+const withoutEffect = (error: BrokerError): BrokerError =>
+  new BrokerError(error.code, error.message, { ...error, mayHaveActed: false });

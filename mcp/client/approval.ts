@@ -1,0 +1,69 @@
+/** A held call as its agent sees it (specification, Approval). */
+
+type Common = { approvalId: string; createdAt: string; expiresAt: string; approvalUrl: string | undefined };
+
+/** The row of the decision or replay, and the note of whoever decided. */
+type Decided = { note: string | undefined; auditId: string | undefined };
+
+export type Approval = Common &
+  (
+    | { state: 'pending' }
+    /** Approved, and being made now. */
+    | { state: 'running' }
+    | (Decided & { state: 'done'; executedAt: string; result: ApprovedResult })
+    /** Approved, but not made, or nobody knows: `error` begins with the reason. */
+    | (Decided & { state: 'not_made'; error: string; mayHaveActed: boolean })
+    | (Decided & { state: 'denied' })
+    | { state: 'expired' }
+  );
+
+/** The platform's answer. Of more than 256 KiB, `data` is the beginning as text. */
+export type ApprovedResult = {
+  status: number;
+  data: unknown;
+  encoding: string | undefined;
+  truncated: boolean;
+  bytes: number | undefined;
+};
+
+/** Whether nothing more can become of it. */
+export const isSettled = ({ state }: Approval): boolean => state !== 'pending' && state !== 'running';
+
+type Body = Record<string, unknown>;
+const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** Reads the body of GET /v1/approvals/{id}. `url`: of the broker, for the link where the body has none. */
+export function readApproval(body: Body, url: string): Approval {
+  const approvalId = String(body.approval_id);
+  const common: Common = {
+    approvalId,
+    createdAt: String(body.created_at),
+    expiresAt: String(body.expires_at),
+    approvalUrl: text(body.approval_url) ?? (url === '' ? undefined : `${url}/approve/${approvalId}`),
+  };
+  const decided: Decided = { note: text(body.note), auditId: text(body.audit_id) };
+  if (body.status === 'pending') return { ...common, state: 'pending' };
+  if (body.status === 'expired') return { ...common, state: 'expired' };
+  if (body.status === 'denied') return { ...common, ...decided, state: 'denied' };
+  const error = text(body.execution_error);
+  if (error !== undefined)
+    return {
+      ...common,
+      ...decided,
+      state: 'not_made',
+      error,
+      mayHaveActed: /^(outcome unknown|upstream|result_)/.test(error),
+    };
+  const result = body.result as Body | undefined;
+  const executedAt = text(body.executed_at);
+  if (result === undefined || executedAt === undefined) return { ...common, state: 'running' };
+  return { ...common, ...decided, state: 'done', executedAt, result: readResult(result) };
+}
+
+const readResult = (result: Body): ApprovedResult => ({
+  status: Number(result.status),
+  data: result.data,
+  encoding: text(result.encoding),
+  truncated: result.truncated === true,
+  bytes: typeof result.bytes === 'number' ? result.bytes : undefined,
+});

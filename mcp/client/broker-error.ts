@@ -1,0 +1,67 @@
+/** What the broker refused, or why it gave no answer, with the code that programs branch on (specification, Errors). */
+import type { BrokerReply, BrokerUnreachable } from './send.ts';
+
+export class BrokerError extends Error {
+  override readonly name = 'BrokerError';
+  /** The envelope's `error`; `unreachable` when no answer came, `unexpected_answer` when it was not the broker's. */
+  readonly code: string;
+  /** Of the answer; undefined when none came. */
+  readonly status: number | undefined;
+  readonly correlationId: string | undefined;
+  /** From `Retry-After`. */
+  readonly retryAfterSeconds: number | undefined;
+  /** The platform may have acted: look there before the call is repeated. */
+  readonly mayHaveActed: boolean;
+  /** How far this machine's clock is ahead of the broker's, in seconds, as far as the answer's Date tells. */
+  readonly clockAheadSeconds: number | undefined;
+  /** The whole body, for what is not named here. */
+  readonly body: Readonly<Record<string, unknown>>;
+
+  constructor(code: string, message: string, facts: Partial<Omit<BrokerError, 'code' | 'message' | 'name'>> = {}) {
+    super(message);
+    this.code = code;
+    this.status = facts.status;
+    this.correlationId = facts.correlationId;
+    this.retryAfterSeconds = facts.retryAfterSeconds;
+    this.mayHaveActed = facts.mayHaveActed ?? false;
+    this.clockAheadSeconds = facts.clockAheadSeconds;
+    this.body = facts.body ?? {};
+  }
+}
+
+/** The error that a reply other than a success is. */
+export function errorOf(reply: BrokerReply, body: Readonly<Record<string, unknown>>): BrokerError {
+  const { status } = reply;
+  const code = typeof body.error === 'string' ? body.error : 'unexpected_answer';
+  const words = [body.detail, body.message].find((text) => typeof text === 'string' && text !== '');
+  const message =
+    code === 'unexpected_answer'
+      ? `Something else than a broker answered (status ${status}).`
+      : String(words ?? `The broker answered ${status} ${code}.`);
+  const retryAfter = Number(reply.headers.get('retry-after') ?? Number.NaN);
+  return new BrokerError(code, message, {
+    status,
+    correlationId: typeof body.correlation_id === 'string' ? body.correlation_id : undefined,
+    retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+    mayHaveActed: MAY_HAVE_ACTED.has(code) || body.outcome === 'unknown' || /may have been made/.test(message),
+    clockAheadSeconds: clockAhead(reply),
+    body,
+  });
+}
+
+const MAY_HAVE_ACTED = new Set([
+  'upstream_response_blocked',
+  'idempotency_outcome_unknown',
+  'idempotency_in_progress',
+  'internal_error',
+]);
+
+export function unreachableError(error: BrokerUnreachable): BrokerError {
+  return new BrokerError(error.code, error.message, { mayHaveActed: error.maybeSent });
+}
+
+/** The header has whole seconds: on average the moment was half a second later. */
+function clockAhead(reply: BrokerReply): number | undefined {
+  const date = Date.parse(reply.headers.get('date') ?? '');
+  return Number.isNaN(date) ? undefined : Math.round((Date.now() - (date + 500)) / 1000);
+}

@@ -1,0 +1,38 @@
+/**
+ * `agent-broker/client`: an agent's way to a broker, typed.
+ *
+ *     const broker = connectAgent({ url: 'https://broker.example', agentId, ownerId, privateKey });
+ *     const outcome = await broker.call({ platform: 'crm', endpoint: '/contacts', method: 'GET', scope: 'crm:contacts.read' });
+ */
+import { type AgentClient, agentClient } from './agent-client.ts';
+import { signedFetch } from './signed-fetch.ts';
+import { type AgentKey, agentSigner } from './signer.ts';
+
+export type * from './action.ts';
+export type * from './agent-client.ts';
+export type { Approval, ApprovedResult } from './approval.ts';
+export { isSettled } from './approval.ts';
+export { BrokerError } from './broker-error.ts';
+export type * from './permissions.ts';
+export { type AgentKey, AgentKeyError } from './signer.ts';
+
+type Where = {
+  /** Address of the broker. */
+  url: string;
+  /** Instead of the one that Node brings. */
+  fetch?: typeof fetch;
+};
+
+/** An agent with a key of its own, or a child with the token that it was issued, and the session it works in. */
+export type Connection = Where & (AgentKey | { bearer: string; session?: string });
+
+/** Throws AgentKeyError when the key cannot sign. Nothing is sent yet. */
+export function connectAgent(connection: Connection): AgentClient {
+  const url = connection.url.replace(/\/+$/, '');
+  const { fetch } = connection;
+  if (!('bearer' in connection))
+    return agentClient(signedFetch({ url, token: agentSigner(connection), fetch }), { url });
+  const { bearer, session } = connection;
+  const headers = session === undefined ? {} : { 'x-svc-session': session };
+  return agentClient(signedFetch({ url, token: () => bearer, headers, fetch }), { url });
+}

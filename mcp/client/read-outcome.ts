@@ -1,0 +1,85 @@
+/** From the answers of POST /v1/actions to outcomes. */
+import type { CallOutcome, DenyReason, Halt, NotReadyCode } from './action.ts';
+import { errorOf } from './broker-error.ts';
+import type { BrokerReply } from './send.ts';
+
+type Body = Record<string, unknown>;
+type Meta = { audit_id?: string; upstream_status?: number; encoding?: string; upstream_location?: string } & {
+  dropped_headers?: string[];
+  next_actions?: { capability: string }[];
+};
+
+const NOT_READY: readonly string[] = [
+  'agent_inactive',
+  'platform_reauth_needed',
+  'needs_consent',
+  'platform_not_connected',
+  'consent_required',
+] satisfies NotReadyCode[];
+
+const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** `body`: the parsed answer. `url`: of the broker, for the approval's link where the answer has none. */
+export function readOutcome(reply: BrokerReply, body: Body, url: string): CallOutcome {
+  const meta = (body._meta ?? {}) as Meta;
+  const auditId = text(body.audit_id) ?? text(meta.audit_id);
+  const repeated = reply.headers.get('idempotency-replayed') === 'true';
+  if (reply.status === 200 && 'data' in body)
+    return {
+      kind: 'answered',
+      upstreamStatus: Number(meta.upstream_status ?? 200),
+      data: body.data,
+      auditId,
+      encoding: meta.encoding,
+      location: meta.upstream_location,
+      droppedHeaders: meta.dropped_headers ?? [],
+      repeated,
+    };
+  const approvalId = text(body.approval_id);
+  if (reply.status === 202 && approvalId !== undefined)
+    return {
+      kind: 'held',
+      approvalId,
+      approvalUrl: text(body.approval_url) ?? (url === '' ? undefined : `${url}/approve/${approvalId}`),
+      expiresAt: text(body.expires_at),
+      message: String(body.message ?? ''),
+      auditId,
+      repeated,
+    };
+  if (reply.status === 403 && typeof body.reason === 'string')
+    return readRefusal(body as Body & { reason: DenyReason }, meta, auditId, reply);
+  const code = text(body.error) ?? '';
+  if (NOT_READY.includes(code))
+    return {
+      kind: 'not_ready',
+      code: code as NotReadyCode,
+      message: String(body.message ?? body.detail ?? code),
+      reason: text(body.reason),
+      requestToken: text(body.request_token),
+      consentUrl: text(body.consent_url) ?? text(body.connect_url),
+      auditId,
+    };
+  return { kind: 'failed', error: errorOf(reply, body) };
+}
+
+function readRefusal(
+  body: Body & { reason: DenyReason },
+  meta: Meta,
+  auditId: string | undefined,
+  reply: BrokerReply,
+): CallOutcome {
+  const { reason } = body;
+  const detail = text(body.detail) ?? reason;
+  if (typeof body.halt === 'object' && body.halt !== null)
+    return { kind: 'halted', reason, detail, halt: body.halt as Halt, auditId };
+  const retryAfter = reply.headers.get('retry-after');
+  return {
+    kind: 'denied',
+    reason,
+    detail,
+    violating: Array.isArray(body.violating) ? body.violating.map(String) : [],
+    requestable: (meta.next_actions ?? []).some(({ capability }) => capability === 'access_requests.create'),
+    retryAfterSeconds: retryAfter === null ? undefined : Number(retryAfter),
+    auditId,
+  };
+}

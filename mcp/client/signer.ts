@@ -1,0 +1,43 @@
+/** The agent token: a JWT that the agent signs itself, fresh for each request (specification, Authentication 2). */
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+
+export type AgentKey = {
+  agentId: string;
+  ownerId: string;
+  /** RSA, PKCS#8 PEM. */
+  privateKey: string;
+};
+
+/** The private key cannot sign agent tokens. */
+export class AgentKeyError extends Error {
+  override readonly name = 'AgentKeyError';
+}
+
+const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const HEADER = base64url({ alg: 'RS256', typ: 'JWT' });
+
+/**
+ * Reads the key once. Answers what makes a token with `seconds` of life (60 unless said otherwise, at most 300), at the time
+ * that `now` tells in milliseconds. Throws AgentKeyError when the key is no RSA private key.
+ */
+export function agentSigner(key: AgentKey, now: () => number = Date.now): (seconds?: number) => string {
+  const privateKey = readKey(key.privateKey);
+  return (seconds = 60) => {
+    const iat = Math.floor(now() / 1000);
+    const claims = { agent_id: key.agentId, owner_id: key.ownerId, iat, exp: iat + seconds };
+    const input = `${HEADER}.${base64url(claims)}`;
+    return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`;
+  };
+}
+
+function readKey(pem: string): KeyObject {
+  let key: KeyObject | undefined;
+  try {
+    key = createPrivateKey(pem);
+  } catch {}
+  if (key?.asymmetricKeyType !== 'rsa')
+    throw new AgentKeyError(
+      'The private key of the profile is not an RSA key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----).',
+    );
+  return key;
+}

@@ -1,0 +1,79 @@
+/** list_permissions and request_access. */
+import type { Halt } from '../client/action.ts';
+import type { AccessAsk, AccessStatus } from '../client/agent-client.ts';
+import type { BrokerError } from '../client/broker-error.ts';
+import { type ToolAnswer, toolAnswer } from './answer.ts';
+import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
+import type { ToolRequest } from './peer.ts';
+import type { ToolHost } from './tool-host.ts';
+import { MOST_WAIT_MS, waitFor } from './waiting.ts';
+
+export async function listPermissions(host: ToolHost): Promise<ToolAnswer> {
+  const found = await host.permissions.now();
+  if (!found.ok) return haltedOr(found.error);
+  const { agent, platforms, egress } = found.value;
+  return toolAnswer({
+    status: 'permissions',
+    permissions: { agent, platforms, ...(egress && { egress }) },
+    ...(platforms.length === 0 && { next: 'You hold no scopes now. Ask for one with request_access.' }),
+  });
+}
+
+/** Throws the reason of the request's signal when it is aborted. */
+export async function askForAccess(host: ToolHost, request: ToolRequest, asked: AccessAsk): Promise<ToolAnswer> {
+  const endsAt = Date.now() + MOST_WAIT_MS;
+  const what = asked.scope === undefined ? asked.platform : `${asked.scope} on ${asked.platform}`;
+  const opened = await host.client.requestAccess(asked, request.signal);
+  if (!opened.ok) {
+    host.permissions.refreshSoon();
+    return opened.error.code === 'conflict' ? granted(what, opened.error.message) : refused(opened.error);
+  }
+  const { requestToken } = opened.value;
+  const found = await waitFor(
+    (waitSeconds) => host.client.accessRequest(requestToken, { waitSeconds, signal: request.signal }),
+    ({ status }: AccessStatus) => status !== 'pending',
+    { request, endsAt, news: `Waiting for an owner to decide on ${what}` },
+  );
+  if (!found.ok) return errorAnswer(found.error, false);
+  const { status, note } = found.value;
+  if (status === 'approved') {
+    await host.permissions.now();
+    return granted(what, `An owner granted ${what}.`, note);
+  }
+  if (status === 'pending')
+    return toolAnswer({
+      status: 'pending_approval',
+      detail: `The owners were asked for ${what} and have not decided yet.`,
+      next: 'Tell the person. Call request_access again with the same platform and scope to see whether it was decided: it is the same request.',
+    });
+  return toolAnswer({
+    status,
+    code: status,
+    detail: status === 'denied' ? `An owner denied ${what}.` : `Nobody decided on ${what} in time.`,
+    note,
+    next: `Go on without it, or tell the person. Do not ask for the same again unless they say so.`,
+  });
+}
+
+const granted = (what: string, detail: string, note?: string): ToolAnswer =>
+  toolAnswer({ status: 'granted', detail, note, next: `Make the call that needs ${what}.` });
+
+function refused(error: BrokerError): ToolAnswer {
+  if (error.code === 'scope_not_grantable' || error.code === 'not_found')
+    return toolAnswer({
+      status: 'refused',
+      code: error.code,
+      detail: error.message,
+      next: 'Asking again does not help. Check the platform and the scope with list_permissions, or tell the person.',
+    });
+  return haltedOr(error);
+}
+
+/** A halt comes with the same members wherever it is met. */
+function haltedOr(error: BrokerError): ToolAnswer {
+  const { halt } = error.body as { halt?: Halt };
+  if (halt === undefined) return errorAnswer(error, false);
+  const reason = halt.state === 'revoked' ? 'agent_revoked' : 'agent_suspended';
+  const halted = { kind: 'halted', reason, detail: error.message, halt, auditId: undefined } as const;
+  return outcomeAnswer(halted, { platform: '' }, false);
+}

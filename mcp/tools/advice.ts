@@ -1,0 +1,88 @@
+/** What a model does after each refusal. A refusal without a way out invites retries that cannot help. */
+import type { CallOutcome, DenyReason, NotReadyCode } from '../client/action.ts';
+import type { BrokerError } from '../client/broker-error.ts';
+
+type Denied = Extract<CallOutcome, { kind: 'denied' }>;
+export type About = { platform: string; scope?: string | undefined };
+
+const TELL = 'Tell the person you work for';
+
+/** After a refusal by the rules. */
+export function afterDenial({ reason, requestable, violating, retryAfterSeconds }: Denied, about: About): string {
+  const ask = `Call request_access with platform "${about.platform}"${about.scope ? `, scope "${about.scope}"` : ''} and your reason, unless another scope that you hold fits (list_permissions).`;
+  if (requestable) return ask;
+  const words: Partial<Record<DenyReason, string>> = {
+    endpoint_scope_mismatch:
+      'Call again with a scope that covers this method and endpoint: the answer names it, when there is one. If you do not hold it, call request_access.',
+    circuit_breaker_open: `Wait ${retryAfterSeconds ?? 60} seconds, correct what failed before, then try one call.`,
+    recipient_not_allowed: `Leave out ${named(violating, 'the recipients that are not allowed')}, or tell the person that an owner has to allow them. Do not look for another way to reach them.`,
+    repo_not_allowed: `Do not go on with ${named(violating, 'this repository')}: an owner has to allow it first. ${TELL}.`,
+    platform_suspended: `${TELL} that the platform is switched off. Do not try again.`,
+    denied_by_guardrail: `Do not try another way: a rule of the organisation forbids it. ${TELL} what you wanted to do.`,
+    denied_by_policy: `Do not try another way. ${TELL} what you wanted to do; an owner can change the policy.`,
+    no_policy_assigned: ask,
+  };
+  return words[reason] ?? `${TELL}.`;
+}
+
+const named = (violating: readonly string[], otherwise: string): string =>
+  violating.length === 0 ? otherwise : violating.join(', ');
+
+/** While the agent as a whole is stopped. */
+export function afterHalt({ halt }: Extract<CallOutcome, { kind: 'halted' }>): string {
+  return halt.recoverable_by === 'time'
+    ? `Stop calling for ${halt.retry_after_seconds ?? 60} seconds. ${halt.instructions}`
+    : `Stop now: make no further calls, also not with other tools of this server. ${TELL} that this agent is ${halt.state}, and what you were doing. ${halt.instructions}`;
+}
+
+/** Where somebody has to set something up first. */
+export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' }>, { platform }: About): string {
+  const link = outcome.consentUrl === undefined ? '' : ` They can do it at ${outcome.consentUrl}.`;
+  const words: Record<NotReadyCode, string> = {
+    agent_inactive: `${TELL} that an owner has to finish setting this agent up.`,
+    platform_reauth_needed: `${TELL} that an owner has to connect ${platform} again. Repeating the call does not help.`,
+    needs_consent: `The owners have been asked. ${TELL}, and try again once the connection of ${platform} was granted more.`,
+    platform_not_connected: `${TELL} that an owner has to connect ${platform}.`,
+    consent_required: `${TELL} that this person has to connect ${platform} for themselves first.`,
+  };
+  return `${words[outcome.code]}${link}`;
+}
+
+/** After an error; `written`: the call may have an effect. */
+export function afterError(error: BrokerError, written: boolean): string {
+  const { code, retryAfterSeconds, clockAheadSeconds } = error;
+  switch (code) {
+    case 'unreachable':
+      return error.mayHaveActed && written
+        ? 'Nobody knows whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
+        : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: agent-broker doctor`;
+    case 'no_profile':
+      return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;
+    case 'token_expired':
+      return clockAheadSeconds !== undefined && Math.abs(clockAheadSeconds) > 25
+        ? `${TELL} that the clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s: it has to be set from the network (NTP).`
+        : `${TELL} that the clock of this machine may be wrong.`;
+    case 'invalid_token':
+    case 'invalid_signature':
+    case 'missing_token':
+      return clockAheadSeconds !== undefined && Math.abs(clockAheadSeconds) > 25
+        ? `${TELL} that the clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s: it has to be set from the network (NTP).`
+        : `Make no further calls. ${TELL} that the broker does not know this agent by this key, and to run: agent-broker doctor`;
+    case 'invalid_request':
+    case 'invalid_endpoint':
+    case 'invalid_headers':
+      return 'Correct what the answer names, then call again. The same call gets the same answer.';
+    case 'payload_too_large':
+      return 'Send less in one call.';
+    case 'rate_limited':
+      return `Wait ${retryAfterSeconds ?? 60} seconds, then call again.`;
+    case 'too_many_pending_approvals':
+      return `${TELL} that too many calls wait for a decision. Do not submit more until some are decided.`;
+    case 'idempotency_in_progress':
+      return 'The very same call is still under way. Wait some seconds, then call again with the same arguments.';
+    default:
+      return error.mayHaveActed && written
+        ? 'The call may have been made: look at the platform with read_platform before you repeat it.'
+        : `Nothing was done. Try once more; if it fails again, ${TELL.toLowerCase()}.`;
+  }
+}

@@ -1,0 +1,88 @@
+/** What every tool answers: one shape, for programs as structured content and for models as text. */
+import { z } from 'zod';
+
+export const Structured = z.object({
+  status: z
+    .enum([
+      'answered',
+      'pending_approval',
+      'denied',
+      'expired',
+      'refused',
+      'halted',
+      'not_ready',
+      'failed',
+      'granted',
+      'permissions',
+    ])
+    .describe('What became of it. pending_approval: nothing was sent yet, and a person decides.'),
+  upstream_status: z.int().optional().describe('HTTP status of the platform.'),
+  data: z.unknown().optional().describe('What the platform answered.'),
+  encoding: z.string().optional().describe('base64: the platform answered bytes.'),
+  truncated: z.boolean().optional().describe('data is only the beginning, as text.'),
+  bytes: z.int().optional().describe('How long the whole is, when data is truncated.'),
+  location: z.string().optional().describe('Where the platform redirects to; it was not followed.'),
+  dropped_headers: z.array(z.string()).optional(),
+  approval_id: z.string().optional().describe('For check_approval.'),
+  approval_url: z.string().optional().describe('Where a person decides. Show it to them.'),
+  expires_at: z.string().optional(),
+  note: z.string().optional().describe('What whoever decided wrote. Read it.'),
+  audit_id: z.string().optional(),
+  code: z.string().optional().describe('Why not, for programs.'),
+  detail: z.string().optional().describe('Why not, in words.'),
+  violating: z.array(z.string()).optional().describe('Recipients or repositories that the grant does not reach.'),
+  retry_after_seconds: z.number().optional(),
+  next: z.string().optional().describe('What to do now.'),
+  permissions: z.unknown().optional(),
+});
+
+export type Structured = z.output<typeof Structured>;
+
+export type ToolAnswer = {
+  content: { type: 'text'; text: string }[];
+  structuredContent: Record<string, unknown>;
+  isError?: boolean;
+};
+
+/** More of a platform's answer than a model can use. The same bound as for answers of approved calls. */
+const MOST_DATA_BYTES = 256 * 1024;
+
+const FAILURES: readonly Structured['status'][] = ['denied', 'expired', 'refused', 'halted', 'not_ready', 'failed'];
+
+/**
+ * The answer with this content. What is no plain answer of a platform begins with a sentence: some clients show models the
+ * text only.
+ */
+export function toolAnswer(given: Structured): ToolAnswer {
+  const facts = bounded(withoutGaps(given));
+  const { status, detail, next, note } = facts;
+  const words = [
+    detail,
+    note === undefined ? undefined : `Whoever decided wrote: ${note}`,
+    next === undefined ? undefined : `What to do now: ${next}`,
+  ].filter((text) => text !== undefined);
+  const json = { type: 'text' as const, text: JSON.stringify(facts) };
+  const isError = FAILURES.includes(status) || (status === 'answered' && (facts.upstream_status ?? 200) >= 400);
+  return {
+    content: words.length === 0 ? [json] : [{ type: 'text', text: words.join('\n') }, json],
+    structuredContent: facts,
+    ...(isError && { isError }),
+  };
+}
+
+function withoutGaps(facts: Structured): Structured {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Structured;
+}
+
+function bounded(facts: Structured): Structured {
+  if (facts.data === undefined) return facts;
+  const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= MOST_DATA_BYTES) return facts;
+  // Cut in bytes; what is left of a character that was cut through is left out.
+  const beginning = Buffer.from(text)
+    .subarray(0, MOST_DATA_BYTES)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
+  return { ...facts, data: beginning, truncated: true, bytes };
+}

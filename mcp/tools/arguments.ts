@@ -1,0 +1,46 @@
+/** What each tool takes. */
+import { z } from 'zod';
+
+const platform = z.string().min(1).max(64).describe('Id of the platform, as list_permissions names it.');
+const scope = z.string().min(1).max(256).describe('The scope that covers the call, one that you hold on the platform.');
+const endpoint = z
+  .string()
+  .min(1)
+  .describe(
+    'Path on the platform with its query, such as /repos/acme/shop/issues?state=open. No host, no //, no dot segments, no needless escapes.',
+  );
+const reason = z
+  .string()
+  .max(2048)
+  .optional()
+  .describe('Why, in one sentence: a person who has to approve the call reads it.');
+const connection_id = z
+  .string()
+  .optional()
+  .describe('Which connection, where the platform has several; left out: the default one.');
+const headers = z.record(z.string(), z.string()).optional().describe('Further headers for the platform.');
+const data = z.record(z.string(), z.unknown()).describe('The JSON body for the platform.');
+
+const call = { platform, scope, endpoint, reason, connection_id, headers };
+
+export const ReadArguments = z.strictObject(call);
+export const WriteArguments = z.strictObject({
+  ...call,
+  method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').describe('POST unless said otherwise.'),
+  data: data.optional(),
+});
+export const DeleteArguments = z.strictObject({ ...call, data: data.optional() });
+
+export const CheckArguments = z.strictObject({
+  approval_id: z.guid().describe('As a held call answered it.'),
+});
+export const NoArguments = z.strictObject({});
+export const AccessArguments = z.strictObject({
+  platform,
+  scope: scope.optional().describe('The scope that you need; left out: the platform as a whole.'),
+  reason: z.string().max(2048).optional().describe('Why, in one sentence: the owner who decides reads it.'),
+});
+
+/** What is wrong with arguments, for whoever sent them. */
+export const problemsOf = (error: z.ZodError): string =>
+  error.issues.map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.join('.')}: ${message}`).join('; ');

@@ -1,0 +1,111 @@
+/** read_platform, write_platform and delete_platform: the call, and the ladder of ways to wait when it is held. */
+import type { Action, CallOutcome } from '../client/action.ts';
+import { isSettled } from '../client/approval.ts';
+import type { BrokerError } from '../client/broker-error.ts';
+import type { ToolAnswer } from './answer.ts';
+import { toolAnswer } from './answer.ts';
+import { type Held, handOver, UNOPENED, waitingNews, waitOpenly, withLink } from './hold.ts';
+import { errorAnswer, outcomeAnswer, pendingAnswer } from './outcome-answer.ts';
+import type { ToolRequest } from './peer.ts';
+import { hashOf } from './repeats.ts';
+import type { ToolHost } from './tool-host.ts';
+import { MOST_WAIT_MS } from './waiting.ts';
+
+/** The largest call that the broker takes (docs/agents.md, POST /v1/actions). */
+const MOST_CALL_BYTES = 1024 * 1024;
+
+/** The call is held, and the client shall wait for it by other means than an open request. */
+export type Handed =
+  | { kind: 'answer'; answer: ToolAnswer }
+  | { kind: 'task'; approval: Held; createdAt: string }
+  /** An `input_required` result with the link; `state` comes back with the answer to it. */
+  | { kind: 'link'; url: string; state: string };
+
+const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });
+
+/** Throws the reason of the request's signal when it is aborted. */
+export async function callPlatform(host: ToolHost, request: ToolRequest, action: Action): Promise<Handed> {
+  const endsAt = Date.now() + MOST_WAIT_MS;
+  if (Buffer.byteLength(JSON.stringify(action)) > MOST_CALL_BYTES)
+    return answered(
+      toolAnswer({
+        status: 'failed',
+        code: 'payload_too_large',
+        detail: 'The call is larger than 1 MiB. Nothing was sent.',
+        next: 'Send less in one call.',
+      }),
+    );
+  const hash = hashOf(action);
+  const known = await host.repeats.find(hash);
+  if (known?.approvalId !== undefined) {
+    const again = await sameCall(host, request, { hash, approvalId: known.approvalId, endsAt });
+    if (again) return again;
+  }
+  const outcome = await submit(host, action, hash);
+  request.signal.throwIfAborted();
+  if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
+  if (outcome.kind !== 'held') return answered(outcomeAnswer(outcome, action, action.method !== 'GET'));
+  return await waitForPerson(host, request, { held: outcome, hash, endsAt });
+}
+
+/** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
+async function submit(host: ToolHost, action: Action, hash: string): Promise<CallOutcome> {
+  if (action.method === 'GET') {
+    const outcome = await host.client.call(action);
+    if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
+    return outcome;
+  }
+  // A write is not given up on when the client cancels: it may be on its way already, and its outcome has to be known.
+  const { key, reason } = await host.repeats.begin(hash, action.reason);
+  const { reason: _, ...rest } = action;
+  const outcome = await host.client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key });
+  if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
+  else if (outcome.kind !== 'failed' || !isUnanswered(outcome.error)) await host.repeats.end(hash);
+  return outcome;
+}
+
+const UNANSWERED = new Set([
+  'unreachable',
+  'unexpected_answer',
+  'internal_error',
+  'audit_unavailable',
+  'idempotency_in_progress',
+]);
+/** Whether the broker may know more of this call than it told: then the identical call is the same one. */
+const isUnanswered = ({ code, mayHaveActed }: BrokerError): boolean => mayHaveActed && UNANSWERED.has(code);
+
+type Waiting = { hash: string; approvalId: string; endsAt: number };
+
+/** The identical call waits already, or was decided while nobody listened. Undefined: the broker knows nothing of it. */
+async function sameCall(
+  host: ToolHost,
+  request: ToolRequest,
+  { hash, approvalId, endsAt }: Waiting,
+): Promise<Handed | undefined> {
+  const found = await host.client.approval(approvalId, { signal: request.signal });
+  if (!found.ok) {
+    if (found.error.status !== 404) return answered(errorAnswer(found.error, false));
+    await host.repeats.end(hash);
+    return undefined;
+  }
+  if (!isSettled(found.value)) return await waitForPerson(host, request, { held: found.value, hash, endsAt });
+  return answered(await handOver(host, found.value));
+}
+
+/** The highest rung of the ladder that the client declared: a task, a link that it opens, or an open request. */
+async function waitForPerson(
+  host: ToolHost,
+  request: ToolRequest,
+  { held, hash, endsAt }: { held: Held; hash: string; endsAt: number },
+): Promise<Handed> {
+  const url = held.approvalUrl;
+  if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
+  const state = `${held.approvalId}.${hash}`;
+  const { resumed } = request;
+  if (request.opensLinks === 'by_result' && url !== undefined && resumed?.state !== state)
+    return { kind: 'link', url, state };
+  if (resumed && resumed.action !== 'accept') return answered(pendingAnswer(held, UNOPENED));
+  if (request.opensLinks === 'by_request' && url !== undefined)
+    return answered(await withLink(host, request, { ...held, approvalUrl: url }));
+  return answered(await waitOpenly(host, request, held, { endsAt, news: waitingNews(url) }));
+}

@@ -1,0 +1,63 @@
+/** A call that waits for a person: by an open request, or by a link that the client opens for them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallOutcome } from '../client/action.ts';
+import { type Approval, isSettled } from '../client/approval.ts';
+import type { ToolAnswer } from './answer.ts';
+import { approvalAnswer, pendingAnswer } from './outcome-answer.ts';
+import type { ToolRequest } from './peer.ts';
+import type { ToolHost } from './tool-host.ts';
+import { MOST_WAIT_MS, waitFor } from './waiting.ts';
+
+export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | 'approvalUrl' | 'expiresAt'>;
+
+/** Clients that ask a person stop the clock meanwhile, or have five minutes (docs/clients). */
+const MOST_DIALOG_MS = 240_000;
+
+export const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
+
+export const waitingNews = (url: string | undefined): string =>
+  `Waiting for a person to approve this call${url === undefined ? '' : `: ${url}`}`;
+
+/** The answer of a settled approval; from now on the identical call is a new one. */
+export async function handOver(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
+  if (isSettled(approval)) await host.repeats.endApproval(approval.approvalId);
+  return approvalAnswer(approval);
+}
+
+/** The lowest rung: an open request for 50 seconds, then the approval's id. */
+export async function waitOpenly(
+  host: ToolHost,
+  request: ToolRequest,
+  held: Held,
+  { endsAt, news }: { endsAt: number; news: string },
+): Promise<ToolAnswer> {
+  const poll = (waitSeconds: number) => host.client.approval(held.approvalId, { waitSeconds, signal: request.signal });
+  const found = await waitFor(poll, isSettled, { request, endsAt, news });
+  if (found.ok && isSettled(found.value)) return await handOver(host, found.value);
+  return found.ok ? approvalAnswer(found.value) : pendingAnswer(held);
+}
+
+/** Asks the person to open the link. What is decided elsewhere meanwhile takes the dialog away. */
+export async function withLink(
+  host: ToolHost,
+  request: ToolRequest,
+  held: Held & { approvalUrl: string },
+): Promise<ToolAnswer> {
+  const closing = new AbortController();
+  const signal = AbortSignal.any([request.signal, closing.signal]);
+  const link = { id: held.approvalId, url: held.approvalUrl, message: waitingNews(undefined) };
+  const news = waitingNews(held.approvalUrl);
+  const decided = waitOpenly(host, { ...request, signal }, held, { endsAt: Date.now() + MOST_DIALOG_MS, news });
+  const opened = request.openLink!(link, signal).catch(() => 'nobody_asked' as const);
+  try {
+    const first = await Promise.race([decided, opened]);
+    if (typeof first === 'object') return first;
+    if (first === 'decline' || first === 'cancel') return pendingAnswer(held, UNOPENED);
+    // They are looking at it now, or nobody could be asked.
+    const over = sleep(MOST_WAIT_MS, undefined, { signal }).then(() => pendingAnswer(held));
+    return await Promise.race([decided, over]);
+  } finally {
+    closing.abort();
+    await decided.catch(() => {});
+  }
+}

@@ -1,0 +1,129 @@
+/** From what became of a call to what the tool answers. */
+import type { CallOutcome } from '../client/action.ts';
+import type { Approval } from '../client/approval.ts';
+import type { BrokerError } from '../client/broker-error.ts';
+import { type About, afterDenial, afterError, afterHalt, afterNotReady } from './advice.ts';
+import { type Structured, type ToolAnswer, toolAnswer } from './answer.ts';
+
+type Settled = Exclude<CallOutcome, { kind: 'held' }>;
+
+/** `written`: the call may have an effect. */
+export function outcomeAnswer(outcome: Settled, about: About, written: boolean): ToolAnswer {
+  switch (outcome.kind) {
+    case 'answered':
+      return toolAnswer({
+        status: 'answered',
+        upstream_status: outcome.upstreamStatus,
+        data: outcome.data,
+        encoding: outcome.encoding,
+        location: outcome.location,
+        ...(outcome.droppedHeaders.length > 0 && { dropped_headers: [...outcome.droppedHeaders] }),
+        audit_id: outcome.auditId,
+        ...(outcome.repeated && { detail: 'This is the first answer to the very same call. Nothing was sent again.' }),
+      });
+    case 'denied':
+      return toolAnswer({
+        status: 'refused',
+        code: outcome.reason,
+        detail: `Refused (${outcome.reason}): ${outcome.detail}`,
+        ...(outcome.violating.length > 0 && { violating: [...outcome.violating] }),
+        retry_after_seconds: outcome.retryAfterSeconds,
+        audit_id: outcome.auditId,
+        next: afterDenial(outcome, about),
+      });
+    case 'halted':
+      return toolAnswer({
+        status: 'halted',
+        code: outcome.reason,
+        detail: `This agent is halted (${outcome.halt.cause}): ${outcome.halt.detail ?? outcome.detail}`,
+        retry_after_seconds: outcome.halt.retry_after_seconds ?? undefined,
+        audit_id: outcome.auditId,
+        next: afterHalt(outcome),
+      });
+    case 'not_ready':
+      return toolAnswer({
+        status: 'not_ready',
+        code: outcome.code,
+        detail: outcome.message,
+        audit_id: outcome.auditId,
+        next: afterNotReady(outcome, about),
+      });
+    case 'failed':
+      return errorAnswer(outcome.error, written);
+  }
+}
+
+export function errorAnswer(error: BrokerError, written: boolean): ToolAnswer {
+  return toolAnswer({
+    status: 'failed',
+    code: error.code,
+    detail: error.message,
+    retry_after_seconds: error.retryAfterSeconds,
+    next: afterError(error, written),
+  });
+}
+
+/** A held call that may still become something. `words`: what there is to say beside it. */
+export function pendingAnswer(
+  held: { approvalId: string; approvalUrl: string | undefined; expiresAt: string | undefined },
+  words = 'The call is held until a person decides. Nothing was sent yet.',
+): ToolAnswer {
+  const link = held.approvalUrl === undefined ? '' : ` The person decides at ${held.approvalUrl}`;
+  return toolAnswer({
+    status: 'pending_approval',
+    approval_id: held.approvalId,
+    approval_url: held.approvalUrl,
+    expires_at: held.expiresAt,
+    detail: `${words}${link}`,
+    next: `Show the person the link. Do not submit the call again. Call check_approval with approval_id "${held.approvalId}": it waits up to 50 seconds; repeat it while it says pending_approval, or go on with other work and come back.`,
+  });
+}
+
+/** What became of an approval. */
+export function approvalAnswer(approval: Approval): ToolAnswer {
+  const { approvalId: approval_id } = approval;
+  const facts = (more: Omit<Structured, 'approval_id'>) => toolAnswer({ approval_id, ...more });
+  switch (approval.state) {
+    case 'pending':
+    case 'running':
+      return pendingAnswer(approval, approval.state === 'running' ? 'Approved, and being made now.' : undefined);
+    case 'done':
+      return facts({
+        status: 'answered',
+        upstream_status: approval.result.status,
+        data: approval.result.data,
+        encoding: approval.result.encoding,
+        ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
+        note: approval.note,
+        audit_id: approval.auditId,
+        detail: 'A person approved the call, and it was made once.',
+      });
+    case 'not_made':
+      return facts({
+        status: 'failed',
+        code: /^\w+/.exec(approval.error)?.[0] ?? 'not_made',
+        detail: `A person approved the call, but it was not made as it should: ${approval.error}`,
+        note: approval.note,
+        audit_id: approval.auditId,
+        next: approval.mayHaveActed
+          ? 'The platform may have acted: look there with read_platform before you ask again.'
+          : 'It is not made later by itself. When the reason is gone, submit the call anew.',
+      });
+    case 'denied':
+      return facts({
+        status: 'denied',
+        code: 'denied',
+        detail: 'A person denied the call. Nothing was sent.',
+        note: approval.note,
+        audit_id: approval.auditId,
+        next: 'Do not submit it again and do not try another way, unless the person says so.',
+      });
+    case 'expired':
+      return facts({
+        status: 'expired',
+        code: 'expired',
+        detail: 'Nobody decided in time. Nothing was sent.',
+        next: 'Ask the person whether it is still wanted before you submit it again.',
+      });
+  }
+}

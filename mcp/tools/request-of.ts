@@ -1,0 +1,57 @@
+/** What a request of the SDK says about its client: by its own envelope since 2026-07-28, by the handshake before. */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  inputResponse,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { Link, ToolRequest } from './peer.ts';
+import { TASKS_EXTENSION } from './tasks.ts';
+
+/** A person reads before they press a button. The request is taken back when the call is decided. */
+const DIALOG_TIMEOUT_MS = 600_000;
+
+export function requestOf(server: Server, context: ServerContext): ToolRequest {
+  const { mcpReq } = context;
+  const declared = declaredWith(context);
+  const stateless = declared !== undefined;
+  const capabilities = declared ?? server.getClientCapabilities() ?? {};
+  const opens = capabilities.elicitation?.url !== undefined;
+  const token = mcpReq._meta?.progressToken;
+  const state = mcpReq.requestState<string>();
+  const response = inputResponse(mcpReq.inputResponses, 'approval');
+  return {
+    takesTasks: stateless && capabilities.extensions?.[TASKS_EXTENSION] !== undefined,
+    opensLinks: !opens ? 'no' : stateless ? 'by_result' : 'by_request',
+    signal: mcpReq.signal,
+    progress: async (message, secondsWaited) => {
+      if (token === undefined) return;
+      await mcpReq.notify({
+        method: 'notifications/progress',
+        params: { progressToken: token, progress: secondsWaited, message },
+      });
+    },
+    resumed: typeof state === 'string' && response.kind === 'elicit' ? { state, action: response.action } : undefined,
+    ...(opens && !stateless && { openLink: (link, signal) => openLink(server, link, signal) }),
+  };
+}
+
+/** The capabilities that a request of 2026-07-28 brings itself; undefined in the handshake era. */
+export function declaredWith({ mcpReq }: ServerContext): ClientCapabilities | undefined {
+  const envelope = mcpReq.envelope as Readonly<Record<string, ClientCapabilities | undefined>> | undefined;
+  return envelope?.[CLIENT_CAPABILITIES_META_KEY];
+}
+
+/** The dialog of handshake clients (2025-11-25): ended by the person, or by the signal, which also says that it is over. */
+async function openLink(server: Server, { id, url, message }: Link, signal: AbortSignal) {
+  const params = { mode: 'url' as const, elicitationId: id, url, message };
+  try {
+    return (await server.elicitInput(params, { signal, timeout: DIALOG_TIMEOUT_MS })).action;
+  } finally {
+    if (signal.aborted)
+      await server
+        .createElicitationCompletionNotifier(id)()
+        .catch(() => {});
+  }
+}

@@ -1,0 +1,78 @@
+/** One call of a tool, from its arguments to its answer. */
+import type { z } from 'zod';
+import type { Action } from '../client/action.ts';
+import { askForAccess, listPermissions } from './access.ts';
+import { toolAnswer } from './answer.ts';
+import {
+  AccessArguments,
+  CheckArguments,
+  DeleteArguments,
+  NoArguments,
+  problemsOf,
+  ReadArguments,
+  WriteArguments,
+} from './arguments.ts';
+import { callPlatform, type Handed } from './call-platform.ts';
+import { checkApproval } from './check-approval.ts';
+import type { ToolRequest } from './peer.ts';
+import type { ToolHost } from './tool-host.ts';
+
+/** Answers undefined when there is no such tool. Throws the reason of the request's signal when it is aborted. */
+export async function runTool(
+  host: ToolHost,
+  request: ToolRequest,
+  name: string,
+  given: unknown,
+): Promise<Handed | undefined> {
+  switch (name) {
+    case 'read_platform':
+      return await parsed(ReadArguments, given, (taken) => callPlatform(host, request, action(taken, 'GET')));
+    case 'write_platform':
+      return await parsed(WriteArguments, given, ({ method, ...taken }) =>
+        callPlatform(host, request, action(taken, method)),
+      );
+    case 'delete_platform':
+      return await parsed(DeleteArguments, given, (taken) => callPlatform(host, request, action(taken, 'DELETE')));
+    case 'check_approval':
+      return await parsed(CheckArguments, given, async ({ approval_id }) => ({
+        kind: 'answer',
+        answer: await checkApproval(host, request, approval_id),
+      }));
+    case 'list_permissions':
+      return await parsed(NoArguments, given, async () => ({ kind: 'answer', answer: await listPermissions(host) }));
+    case 'request_access':
+      return await parsed(AccessArguments, given, async (taken) => ({
+        kind: 'answer',
+        answer: await askForAccess(host, request, withoutGaps(taken)),
+      }));
+    default:
+      return undefined;
+  }
+}
+
+/** Wrong arguments are an answer, so that the model reads what is wrong with them (SEP-1303). */
+async function parsed<S extends z.ZodType>(
+  schema: S,
+  given: unknown,
+  run: (taken: z.output<S>) => Promise<Handed>,
+): Promise<Handed> {
+  const read = schema.safeParse(given ?? {});
+  if (read.success) return await run(read.data);
+  const answer = toolAnswer({
+    status: 'failed',
+    code: 'invalid_arguments',
+    detail: `The arguments are wrong: ${problemsOf(read.error)}`,
+    next: 'Correct them, then call again. Nothing was sent.',
+  });
+  return { kind: 'answer', answer };
+}
+
+const action = (taken: z.output<typeof DeleteArguments>, method: Action['method']): Action =>
+  withoutGaps({ ...taken, method });
+
+/** Members that were left out are absent, not undefined. */
+type WithoutGaps<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+const withoutGaps = <T extends object>(value: T): WithoutGaps<T> =>
+  Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as WithoutGaps<T>;

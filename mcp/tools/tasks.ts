@@ -1,0 +1,74 @@
+/**
+ * Held calls as tasks (extension io.modelcontextprotocol/tasks, 2026-07-28). A task is an approval by another name: its id is
+ * the approval's, so that it outlives this process, this connection and this replica without being stored anywhere.
+ */
+import type { Result } from '@modelcontextprotocol/server';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { Approval } from '../client/approval.ts';
+import type { Handed } from './call-platform.ts';
+import { handOver, waitingNews } from './hold.ts';
+import type { ToolHost } from './tool-host.ts';
+
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
+/** A person takes at least that long, and one poll a second is the broker's limit. */
+const POLL_INTERVAL_MS = 3_000;
+
+/** CreateTaskResult. */
+export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'task' }>): Result {
+  return {
+    resultType: 'task',
+    ...task({ ...approval, createdAt, expiresAt: approval.expiresAt }, waitingNews(approval.approvalUrl)),
+    status: 'working',
+  };
+}
+
+/** The result of tasks/get. Throws ProtocolError (invalid params) when this agent has no such task. */
+export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
+  const found = await host.client.approval(taskId);
+  if (!found.ok) {
+    const unknown = found.error.status === 404 || found.error.code === 'invalid_id';
+    throw new ProtocolError(
+      unknown ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError,
+      unknown ? 'Failed to retrieve task: Task not found' : `Failed to retrieve task: ${found.error.message}`,
+    );
+  }
+  const approval = found.value;
+  if (approval.state === 'pending') return { ...task(approval, waitingNews(approval.approvalUrl)), status: 'working' };
+  if (approval.state === 'running') return { ...task(approval, 'Approved, and being made now.'), status: 'working' };
+  return {
+    ...task(approval, ENDED[approval.state]),
+    status: 'completed',
+    result: { ...(await handOver(host, approval)) },
+  };
+}
+
+/**
+ * tasks/cancel. A held call is an owner's to deny: the agent cannot take it back, so the task goes on as it was
+ * (cancellation is cooperative). Throws as getTask does.
+ */
+export async function cancelTask(host: ToolHost, taskId: string): Promise<Result> {
+  await getTask(host, taskId);
+  return {};
+}
+
+const ENDED: Record<Exclude<Approval['state'], 'pending' | 'running'>, string> = {
+  done: 'Approved and made.',
+  not_made: 'Approved, but not made.',
+  denied: 'Denied.',
+  expired: 'Nobody decided in time.',
+};
+
+type Dates = { approvalId: string; createdAt: string; expiresAt: string | undefined };
+
+function task({ approvalId, createdAt, expiresAt }: Dates, statusMessage: string) {
+  const ttlMs = expiresAt === undefined ? null : Date.parse(expiresAt) - Date.parse(createdAt);
+  return {
+    taskId: approvalId,
+    statusMessage,
+    createdAt,
+    lastUpdatedAt: new Date().toISOString(),
+    ttlMs: ttlMs === null || Number.isNaN(ttlMs) ? null : ttlMs,
+    pollIntervalMs: POLL_INTERVAL_MS,
+  };
+}

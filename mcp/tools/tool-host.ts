@@ -1,0 +1,10 @@
+/** What the tools of one agent work with. */
+import type { PermissionWatch } from './permission-watch.ts';
+import type { Repeats } from './repeats.ts';
+import type { ToolClient } from './tool-client.ts';
+
+export type ToolHost = {
+  client: ToolClient;
+  repeats: Repeats;
+  permissions: PermissionWatch;
+};

@@ -1,0 +1,81 @@
+/** The tools as an MCP server, for any transport and both protocol eras: the factory that the SDK's entries want. */
+import {
+  inputRequired,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Result,
+  Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { Handed } from './call-platform.ts';
+import { listTools, TOOL_NAMES } from './catalog.ts';
+import { waitingNews } from './hold.ts';
+import { declaredWith, requestOf } from './request-of.ts';
+import { runTool } from './run-tool.ts';
+import { cancelTask, getTask, TASKS_EXTENSION, taskCreated } from './tasks.ts';
+import type { ToolHost } from './tool-host.ts';
+
+/** A client waits for the list while it starts: what the broker does not tell by then is told as a change. */
+const LIST_PATIENCE_MS = 350;
+
+const INSTRUCTIONS =
+  'Agent Broker governs what you may do on connected platforms. Every call is checked, recorded, and may be held until a person approves it. Read the answers: they say what to do next. When an answer says halted, stop. When it says pending_approval, show the person the link, do not submit the call again, and use check_approval.';
+
+const TaskId = { params: z.object({ taskId: z.string() }) };
+
+/** One server for one connection, or for one request where the transport keeps no connection. */
+export function toolServer(host: ToolHost, { version }: { version: string }): Server {
+  const server = new Server(
+    { name: 'agent-broker', title: 'Agent Broker', version },
+    {
+      capabilities: { tools: { listChanged: true }, extensions: { [TASKS_EXTENSION]: {} } },
+      instructions: INSTRUCTIONS,
+    },
+  );
+
+  server.setRequestHandler('tools/list', async () => ({
+    tools: listTools(await host.permissions.soon(LIST_PATIENCE_MS)),
+  }));
+
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const handed = await runTool(host, requestOf(server, context), params.name, params.arguments);
+    if (handed === undefined)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `There is no tool ${JSON.stringify(params.name)}. The tools are: ${TOOL_NAMES.join(', ')}.`,
+      );
+    return resultOf(handed) as never;
+  });
+
+  server.setRequestHandler('tasks/get', TaskId, ({ taskId }, context) => {
+    demandTasks(context);
+    return getTask(host, taskId);
+  });
+  server.setRequestHandler('tasks/cancel', TaskId, ({ taskId }, context) => {
+    demandTasks(context);
+    return cancelTask(host, taskId);
+  });
+  // No task of ours ever asks for input; what answers nothing is ignored, as the extension says.
+  server.setRequestHandler('tasks/update', TaskId, ({ taskId }, context) => {
+    demandTasks(context);
+    return cancelTask(host, taskId);
+  });
+  return server;
+}
+
+function resultOf(handed: Handed): Result {
+  if (handed.kind === 'answer') return handed.answer;
+  if (handed.kind === 'task') return taskCreated(handed);
+  return inputRequired({
+    inputRequests: { approval: inputRequired.elicitUrl({ message: waitingNews(undefined), url: handed.url }) },
+    requestState: handed.state,
+  });
+}
+
+/** Those methods are for clients that declare the extension with the request (Tasks, Protocol Errors). */
+function demandTasks(context: ServerContext): void {
+  if (declaredWith(context)?.extensions?.[TASKS_EXTENSION] === undefined)
+    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } });
+}
