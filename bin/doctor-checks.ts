@@ -1,6 +1,6 @@
 /** What an agent needs to call the broker, looked at in the order in which it fails: each check says what to do. */
 import { createPrivateKey } from 'node:crypto';
-import { signAgentToken } from '../mcp/agent-token.ts';
+import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 
 export type Check = {
@@ -49,9 +49,7 @@ export async function examine(profile: Profile): Promise<Check[]> {
   }
   found.push(examineClock(skewMs));
   const bad = examineKeyItself(profile);
-  const me = bad
-    ? undefined
-    : await ask(`${profile.url}/v1/agents/me`, await signAgentToken(profile)).catch(() => undefined);
+  const me = bad ? undefined : await ask(`${profile.url}/v1/agents/me`, agentSigner(profile)()).catch(() => undefined);
   const key = bad ?? examineKey(profile, me);
   found.push(key);
   if (key.result === 'failed' || !me) {
@@ -191,7 +189,7 @@ type Platform = {
 };
 
 async function examineGrants(profile: Profile): Promise<Check> {
-  const answer = await ask(`${profile.url}/v1/agent/permissions`, await signAgentToken(profile)).catch(() => undefined);
+  const answer = await ask(`${profile.url}/v1/agent/permissions`, agentSigner(profile)()).catch(() => undefined);
   const data = answer?.body.data as { platforms?: Platform[] } | undefined;
   if (answer?.status !== 200 || !data?.platforms) {
     const detail = `the broker does not tell what the agent may do (${answer?.status ?? 'no answer'})`;

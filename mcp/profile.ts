@@ -22,21 +22,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Throws ProfileError.
  */
 export function readProfile(environment: Environment, file?: string): Profile {
-  if (file === undefined && environment.AGENT_BROKER_AGENT_ID !== undefined) return fromEnvironment(environment);
-  const folder = environment.AGENT_BROKER_DATA ?? './.agent-broker';
-  const path = resolve(file ?? environment.AGENT_BROKER_PROFILE ?? join(folder, 'profiles', 'default.json'));
+  const path = profilePath(environment, file);
+  if (path === undefined) return fromEnvironment(environment);
   if (!existsSync(path))
     throw new ProfileError(
       `There is no agent profile at ${path}. Name one with --profile or AGENT_BROKER_PROFILE, or set AGENT_BROKER_AGENT_ID, ` +
         'AGENT_BROKER_OWNER_ID and AGENT_BROKER_PRIVATE_KEY.',
     );
   refuseOpenFile(path);
-  let content: Record<string, unknown>;
-  try {
-    content = JSON.parse(readFileSync(path, 'utf8'));
-  } catch {
-    throw new ProfileError(`The profile ${path} is not JSON.`);
-  }
+  const content = readJson(path);
   return complete(
     {
       url: content.url,
@@ -48,11 +42,33 @@ export function readProfile(environment: Environment, file?: string): Profile {
   );
 }
 
+/** The file that readProfile reads; undefined when the environment itself says who the agent is. */
+export function profilePath(environment: Environment, file?: string): string | undefined {
+  if (file === undefined && environment.AGENT_BROKER_AGENT_ID !== undefined) return undefined;
+  const folder = environment.AGENT_BROKER_DATA ?? './.agent-broker';
+  return resolve(file ?? environment.AGENT_BROKER_PROFILE ?? join(folder, 'profiles', 'default.json'));
+}
+
+/** Also a file that is JSON and no object has none of the members that are looked for. */
+function readJson(path: string): Record<string, unknown> {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ProfileError(`The profile ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    throw new ProfileError(`The profile ${path} is not JSON.`);
+  }
+}
+
 function fromEnvironment(environment: Environment): Profile {
   const key = environment.AGENT_BROKER_PRIVATE_KEY;
   if (key !== undefined && !key.includes('-----BEGIN') && !existsSync(key))
     throw new ProfileError('AGENT_BROKER_PRIVATE_KEY is neither a PEM nor the path of a file.');
-  const pem = key === undefined || key.includes('-----BEGIN') ? key : readFileSync(key, 'utf8');
+  const pem = key === undefined || key.includes('-----BEGIN') ? key : readKeyFile(key);
   return complete(
     {
       url: environment.AGENT_BROKER_URL ?? 'http://localhost:8787',
@@ -62,6 +78,16 @@ function fromEnvironment(environment: Environment): Profile {
     },
     'the environment',
   );
+}
+
+function readKeyFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ProfileError(
+      `The key ${path} of AGENT_BROKER_PRIVATE_KEY cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    );
+  }
 }
 
 function complete(found: Record<keyof Profile, unknown>, where: string): Profile {

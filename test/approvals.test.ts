@@ -57,6 +57,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(waiting.status, waiting.text).toBe(200);
     expect(waiting.body).toEqual({
       approval_id: id,
+      approval_url: `${world.running.baseUrl}/approve/${id}`,
       status: 'pending',
       created_at: expect.any(String),
       expires_at: expect.any(String),

@@ -28,7 +28,7 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
   const { firstStart } = await import('../../broker/first-start.ts');
   const sandboxes = await import('../../broker/sandbox.ts');
   const { readProfile } = await import('../../mcp/profile.ts');
-  const { signAgentToken } = await import('../../mcp/agent-token.ts');
+  const { agentSigner } = await import('../../mcp/client/signer.ts');
   const { verifyReceipt } = await import('../../broker/calls/verify-receipt.ts');
   const started = performance.now();
   const steps: Record<string, unknown>[] = [];
@@ -50,10 +50,11 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
     });
     const { baseUrl } = running;
     const profile = readProfile({}, sandboxes.sandboxProfile(folder));
+    const token = agentSigner(profile);
     const call = async (action: Record<string, unknown>): Promise<Answer> => {
       const response = await fetch(`${baseUrl}/v1/actions`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${await signAgentToken(profile)}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${token()}`, 'content-type': 'application/json' },
         body: JSON.stringify({ platform: 'sandbox', ...action }),
       });
       const answer = { status: response.status, body: (await response.json()) as Record<string, unknown> };
@@ -94,10 +95,9 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
     tell(`   202 ${held.body.status}: nothing was sent. It waits for a person as approval ${held.body.approval_id}.`);
 
     tell('\n4. Every decision left a signed receipt. The one of the refusal:');
-    const token = await signAgentToken(profile);
     const receipt = await (
       await fetch(`${baseUrl}/v1/audit/${refused.body.audit_id}/receipt`, {
-        headers: { authorization: `Bearer ${token}`, accept: 'application/jose' },
+        headers: { authorization: `Bearer ${token()}`, accept: 'application/jose' },
       })
     ).text();
     const keys = await (await fetch(`${baseUrl}/.well-known/svc-receipt-keys.json`)).text();

@@ -16,18 +16,16 @@ export function addTokenCommand(program: Command): void {
     .option('--json', 'print JSON')
     .action(async (options: { profile?: string; ttl: number; json?: boolean }) => {
       const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
-      const { signAgentToken } = await import('../../mcp/agent-token.ts');
+      const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
       try {
         const profile = readProfile(process.env, options.profile);
-        const token = await signAgentToken(profile, options.ttl);
+        const token = agentSigner(profile)(options.ttl);
         process.stdout.write(
           options.json ? `${JSON.stringify({ token, url: profile.url, agent_id: profile.agentId })}\n` : `${token}\n`,
         );
       } catch (error) {
-        if (error instanceof ProfileError) throw new CommandFailed(error.message);
-        throw new CommandFailed(
-          'The private key of the profile is not an RSA key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----).',
-        );
+        if (error instanceof ProfileError || error instanceof AgentKeyError) throw new CommandFailed(error.message);
+        throw error;
       }
     });
 }

@@ -5,10 +5,10 @@
 import type { Action, CallOutcome, Halt } from './action.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
 import { BrokerError, errorOf, unreachableError } from './broker-error.ts';
-import { parseExactJson } from './exact-json.ts';
 import { patiently } from './patiently.ts';
 import type { Permissions } from './permissions.ts';
 import { readOutcome } from './read-outcome.ts';
+import { bodyOf } from './reply-body.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 /** A value, or why there is none. */
@@ -91,8 +91,8 @@ const MOST_WAIT_SECONDS = 50;
 
 type Body = Record<string, unknown>;
 
-/** The client over a way to send. `url`: of the broker, for links; empty when it is not known. */
-export function agentClient(send: Send, { url = '' }: { url?: string } = {}) {
+/** The client over a way to send. */
+export function agentClient(send: Send) {
   let known: { etag: string; permissions: Permissions } | undefined;
 
   async function ask(request: BrokerRequest): Promise<{ reply: BrokerReply; body: Body } | BrokerError> {
@@ -117,7 +117,7 @@ export function agentClient(send: Send, { url = '' }: { url?: string } = {}) {
     answer({ method: 'GET', path, ...(signal && { signal }) }, read);
 
   const approval = (id: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<Approval>> =>
-    get(`/v1/approvals/${encodeURIComponent(id)}${waitQuery(waitSeconds)}`, (body) => readApproval(body, url), signal);
+    get(`/v1/approvals/${encodeURIComponent(id)}${waitQuery(waitSeconds)}`, readApproval, signal);
 
   return {
     /** POST /v1/actions. A GET that got no answer is tried again, twice at most; nothing else is. */
@@ -129,7 +129,7 @@ export function agentClient(send: Send, { url = '' }: { url?: string } = {}) {
         ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
         ...(signal && { signal }),
       });
-      if (!(asked instanceof BrokerError)) return readOutcome(asked.reply, asked.body, url);
+      if (!(asked instanceof BrokerError)) return readOutcome(asked.reply, asked.body);
       const isRead = action.method === 'GET';
       return { kind: 'failed', error: isRead ? withoutEffect(asked) : asked };
     },
@@ -217,15 +217,6 @@ export function agentClient(send: Send, { url = '' }: { url?: string } = {}) {
 
 const waitQuery = (seconds: number): string =>
   seconds > 0 ? `?wait=${Math.min(Math.ceil(seconds), MOST_WAIT_SECONDS)}` : '';
-
-function bodyOf(reply: BrokerReply): Body {
-  try {
-    const body = reply.text === '' ? {} : parseExactJson(reply.text);
-    return typeof body === 'object' && body !== null ? (body as Body) : {};
-  } catch {
-    return {};
-  }
-}
 
 const withoutEffect = (error: BrokerError): BrokerError =>
   new BrokerError(error.code, error.message, { ...error, mayHaveActed: false });

@@ -32,14 +32,14 @@ export const isSettled = ({ state }: Approval): boolean => state !== 'pending' &
 type Body = Record<string, unknown>;
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** Reads the body of GET /v1/approvals/{id}. `url`: of the broker, for the link where the body has none. */
-export function readApproval(body: Body, url: string): Approval {
+/** Reads the body of GET /v1/approvals/{id}. */
+export function readApproval(body: Body): Approval {
   const approvalId = String(body.approval_id);
   const common: Common = {
     approvalId,
     createdAt: String(body.created_at),
     expiresAt: String(body.expires_at),
-    approvalUrl: text(body.approval_url) ?? (url === '' ? undefined : `${url}/approve/${approvalId}`),
+    approvalUrl: text(body.approval_url),
   };
   const decided: Decided = { note: text(body.note), auditId: text(body.audit_id) };
   if (body.status === 'pending') return { ...common, state: 'pending' };

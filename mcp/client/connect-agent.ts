@@ -30,9 +30,8 @@ export type Connection = Where & (AgentKey | { bearer: string; session?: string 
 export function connectAgent(connection: Connection): AgentClient {
   const url = connection.url.replace(/\/+$/, '');
   const { fetch } = connection;
-  if (!('bearer' in connection))
-    return agentClient(signedFetch({ url, token: agentSigner(connection), fetch }), { url });
+  if (!('bearer' in connection)) return agentClient(signedFetch({ url, token: agentSigner(connection), fetch }));
   const { bearer, session } = connection;
   const headers = session === undefined ? {} : { 'x-svc-session': session };
-  return agentClient(signedFetch({ url, token: () => bearer, headers, fetch }), { url });
+  return agentClient(signedFetch({ url, token: () => bearer, headers, fetch }));
 }

@@ -13,7 +13,7 @@ export async function patiently(send: Send, request: BrokerRequest): Promise<Bro
       const reply = await send(request);
       if (reply.status !== UNREADY) return reply;
     } catch (error) {
-      if (!(error instanceof BrokerUnreachable)) throw error;
+      if (!(error instanceof BrokerUnreachable) || error.code !== 'unreachable') throw error;
     }
     // Not all at the same moment, when a broker comes back that many agents wait for.
     await sleep(pause * (0.5 + Math.random()), undefined, { ...(request.signal && { signal: request.signal }) });

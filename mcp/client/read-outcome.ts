@@ -19,8 +19,8 @@ const NOT_READY: readonly string[] = [
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** `body`: the parsed answer. `url`: of the broker, for the approval's link where the answer has none. */
-export function readOutcome(reply: BrokerReply, body: Body, url: string): CallOutcome {
+/** `body`: the parsed answer. */
+export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
   const meta = (body._meta ?? {}) as Meta;
   const auditId = text(body.audit_id) ?? text(meta.audit_id);
   const repeated = reply.headers.get('idempotency-replayed') === 'true';
@@ -40,7 +40,7 @@ export function readOutcome(reply: BrokerReply, body: Body, url: string): CallOu
     return {
       kind: 'held',
       approvalId,
-      approvalUrl: text(body.approval_url) ?? (url === '' ? undefined : `${url}/approve/${approvalId}`),
+      approvalUrl: text(body.approval_url),
       expiresAt: text(body.expires_at),
       message: String(body.message ?? ''),
       auditId,

@@ -59,9 +59,6 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'no_profile':
       return `${TELL}: they have to correct this. There is nothing that you can do, and no restart is needed afterwards.`;
     case 'token_expired':
-      return clockAheadSeconds !== undefined && Math.abs(clockAheadSeconds) > 25
-        ? `${TELL} that the clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s: it has to be set from the network (NTP).`
-        : `${TELL} that the clock of this machine may be wrong.`;
     case 'invalid_token':
     case 'invalid_signature':
     case 'missing_token':

@@ -133,6 +133,7 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
       return json(202, {
         status: 'pending_approval',
         approval_id: outcome.approvalId,
+        approval_url: approveUrl(governor.broker, outcome.approvalId),
         message: `Held until a person decides: ${outcome.reason}. An owner decides at ${approveUrl(governor.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
         expires_at: new Date(outcome.expiresAt).toISOString(),
         _meta: meta(governor, CAPABILITY, { audit_id, ...outcome.notes }, [

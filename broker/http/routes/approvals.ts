@@ -8,6 +8,7 @@ import { SealError } from '../../crypto/seal.ts';
 import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
 import type { ApprovalTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
+import { approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
@@ -50,6 +51,7 @@ function shown(broker: Broker, found: ApprovalTable): Reply {
   const facts = {
     approval_id: found.id,
     status: statusAt(found, broker.clock()),
+    approval_url: approveUrl(broker, found.id),
     created_at: instant(found.created_at),
     expires_at: instant(found.expires_at),
     executed_at: instant(found.executed_at),

@@ -1,0 +1,100 @@
+/**
+ * JSON-RPC over lines, which answers also what it cannot take: the SDK's own transport drops lines that are not JSON, and
+ * ends the connection over one that is too long, so that a client waits for nothing or loses the server.
+ */
+import type { Readable, Writable } from 'node:stream';
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import { type Line, lineReader } from './lines.ts';
+
+/** Four times what the broker takes in one call, escapes included. */
+const MOST_LINE_BYTES = 4 * 1024 * 1024;
+
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+
+type Id = string | number | null;
+
+export function lineTransport(input: Readable, output: Writable, mostLineBytes = MOST_LINE_BYTES): Transport {
+  let isClosed = false;
+
+  const take = (line: Line): void => {
+    if (isClosed) return;
+    const read = readMessage(line, mostLineBytes);
+    if (read === undefined) return;
+    if ('message' in read) transport.onmessage?.(read.message);
+    else output.write(`${JSON.stringify({ jsonrpc: '2.0', ...read })}\n`);
+  };
+
+  const read = lineReader(mostLineBytes, take);
+  const ended = () => void transport.close();
+  const failed = (error: Error) => {
+    transport.onerror?.(error);
+    ended();
+  };
+
+  const transport: Transport = {
+    start: async () => {
+      input.on('data', read);
+      input.once('end', ended);
+      input.once('close', ended);
+      input.on('error', failed);
+      // The client has gone: a pipe that is broken is no news.
+      output.on('error', ended);
+    },
+    send: (message) =>
+      new Promise((resolve, reject) => {
+        if (isClosed) return reject(new Error('The client has gone.'));
+        output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+      }),
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      input.off('data', read);
+      input.pause();
+      transport.onclose?.();
+    },
+  };
+  return transport;
+}
+
+type Refused = { id: Id; error: { code: number; message: string } };
+const refused = (id: Id, code: number, message: string): Refused => ({ id, error: { code, message } });
+
+/** The message, or what to answer instead; undefined for an empty line. */
+function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessage } | Refused | undefined {
+  if (line.kind === 'too_long')
+    return refused(
+      idIn(line),
+      INVALID_REQUEST,
+      `The message is longer than ${mostLineBytes} bytes. Nothing was done: send less in one call.`,
+    );
+  if (line.text.trim() === '') return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(line.text);
+  } catch (error) {
+    return refused(null, PARSE_ERROR, `This is not JSON: ${(error as Error).message}`);
+  }
+  try {
+    return { message: parseJSONRPCMessage(value) };
+  } catch {
+    return refused(
+      idOf(value),
+      INVALID_REQUEST,
+      'This is no JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": …, "method": …, "params": {…}}, one to a line.',
+    );
+  }
+}
+
+function idOf(value: unknown): Id {
+  const id = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : undefined;
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+}
+
+/** The id of a request of which only the two ends are known: clients write it first or last. */
+function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
+  const text = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d+|"[^"\\]*")/.exec(beginning)?.[1];
+  const last = /,\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end)?.[1];
+  const found = text ?? last;
+  return found === undefined ? null : (JSON.parse(found) as Id);
+}

@@ -1,0 +1,48 @@
+/** Lines of a byte stream, as long as they may be and no longer. */
+
+const NEWLINE = 0x0a;
+/** Kept of a line that is too long, from its beginning and its end: the id of a request stands at one of them. */
+const KEPT_BYTES = 512;
+
+export type Line = { kind: 'line'; text: string } | { kind: 'too_long'; beginning: string; end: string };
+
+/** Answers what takes chunks as they come, and calls `onLine` with each whole line. */
+export function lineReader(mostBytes: number, onLine: (line: Line) => void): (chunk: Buffer) => void {
+  let parts: Buffer[] = [];
+  let length = 0;
+  /** Of a line that is too long already. */
+  let skipped: { beginning: string; end: Buffer } | undefined;
+
+  const take = (piece: Buffer): void => {
+    if (skipped) {
+      skipped.end = Buffer.concat([skipped.end, piece]).subarray(-KEPT_BYTES);
+      return;
+    }
+    parts.push(piece);
+    length += piece.length;
+    if (length <= mostBytes) return;
+    const whole = Buffer.concat(parts);
+    skipped = { beginning: whole.toString('utf8', 0, KEPT_BYTES), end: Buffer.from(whole.subarray(-KEPT_BYTES)) };
+    parts = [];
+  };
+
+  const finish = (): void => {
+    const line: Line = skipped
+      ? { kind: 'too_long', beginning: skipped.beginning, end: skipped.end.toString('utf8') }
+      : { kind: 'line', text: Buffer.concat(parts).toString('utf8') };
+    parts = [];
+    length = 0;
+    skipped = undefined;
+    onLine(line);
+  };
+
+  return (chunk) => {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      take(chunk.subarray(from, at));
+      finish();
+      from = at + 1;
+    }
+    if (from < chunk.length) take(chunk.subarray(from));
+  };
+}

@@ -1,0 +1,47 @@
+/**
+ * Sends by the agent's profile. A profile that cannot be used is no reason not to start: a model is told by each answer what
+ * its person has to do, and the next call finds the profile corrected.
+ */
+
+import { errorOf } from '../client/broker-error.ts';
+import { bodyOf } from '../client/reply-body.ts';
+import { type BrokerReply, BrokerUnreachable, type Send } from '../client/send.ts';
+import { signedFetch } from '../client/signed-fetch.ts';
+import { AgentKeyError, agentSigner } from '../client/signer.ts';
+import { type Profile, ProfileError } from '../profile.ts';
+
+/** `read` throws ProfileError. `tell` gets what a person should read, once until it goes well again. */
+export function profileSend(read: () => Profile, tell: (text: string) => void): Send {
+  let ready: Send | undefined;
+  let told: string | undefined;
+  const tellOnce = (text: string | undefined) => {
+    if (text !== undefined && text !== told) tell(text);
+    told = text;
+  };
+  return async (request) => {
+    try {
+      ready ??= sendFor(read());
+      const reply = await ready(request);
+      tellOnce(reply.status === 401 ? refusedToken(reply) : undefined);
+      // The key may have been replaced since: the next request reads the profile again.
+      if (reply.status === 401) ready = undefined;
+      return reply;
+    } catch (error) {
+      const isProfile = error instanceof ProfileError || error instanceof AgentKeyError;
+      if (isProfile || error instanceof BrokerUnreachable) tellOnce(error.message);
+      if (isProfile) throw new BrokerUnreachable(error.message, { code: 'no_profile', maybeSent: false });
+      throw error;
+    }
+  };
+}
+
+function refusedToken(reply: BrokerReply): string {
+  const { message, clockAheadSeconds = 0 } = errorOf(reply, bodyOf(reply));
+  const clock =
+    Math.abs(clockAheadSeconds) > 25
+      ? ` The clock of this machine is ${Math.abs(clockAheadSeconds)} seconds ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} the broker’s.`
+      : '';
+  return `The broker does not take this agent's token: ${message}${clock} Run "agent-broker doctor" to see what is wrong.`;
+}
+
+const sendFor = (profile: Profile): Send => signedFetch({ url: profile.url, token: agentSigner(profile) });
