@@ -14,17 +14,20 @@ type Given = {
   environment: Environment;
   /** Of the command line. */
   profile: string | undefined;
+  /** How long a call waits for a person before the model is told to come back, in seconds. */
+  waitSeconds: number;
   version: string;
 };
 
 /** Serves until standard input ends. Standard output is the protocol's; people are told on standard error. */
-export function serveAgent({ environment, profile: file, version }: Given): void {
+export function serveAgent({ environment, profile: file, waitSeconds, version }: Given): void {
   const tell = (text: string) => void process.stderr.write(`agent-broker mcp: ${text}\n`);
   const folder = waitingFolder(environment, file);
   const repeats = tolerantRepeats(repeatsOnDisk(folder), repeatsInMemory(), ({ message }) =>
     tell(`What waits for approval cannot be remembered in ${folder}, so it is forgotten when this ends: ${message}`),
   );
-  serveTools({ send: profileSend(() => readProfile(environment, file), tell), repeats, version, tell });
+  const send = profileSend(() => readProfile(environment, file), tell);
+  serveTools({ send, repeats, waitMs: waitSeconds * 1000, version, tell });
 }
 
 /** Beside the profile, one for each: what one agent waits for is nobody else's. */

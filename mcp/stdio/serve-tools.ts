@@ -10,6 +10,7 @@ import { lineTransport } from './line-transport.ts';
 type Given = {
   send: Send;
   repeats: Repeats;
+  waitMs: number;
   version: string;
   /** What went wrong, for the person who reads the client's log. */
   tell: (text: string) => void;
@@ -19,7 +20,7 @@ type Given = {
 const LOOK_EVERY_MS = 60_000;
 
 /** Serves until standard input ends. */
-export function serveTools({ send, repeats, version, tell }: Given): void {
+export function serveTools({ send, repeats, waitMs, version, tell }: Given): void {
   const client = agentClient(send);
   const servers = new Set<ReturnType<typeof toolServer>>();
   const report = (error: Error) => tell(error.message);
@@ -32,7 +33,7 @@ export function serveTools({ send, repeats, version, tell }: Given): void {
   const transport = lineTransport(process.stdin, process.stdout);
   serveStdio(
     () => {
-      const server = toolServer({ client, repeats, permissions }, { version });
+      const server = toolServer({ client, repeats, permissions, waitMs }, { version });
       servers.add(server);
       server.onclose = () => {
         servers.delete(server);

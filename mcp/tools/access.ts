@@ -6,7 +6,7 @@ import { type ToolAnswer, toolAnswer } from './answer.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
-import { MOST_WAIT_MS, waitFor } from './waiting.ts';
+import { waitFor } from './waiting.ts';
 
 export async function listPermissions(host: ToolHost): Promise<ToolAnswer> {
   const found = await host.permissions.now();
@@ -21,7 +21,7 @@ export async function listPermissions(host: ToolHost): Promise<ToolAnswer> {
 
 /** Throws the reason of the request's signal when it is aborted. */
 export async function askForAccess(host: ToolHost, request: ToolRequest, asked: AccessAsk): Promise<ToolAnswer> {
-  const endsAt = Date.now() + MOST_WAIT_MS;
+  const endsAt = Date.now() + host.waitMs;
   const what = asked.scope === undefined ? asked.platform : `${asked.scope} on ${asked.platform}`;
   const opened = await host.client.requestAccess(asked, request.signal);
   if (!opened.ok) {

@@ -1,6 +1,13 @@
 /** What every tool answers: one shape, for programs as structured content and for models as text. */
 import { z } from 'zod';
 
+/** Any JSON, by one type to a branch: some clients know no schema without a type, nor a list of types. */
+const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
+  type,
+  // Keeps zod from making one list of types out of the branches.
+  description: `JSON ${type}`,
+}));
+
 export const Structured = z.object({
   status: z
     .enum([
@@ -17,7 +24,7 @@ export const Structured = z.object({
     ])
     .describe('What became of it. pending_approval: nothing was sent yet, and a person decides.'),
   upstream_status: z.int().optional().describe('HTTP status of the platform.'),
-  data: z.unknown().optional().describe('What the platform answered.'),
+  data: z.unknown().optional().meta({ description: 'What the platform answered.', anyOf: ANYTHING }),
   encoding: z.string().optional().describe('base64: the platform answered bytes.'),
   truncated: z.boolean().optional().describe('data is only the beginning, as text.'),
   bytes: z.int().optional().describe('How long the whole is, when data is truncated.'),
@@ -33,7 +40,7 @@ export const Structured = z.object({
   violating: z.array(z.string()).optional().describe('Recipients or repositories that the grant does not reach.'),
   retry_after_seconds: z.number().optional(),
   next: z.string().optional().describe('What to do now.'),
-  permissions: z.unknown().optional(),
+  permissions: z.record(z.string(), z.unknown()).optional(),
 });
 
 export type Structured = z.output<typeof Structured>;

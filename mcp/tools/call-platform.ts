@@ -9,7 +9,6 @@ import { errorAnswer, outcomeAnswer, pendingAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import type { ToolHost } from './tool-host.ts';
-import { MOST_WAIT_MS } from './waiting.ts';
 
 /** The largest call that the broker takes (docs/agents.md, POST /v1/actions). */
 const MOST_CALL_BYTES = 1024 * 1024;
@@ -25,7 +24,7 @@ const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });
 
 /** Throws the reason of the request's signal when it is aborted. */
 export async function callPlatform(host: ToolHost, request: ToolRequest, action: Action): Promise<Handed> {
-  const endsAt = Date.now() + MOST_WAIT_MS;
+  const endsAt = Date.now() + host.waitMs;
   if (Buffer.byteLength(JSON.stringify(action)) > MOST_CALL_BYTES)
     return answered(
       toolAnswer({

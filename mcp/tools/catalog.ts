@@ -82,12 +82,21 @@ export const TOOL_NAMES: readonly string[] = TOOLS.map(({ name }) => name);
 /** The list with what the agent may do in it; `permissions` undefined: nobody could be asked yet. */
 export function listTools(permissions: Permissions | undefined): Tool[] {
   const may = describePermissions(permissions);
-  const outputSchema = z.toJSONSchema(Structured) as NonNullable<Tool['outputSchema']>;
+  const outputSchema = schemaOf(Structured, 'output') as NonNullable<Tool['outputSchema']>;
   return TOOLS.map(({ input, lists, description, ...tool }) => ({
     ...tool,
     description: lists ? `${description}\n\n${may}` : description,
-    // `input`: what has a default may be left out.
-    inputSchema: z.toJSONSchema(input, { io: 'input' }) as Tool['inputSchema'],
+    inputSchema: schemaOf(input, 'input') as Tool['inputSchema'],
     outputSchema,
   }));
 }
+
+/** As JSON Schema. `input`: what has a default may be left out. Not every client knows that `{}` takes everything. */
+const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
+  z.toJSONSchema(schema, {
+    io,
+    override: ({ jsonSchema }) => {
+      const { additionalProperties: more } = jsonSchema;
+      if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;
+    },
+  });

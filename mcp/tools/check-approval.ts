@@ -6,11 +6,11 @@ import { handOver, waitingNews } from './hold.ts';
 import { approvalAnswer, errorAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
-import { MOST_WAIT_MS, waitFor } from './waiting.ts';
+import { waitFor } from './waiting.ts';
 
 /** Throws the reason of the request's signal when it is aborted. */
 export async function checkApproval(host: ToolHost, request: ToolRequest, id: string): Promise<ToolAnswer> {
-  const endsAt = Date.now() + MOST_WAIT_MS;
+  const endsAt = Date.now() + host.waitMs;
   const { signal } = request;
   const first = await host.client.approval(id, { signal });
   const found =

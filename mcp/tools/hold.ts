@@ -6,7 +6,7 @@ import type { ToolAnswer } from './answer.ts';
 import { approvalAnswer, pendingAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
-import { MOST_WAIT_MS, waitFor } from './waiting.ts';
+import { waitFor } from './waiting.ts';
 
 export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | 'approvalUrl' | 'expiresAt'>;
 
@@ -54,7 +54,7 @@ export async function withLink(
     if (typeof first === 'object') return first;
     if (first === 'decline' || first === 'cancel') return pendingAnswer(held, UNOPENED);
     // They are looking at it now, or nobody could be asked.
-    const over = sleep(MOST_WAIT_MS, undefined, { signal }).then(() => pendingAnswer(held));
+    const over = sleep(host.waitMs, undefined, { signal }).then(() => pendingAnswer(held));
     return await Promise.race([decided, over]);
   } finally {
     closing.abort();

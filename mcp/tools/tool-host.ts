@@ -7,4 +7,6 @@ export type ToolHost = {
   client: ToolClient;
   repeats: Repeats;
   permissions: PermissionWatch;
+  /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less where a client gives up earlier. */
+  waitMs: number;
 };

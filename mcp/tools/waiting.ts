@@ -8,6 +8,8 @@ export const MOST_WAIT_MS = 50_000;
 const NEWS_EVERY_MS = 10_000;
 const PAUSE_MS = 1_000;
 
+type Waiting = { request: ToolRequest; endsAt: number; news: string; newsEveryMs?: number };
+
 type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 
 /**
@@ -18,12 +20,12 @@ type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 export async function waitFor<T>(
   poll: Poll<T>,
   isSettled: (value: T) => boolean,
-  { request, endsAt, news }: { request: ToolRequest; endsAt: number; news: string },
+  { request, endsAt, news, newsEveryMs = NEWS_EVERY_MS }: Waiting,
 ): Promise<Answer<T>> {
   const startedAt = Date.now();
   const tell = () => void request.progress(news, Math.round((Date.now() - startedAt) / 1000)).catch(() => {});
   tell();
-  const timer = setInterval(tell, NEWS_EVERY_MS);
+  const timer = setInterval(tell, newsEveryMs);
   try {
     for (;;) {
       const left = endsAt - Date.now();
