@@ -9,6 +9,7 @@ import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addOwnerCommands } from './commands/owner.ts';
+import { addSecretCommands } from './commands/secret.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addTokenCommand } from './commands/token.ts';
 import { addVerifyCommand } from './commands/verify.ts';
@@ -35,6 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   addGovernanceCommands(program);
   addOwnerCommands(program);
   addAgentCommands(program);
+  addSecretCommands(program);
   addTokenCommand(program);
   addMcpCommand(program);
   addDoctorCommand(program);

@@ -2,12 +2,15 @@
 import type { Broker } from './broker.ts';
 import type { Instant } from './decision/facts.ts';
 import { retireFollowedKeys } from './keys.ts';
+import { destroyOldSecretKeys } from './secret-keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
+import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { destroyUnclaimedKeys, purgeRegistrations } from './store/registrations.ts';
+import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
@@ -29,6 +32,9 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'destroying keys that nobody collected': (now) => destroyUnclaimedKeys(db, now),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
+    'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
+    'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
+    'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     ...more,
   };
   let running: Promise<void> | undefined;

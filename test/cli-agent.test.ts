@@ -18,18 +18,19 @@ const elsewhere = join(folder, 'elsewhere');
 
 type Ran = { code: number | null; stdout: string; stderr: string };
 
-function run(words: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+function run(words: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ran> {
   const child = spawn(process.execPath, [BIN, ...words], {
     cwd: folder,
     env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  child.stdin?.end(input);
   let stdout = '';
   let stderr = '';
-  child.stdout.on('data', (chunk) => {
+  child.stdout!.on('data', (chunk) => {
     stdout += chunk;
   });
-  child.stderr.on('data', (chunk) => {
+  child.stderr!.on('data', (chunk) => {
     stderr += chunk;
   });
   return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
@@ -238,6 +239,48 @@ describe('agent create', () => {
     expect(mcpSnippets("/home/o'neil/p.json", 'linux')[0]!.text).toContain(
       `-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`,
     );
+  });
+});
+
+describe('secret authorize and secret send', () => {
+  const OWN = 'own-secret-0123456789';
+  const authorize = (agent: string, out: string, ...words: string[]) =>
+    run(['secret', 'authorize', agent, 'sandbox', '--out', out, ...words]);
+
+  test('whoever has the secret sends it, once, without an owner’s session, and it is seen nowhere', async () => {
+    const { agent_id } = await create('with-its-own');
+    const path = join(elsewhere, 'own.authorization.json');
+    const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'own');
+    expect(made.code, made.stderr).toBe(0);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const { authorization } = JSON.parse(readFileSync(path, 'utf8'));
+    expect(made.stdout).not.toContain(authorization);
+    const nothing = { AGENT_BROKER_DATA: join(elsewhere, 'none') };
+    const sent = await run(['secret', 'send', path], nothing, `${OWN}\n`);
+    expect(sent.code, sent.stderr).toBe(0);
+    expect(sent.stdout + sent.stderr).not.toContain(OWN);
+    const again = await run(['secret', 'send', path], nothing, OWN);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    const listed = await fetch(`${url}/owner/connections`, { headers: { authorization: `Bearer ${session}` } });
+    const { connections } = (await listed.json()) as { connections: { label: string }[] };
+    expect(connections.map(({ label }) => label)).toContain('own');
+  });
+
+  test('a file that is there is kept, and then nothing is authorised', async () => {
+    const { agent_id } = await create('not-overwritten');
+    const path = join(folder, 'there.json');
+    writeFileSync(path, '{}');
+    const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'never');
+    expect([made.code, made.stderr]).toEqual([1, expect.stringContaining('which is kept')]);
+    expect(readFileSync(path, 'utf8')).toBe('{}');
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    const listed = await fetch(`${url}/owner/secret-authorizations`, {
+      headers: { authorization: `Bearer ${session}` },
+    });
+    expect(await listed.text()).not.toContain('never');
+    const wrong = await run(['secret', 'send', path], {}, OWN);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('has no "url"')]);
   });
 });
 

@@ -156,7 +156,7 @@ describe('what the pages name', () => {
 
   test('every command that a page names is there', async () => {
     const text = PAGES.map(read).join('\n');
-    const groups = new Set(['owner', 'agent', 'keys', 'verify']);
+    const groups = new Set(['owner', 'agent', 'keys', 'secret', 'verify']);
     const named = [...text.matchAll(/\bagent-broker ([a-z]+)(?: ([a-z]+))?/g)].map(([, first = '', second]) =>
       groups.has(first) && second ? [first, second] : [first],
     );

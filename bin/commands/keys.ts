@@ -6,8 +6,12 @@ export function addKeysCommand(program: Command): void {
     .command('keys')
     .description('the broker’s own keys')
     .command('rotate')
-    .description('rotate a signing key (published ahead, then used), or the master key (everything is wrapped anew)')
-    .addArgument(new Argument('<use>', 'which key').choices(['evidence', 'issuing', 'root', 'session', 'master']))
+    .description(
+      'rotate a signing key (published ahead, then used), the key that secrets are sealed to, or the master key (everything is wrapped anew)',
+    )
+    .addArgument(
+      new Argument('<use>', 'which key').choices(['evidence', 'issuing', 'root', 'session', 'secrets', 'master']),
+    )
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
     .action(async (use: string, options: { data?: string; json?: boolean }) => {
@@ -15,7 +19,9 @@ export function addKeysCommand(program: Command): void {
       print(options, answer, () =>
         use === 'master'
           ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were wrapped anew. Keep a copy of the key file apart from the store's backups.`
-          : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,
+          : use === 'secrets'
+            ? `Secrets are sealed to the key ${answer.kid} from now on. What was sealed before can be opened until ${answer.opens_until}.`
+            : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,
       );
     });
 }

@@ -80,10 +80,11 @@ export type RecordedDecision = {
 
 /**
  * Of a change: who made it (the owner's uuid, or `operator` with the command line's own credential), with a browser's
- * session or a bearer, and what it was about. `token`: the agent itself, by its agent id, with a one-time token that an
- * owner let it have. Never a secret, nor the owner's words.
+ * session or a bearer, and what it was about. `token`: with a one-time token that an owner let somebody have; the agent
+ * itself, by its agent id, or, of a secret that came, the owner who authorised it. `broker`: by a rule of the organisation.
+ * Never a secret, nor the owner's words.
  */
-export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' | 'token' } & JsonObject;
+export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' | 'token' | 'broker' } & JsonObject;
 
 /** Who signs, as receipts name it: the broker, and what stands before an agent's id. */
 export type ReceiptIssuer = { did: string; didOfAgents: string };

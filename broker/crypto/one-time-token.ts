@@ -5,7 +5,8 @@ import { Secret } from './secret.ts';
 
 /**
  * The prefix tells a person, and a scanner for leaked secrets, what a token is for. `access_request` is the capability
- * of an access request, `local` the command line's own credential for a broker on the same machine.
+ * of an access request, `secret` lets an agent have a secret, `local` is the command line's own credential for a broker on
+ * the same machine.
  */
 export const TOKEN_PREFIXES = {
   bootstrap: 'abt_',
@@ -14,6 +15,7 @@ export const TOKEN_PREFIXES = {
   consent: 'cns_',
   sign_in: 'sgn_',
   access_request: 'req_',
+  secret: 'sat_',
   local: 'cli_',
 } as const;
 

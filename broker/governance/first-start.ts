@@ -32,6 +32,7 @@ export async function createOrganisation(
       approval_ttl_ms: APPROVAL_TTL_MS,
       created_at: now,
       require_user_verification: 0,
+      auto_suspend: null,
     };
     await putOrganisation(transaction, organisation);
     const owner = await putOwner(transaction, {

@@ -8,6 +8,7 @@ import { approval, pendingActions } from './routes/approvals.ts';
 import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
+import { bindSecret, secretKeys } from './routes/bind-secret.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
@@ -44,6 +45,11 @@ import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
 import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
+import {
+  authorizeOwnerSecret,
+  ownerSecretAuthorizations,
+  removeOwnerSecretAuthorization,
+} from './routes/owner/secret-authorizations.ts';
 import { ownerLink, ownerSignIn, ownerSignOut, ownerToken } from './routes/owner/sessions.ts';
 import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
@@ -66,6 +72,8 @@ export const ROUTES: readonly Route[] = [
   claimKey,
   bindAgent,
   bindInvite,
+  bindSecret,
+  secretKeys,
   passkeyRegisterBegin,
   passkeyRegisterFinish,
   passkeySignBegin,
@@ -111,6 +119,9 @@ export const ROUTES: readonly Route[] = [
   ownerInvites,
   inviteAgent,
   removeOwnerInvite,
+  ownerSecretAuthorizations,
+  authorizeOwnerSecret,
+  removeOwnerSecretAuthorization,
   ownerOwners,
   addOwner,
   removeOwner,

@@ -4,6 +4,7 @@ import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
 import { approvals } from './migrations/0002-approvals.ts';
 import { ownersApprove } from './migrations/0003-owners-approve.ts';
 import { registration } from './migrations/0004-registration.ts';
+import { halts } from './migrations/0009-halts.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -12,6 +13,7 @@ const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
   '0003-owners-approve': { up: (db: Kysely<unknown>) => ownersApprove(db, types) },
   '0004-registration': { up: (db: Kysely<unknown>) => registration(db, types) },
+  '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
 });
 
 const migratorOf = (store: Store): Migrator =>

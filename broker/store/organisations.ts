@@ -21,7 +21,10 @@ export async function updateOrganisation(
   db: Db,
   id: string,
   change: Partial<
-    Pick<OrganisationTable, 'name' | 'publish_identity_documents' | 'approval_ttl_ms' | 'require_user_verification'>
+    Pick<
+      OrganisationTable,
+      'name' | 'publish_identity_documents' | 'approval_ttl_ms' | 'require_user_verification' | 'auto_suspend'
+    >
   >,
 ): Promise<void> {
   await db.updateTable('organisations').set(change).where('id', '=', id).execute();
@@ -73,7 +76,7 @@ export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisati
  * refuses while the owner still has agents.
  */
 export async function deleteOwner(db: Db, organisationId: string, id: string): Promise<void> {
-  for (const table of ['passkeys', 'registrations', 'invites'] as const)
+  for (const table of ['passkeys', 'registrations', 'invites', 'secret_authorizations'] as const)
     await db.deleteFrom(table).where('organisation_id', '=', organisationId).where('owner_id', '=', id).execute();
   await db.deleteFrom('owners').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

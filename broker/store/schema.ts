@@ -18,6 +18,8 @@ export type OrganisationTable = {
   created_at: number;
   /** Whether a passkey decides only when its authenticator verified the person, by finger, face or PIN. */
   require_user_verification: Bit;
+  /** JSON: an AutoSuspend; null: agents are refused as often as they ask. */
+  auto_suspend: string | null;
 };
 
 export type OwnerTable = {
@@ -224,7 +226,7 @@ type DefaultedApprovalColumns =
   | 'replay_audit_id'
   | 'decided_with';
 
-export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification'>;
+export type NewOrganisation = Omit<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
 export type NewOwner = Omit<OwnerTable, 'oidc_subject'>;
 
 /** A new held call. */
@@ -361,6 +363,40 @@ export type InviteTable = {
   agent_id: string | null;
 };
 
+/** What secrets are sealed to before they come here: the broker's, not an organisation's. One of them is in force. */
+export type SecretKeyTable = {
+  kid: string;
+  public_jwk: string;
+  /** PKCS#8 DER, sealed; gone a while after the key was replaced. */
+  private_key: Uint8Array | null;
+  created_at: number;
+  replaced_at: number | null;
+};
+
+/** With this, whoever has it lets an agent have a secret for a platform, once, and nothing else. */
+export type SecretAuthorizationTable = {
+  organisation_id: string;
+  id: string;
+  token_hash: string;
+  /** The agent's uuid. */
+  agent_id: string;
+  platform_id: string;
+  /** Of the connection that it becomes. */
+  label: string;
+  /** JSON: of the grant that it makes; null: the grant that is there then uses the secret. */
+  scopes: string | null;
+  /** Who authorised it. */
+  owner_id: string;
+  created_at: number;
+  expires_at: number;
+  used_at: number | null;
+  /** What it became. */
+  connection_id: string | null;
+};
+
+/** How often an agent was refused since `window_start`; only where its organisation wants to know. */
+export type RefusalCountTable = { organisation_id: string; agent_id: string; refusals: number; window_start: number };
+
 /** Keys of the broker itself, not of an organisation. */
 export type SigningKeyTable = {
   kid: string;
@@ -395,7 +431,7 @@ export type MetaTable = { name: string; value: string };
 export type InstanceTable = { id: string; started_at: number; seen_at: number };
 
 export type Schema = {
-  organisations: WithDefaults<OrganisationTable, 'require_user_verification'>;
+  organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
   owners: WithDefaults<OwnerTable, 'oidc_subject'>;
   agents: AgentTable;
   platforms: PlatformTable;
@@ -418,6 +454,9 @@ export type Schema = {
     'decided_at' | 'decided_by' | 'decision_audit_id' | 'granted' | 'private_key' | 'claim_until' | 'claimed_at'
   >;
   invites: InviteTable;
+  secret_keys: SecretKeyTable;
+  secret_authorizations: SecretAuthorizationTable;
+  refusal_counts: RefusalCountTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;

@@ -10,6 +10,7 @@ export const SEALED = [
   { table: 'signing_keys', column: 'private_key', organisation: null, row: 'kid' },
   { table: 'approvals', column: 'result', organisation: 'organisation_id', row: 'id' },
   { table: 'registrations', column: 'private_key', organisation: 'organisation_id', row: 'id' },
+  { table: 'secret_keys', column: 'private_key', organisation: null, row: 'kid' },
 ] as const;
 
 /** Stands for the organisation where a value belongs to the broker itself. */

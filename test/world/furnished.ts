@@ -8,7 +8,7 @@ import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
 
 /** Tables that belong to the broker and not to an organisation. */
-const BROKERS = new Set(['meta', 'instances', 'signing_keys']);
+const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys']);
 
 /** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
 export async function furnish(
@@ -51,7 +51,7 @@ export async function furnish(
   return { organisation, agent, owners };
 }
 
-/** An agent that registered, and one that was invited. */
+/** An agent that registered, one that was invited, a secret that may come, and an agent that is refused. */
 async function putNewcomers(world: World, owner: OwnerTable, name: string): Promise<void> {
   const { db } = world.running.broker.store;
   const now = world.running.broker.clock();
@@ -73,6 +73,24 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       claimed_at: null,
       agent_id: null,
     })
+    .execute();
+  await db
+    .insertInto('secret_authorizations')
+    .values({
+      ...common,
+      id: crypto.randomUUID(),
+      token_hash: crypto.randomUUID(),
+      agent_id: crypto.randomUUID(),
+      platform_id: `${name}-platform`,
+      label: `${name}-sealed`,
+      scopes: null,
+      used_at: null,
+      connection_id: null,
+    })
+    .execute();
+  await db
+    .insertInto('refusal_counts')
+    .values({ organisation_id: owner.organisation_id, agent_id: crypto.randomUUID(), refusals: 1, window_start: now })
     .execute();
   await db
     .insertInto('registrations')

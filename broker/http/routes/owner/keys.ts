@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { rotateMasterKey } from '../../../master-key-rotation.ts';
+import { OPENS_ON_MS, rotateSecretKey } from '../../../secret-keys.ts';
 import { Refusal } from '../../errors.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -10,13 +11,18 @@ export const rotateKeys = route({
   path: '/owner/keys/rotate',
   auth: 'local',
   capability: 'owner.keys.rotate',
-  summary: 'Rotates a signing key or the master key.',
-  body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'master']) }),
+  summary: 'Rotates a signing key, the master key, or the key that secrets are sealed to.',
+  body: z.strictObject({ use: z.enum(['evidence', 'issuing', 'root', 'session', 'secrets', 'master']) }),
   answers: {
     200: {
       description: 'The new key, and from when it signs.',
       schema: z.union([
         z.object({ use: z.literal('master'), key_id: z.string(), rewrapped: z.int().describe('secrets') }),
+        z.object({
+          use: z.literal('secrets'),
+          kid: z.string(),
+          opens_until: z.iso.datetime().describe('until when what was sealed to the key before can be opened'),
+        }),
         z.object({
           use: z.enum(['evidence', 'issuing', 'root', 'session']),
           kid: z.string(),
@@ -31,6 +37,11 @@ export const rotateKeys = route({
       const rotated = await rotateMasterKey(broker);
       if (!rotated.ok) throw new Refusal('conflict', rotated.error);
       return json(200, { use: 'master', key_id: rotated.keyId, rewrapped: rotated.rewrapped });
+    }
+    if (body.use === 'secrets') {
+      const now = broker.clock();
+      const kid = await rotateSecretKey(broker, now);
+      return json(200, { use: 'secrets', kid, opens_until: new Date(now + OPENS_ON_MS).toISOString() });
     }
     const { kid, activatesAt } = await broker.keys.rotate(body.use, broker.clock());
     return json(200, { use: body.use, kid, signs_from: new Date(activatesAt).toISOString() });

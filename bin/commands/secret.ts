@@ -1,0 +1,114 @@
+/** Secrets that come sealed: an owner authorises one, and whoever has it sends it, without being trusted with more. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Command } from 'commander';
+import { type ConnectionOptions, connectAsNobody, connectAsOwner, print, withConnection } from '../connection.ts';
+import { CommandFailed, WrongUsage } from '../failure.ts';
+
+type AuthorizeOptions = ConnectionOptions & { scopes?: string; label?: string; out?: string; json?: boolean };
+type SendOptions = { from?: string; json?: boolean };
+
+export function addSecretCommands(program: Command): void {
+  const secret = program.command('secret').description('credentials from people who should have no more than that');
+
+  withConnection(
+    secret
+      .command('authorize <agent-id> <platform>')
+      .description('let one secret come for this agent and platform, within a day; writes a file for whoever has it'),
+  )
+    .option('--scopes <scope,…>', 'what the agent may do with it, when it has no grant on the platform')
+    .option('--label <name>', 'what the connection is to be called')
+    .option('--out <file>', 'where the authorisation goes; otherwise PLATFORM.authorization.json here')
+    .option('--json', 'print JSON')
+    .action(authorize);
+
+  secret
+    .command('send <authorization-file>')
+    .description('seal a secret, read from standard input, and send it to the broker that authorised it')
+    .option('--from <file>', 'read the secret from this file instead')
+    .option('--json', 'print JSON')
+    .action(sendSecret);
+}
+
+async function authorize(agent: string, platform: string, options: AuthorizeOptions): Promise<void> {
+  const broker = await connectAsOwner(options);
+  const made = await broker.ask('POST', '/owner/secret-authorizations', {
+    agent,
+    platform,
+    ...(options.label !== undefined && { label: options.label }),
+    ...(options.scopes !== undefined && { scopes: options.scopes.split(',').filter((scope) => scope !== '') }),
+  });
+  const path = resolve(options.out ?? `${platform}.authorization.json`);
+  const { authorization, agent_id, bind_url, expires_at } = made;
+  const file = { url: new URL(String(bind_url)).origin, agent_id, platform_id: platform, authorization };
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    await broker.ask('DELETE', `/owner/secret-authorizations/${made.id}`).catch(() => {});
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandFailed(
+      code === 'EEXIST'
+        ? `There is a file at ${path} already, which is kept. Name another one with --out.`
+        : `The authorisation cannot be written to ${path} (${code}). Name another file with --out.`,
+    );
+  }
+  const { authorization: _token, ...shown } = made;
+  print(
+    options,
+    { ...shown, file: path },
+    () =>
+      `${path} is good once, until ${expires_at}, and for nothing else. Whoever has the secret runs:\n  agent-broker secret send ${path} < SECRET-FILE`,
+  );
+}
+
+async function sendSecret(path: string, options: SendOptions): Promise<void> {
+  const { url, agent_id, platform_id, authorization } = readAuthorization(path);
+  const secret = await readSecret(options.from);
+  const broker = connectAsNobody({ url });
+  const { keys } = (await broker.ask('GET', '/.well-known/svc-secret-keys.json')) as {
+    keys?: Record<string, string>[];
+  };
+  const key = keys?.find(({ alg, use }) => alg === 'ECDH-ES' && use === 'enc');
+  if (!key?.kid) throw new CommandFailed(`${url} publishes no key that a secret can be sealed to. Is it the broker?`);
+  const { CompactEncrypt, importJWK } = await import('jose');
+  const encrypted_secret = await new CompactEncrypt(Buffer.from(JSON.stringify({ authorization, secret })))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: key.kid })
+    .encrypt(await importJWK(key, 'ECDH-ES'));
+  const bound = await broker.ask('POST', '/v1/bind-secret', { agent_id, platform_id, encrypted_secret });
+  print(options, bound, () => `${agent_id} can use it on ${platform_id} from now on. ${path} is used up.`);
+}
+
+type Authorization = Record<'url' | 'agent_id' | 'platform_id' | 'authorization', string>;
+
+function readAuthorization(path: string): Authorization {
+  let file: Partial<Record<string, unknown>> | null;
+  try {
+    file = JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    throw new CommandFailed(`${path} cannot be read as an authorisation. "agent-broker secret authorize" writes one.`);
+  }
+  for (const name of ['url', 'agent_id', 'platform_id', 'authorization'])
+    if (typeof file?.[name] !== 'string')
+      throw new CommandFailed(`${path} has no "${name}". "agent-broker secret authorize" writes such files.`);
+  return file as Authorization;
+}
+
+/** Never from the command itself, where other programs and the shell's history would see it. One newline at its end goes. */
+async function readSecret(from: string | undefined): Promise<string> {
+  let secret: string;
+  if (from === undefined) {
+    if (process.stdin.isTTY)
+      throw new WrongUsage(
+        'Send the secret to standard input (< FILE, or through a pipe), or name a file with --from.',
+      );
+    secret = await text(process.stdin);
+  } else
+    try {
+      secret = readFileSync(from, 'utf8');
+    } catch {
+      throw new CommandFailed(`The file ${from} cannot be read.`);
+    }
+  return secret.replace(/\r?\n$/, '');
+}

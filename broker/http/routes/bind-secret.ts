@@ -1,0 +1,76 @@
+/** Secrets that come sealed, from senders who are trusted with nothing else (specification, Registration and binding). */
+import { z } from 'zod';
+import { openSentSecret, SecretRefused, takeSecret } from '../../calls/bind-secret.ts';
+import { publishedSecretKeys } from '../../secret-keys.ts';
+import { text } from '../../wire/action.ts';
+import { Refusal } from '../errors.ts';
+import { Credential, checkSecret } from '../owned-connection.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+export const SECRET_KEYS_PATH = '/.well-known/svc-secret-keys.json';
+
+/** GET /.well-known/svc-secret-keys.json: what secrets are sealed to. */
+export const secretKeys = route({
+  method: 'GET',
+  path: SECRET_KEYS_PATH,
+  auth: 'none',
+  anyOrigin: true,
+  limit: { name: 'secret-keys', perMinute: 60, per: 'address' },
+  capability: 'secrets.keys',
+  summary: 'The key to seal secrets to.',
+  answers: { 200: 'A JWK Set with one key for ECDH-ES.' },
+  errors: ['rate_limited'],
+  handle: async ({ governor: { broker } }) => ({
+    status: 200,
+    body: await publishedSecretKeys(broker, broker.clock()),
+    headers: { 'Cache-Control': 'public, max-age=300' },
+  }),
+});
+
+const MAX_BODY_BYTES = 64 * 1024;
+
+/** One answer to all that was not meant, so that nobody learns what is there. */
+const REFUSED =
+  'encrypted_secret: this is not a secret that was authorised for this agent and platform and has not come yet. Seal {"authorization": …, "secret": …} to the key that is published now, once for each authorisation.';
+
+/** POST /v1/bind-secret */
+export const bindSecret = route({
+  method: 'POST',
+  path: '/v1/bind-secret',
+  auth: 'none',
+  limit: { name: 'bind', perMinute: 30, per: 'address' },
+  capability: 'secrets.bind',
+  summary: 'Takes a sealed secret that an owner authorised, for one agent and one platform.',
+  body: z.strictObject({
+    agent_id: text(64).min(1).describe('its uuid, or its agent id (`agt_…`)'),
+    platform_id: text(64).min(1),
+    encrypted_secret: text(MAX_BODY_BYTES)
+      .min(1)
+      .describe('a compact JWE (ECDH-ES, A256GCM) of {"authorization": …, "secret": …}'),
+  }),
+  secretBody: true,
+  maxBodyBytes: MAX_BODY_BYTES,
+  answers: {
+    200: {
+      description: 'The agent’s calls use the secret from now on.',
+      schema: z.object({ status: z.literal('bound'), agent_id: z.string(), platform_id: z.string() }),
+    },
+  },
+  errors: ['invalid_request', 'rate_limited', 'audit_unavailable'],
+  handle: async ({ governor, body, correlationId }) => {
+    const sent = { agentId: body.agent_id, platformId: body.platform_id, sealed: body.encrypted_secret };
+    try {
+      const opened = await openSentSecret(governor, sent);
+      // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
+      const secret = Credential.safeParse(opened.secret.reveal());
+      if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]!.message}.`);
+      checkSecret(opened.ground.manifest, secret.data);
+      await takeSecret(governor, opened, correlationId);
+      return json(200, { status: 'bound', agent_id: opened.ground.agent.agent_id, platform_id: body.platform_id });
+    } catch (error) {
+      if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);
+      throw error;
+    }
+  },
+});

@@ -1,0 +1,153 @@
+/** Authorisations: with each of them one secret may come, for one agent and one platform. */
+import { z } from 'zod';
+import { findGround, GrantRefused } from '../../../calls/grant-terms.ts';
+import { authorizeSecret, secretAuthorizationStatusAt } from '../../../calls/secret-authorization.ts';
+import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { ConnectionName } from '../../../governance/schema.ts';
+import { PlatformId } from '../../../platforms/manifest.ts';
+import type { SecretAuthorizationTable } from '../../../store/schema.ts';
+import { listSecretAuthorizations, removeSecretAuthorization } from '../../../store/secret-authorizations.ts';
+import { text } from '../../../wire/action.ts';
+import { Refusal } from '../../errors.ts';
+import { howOf, ownerChange } from '../../owner-change.ts';
+import { json } from '../../reply.ts';
+import { route } from '../../route.ts';
+import { SECRET_KEYS_PATH } from '../bind-secret.ts';
+
+const Authorization = z
+  .object({
+    id: z.guid(),
+    status: z.enum(['open', 'used', 'expired']),
+    agent: z.guid().describe("the agent's uuid"),
+    platform: z.string(),
+    label: z.string().describe('what the connection is to be called'),
+    scopes: z
+      .array(z.string())
+      .nullable()
+      .describe('of the grant that it makes; null: it is for the grant that is there'),
+    owner_id: z.guid().describe('who authorised it'),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    used_at: z.iso.datetime().nullable(),
+    connection_id: z.guid().nullable().describe('the connection that it became'),
+  })
+  .meta({ id: 'SecretAuthorization' });
+
+const NewAuthorization = Authorization.extend({
+  authorization: z.string().describe('to be sealed in with the secret; nobody can show it again'),
+  agent_id: z.string(),
+  bind_url: z.url().describe('where the sealed secret goes'),
+  keys_url: z.url().describe('what it is sealed to'),
+}).meta({ id: 'NewSecretAuthorization' });
+
+const shown = (one: SecretAuthorizationTable, now: number): z.output<typeof Authorization> => ({
+  id: one.id,
+  status: secretAuthorizationStatusAt(one, now),
+  agent: one.agent_id,
+  platform: one.platform_id,
+  label: one.label,
+  scopes: one.scopes === null ? null : JSON.parse(one.scopes),
+  owner_id: one.owner_id,
+  created_at: new Date(one.created_at).toISOString(),
+  expires_at: new Date(one.expires_at).toISOString(),
+  used_at: one.used_at === null ? null : new Date(one.used_at).toISOString(),
+  connection_id: one.connection_id,
+});
+
+/** GET /owner/secret-authorizations: newest first; those that are over stay for 30 days. */
+export const ownerSecretAuthorizations = route({
+  method: 'GET',
+  path: '/owner/secret-authorizations',
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.secret_authorizations.list',
+  summary: 'Which secrets may come sealed, and which have, newest first.',
+  answers: {
+    200: { description: 'The authorisations.', schema: z.object({ authorizations: z.array(Authorization) }) },
+  },
+  errors: [],
+  handle: async ({ governor: { broker }, who }) => {
+    const found = await listSecretAuthorizations(broker.store.db, who.organisationId);
+    return json(200, { authorizations: found.map((one) => shown(one, broker.clock())) });
+  },
+});
+
+/** POST /owner/secret-authorizations */
+export const authorizeOwnerSecret = route({
+  method: 'POST',
+  path: '/owner/secret-authorizations',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.secret_authorizations.create',
+  summary: 'Lets one secret come sealed, within a day, for one agent and one platform.',
+  body: z.strictObject({
+    agent: text(64).min(1).describe('its uuid, or its agent id (`agt_…`)'),
+    platform: text(64).min(1),
+    label: ConnectionName.optional().describe('what the connection is to be called; otherwise <platform>-<agent id>'),
+    scopes: z
+      .array(text(256).min(1))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('what the agent may do with it, when it has no grant on the platform; otherwise left out'),
+  }),
+  answers: { 200: { description: 'The authorisation.', schema: NewAuthorization } },
+  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, body, correlationId } = context;
+    const { broker } = governor;
+    const known = PlatformId.safeParse(body.platform).success;
+    const ground = known ? await findGround(governor, who.organisationId, body.agent, body.platform) : 'no_platform';
+    if (ground === 'no_agent') throw new Refusal('not_found', 'The organisation has no such agent.');
+    if (ground === 'no_platform')
+      throw new Refusal('invalid_request', 'platform: the organisation has none of this id.');
+    const { agent_id } = ground.agent;
+    const label = body.label ?? `${body.platform.slice(0, 39)}-${agent_id}`;
+    try {
+      const by = { owner: who.owner, how: howOf(context), correlationId };
+      const { authorization, token } = await authorizeSecret(governor, by, ground, {
+        label,
+        ...(body.scopes && { scopes: [...new Set(body.scopes)] }),
+      });
+      return json(200, {
+        ...shown(authorization, broker.clock()),
+        authorization: token.reveal(),
+        agent_id,
+        bind_url: `${broker.baseUrl}/v1/bind-secret`,
+        keys_url: broker.baseUrl + SECRET_KEYS_PATH,
+      });
+    } catch (error) {
+      throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
+    }
+  },
+});
+
+/** DELETE /owner/secret-authorizations/{id}: what was sealed with it is good for nothing from then on. */
+export const removeOwnerSecretAuthorization = route({
+  method: 'DELETE',
+  path: '/owner/secret-authorizations/{id}',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.secret_authorizations.remove',
+  summary: 'Takes an authorisation back with which no secret came.',
+  params: { id: z.guid().describe('the id of the authorisation') },
+  answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
+  errors: ['not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, params } = context;
+    const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+    const all = await listSecretAuthorizations(governor.broker.store.db, who.organisationId);
+    const known = all.find((one) => one.id === id);
+    if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');
+    await ownerChange(
+      context,
+      { reason: 'secret_authorization_removed', platform: known.platform_id },
+      async (db, note) => {
+        if (!(await removeSecretAuthorization(db, who.organisationId, id)))
+          throw new Refusal('conflict', 'The secret came: there is a connection now. Remove the connection instead.');
+        note({ authorization: id, label: known.label });
+      },
+    );
+    return json(200, { id, removed: true });
+  },
+});

@@ -1,0 +1,43 @@
+/** How often agents are refused, where their organisations want to know. Only refusals write here. */
+import { sql } from 'kysely';
+import type { RefusalCountTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/**
+ * Counts one refusal in a single statement that all replicas share: begins a new window when the last one is over.
+ * Answers how many there are in the window, this one included.
+ */
+export async function countRefusal(
+  db: Db,
+  agent: Pick<RefusalCountTable, 'organisation_id' | 'agent_id'>,
+  windowMs: number,
+  now: number,
+): Promise<number> {
+  const inWindow = sql<boolean>`refusal_counts.window_start > ${now - windowMs}`;
+  const { refusals } = await db
+    .insertInto('refusal_counts')
+    .values({ ...agent, refusals: 1, window_start: now })
+    .onConflict((c) =>
+      c.columns(['organisation_id', 'agent_id']).doUpdateSet({
+        refusals: sql<number>`case when ${inWindow} then refusal_counts.refusals + 1 else 1 end`,
+        window_start: sql<number>`case when ${inWindow} then refusal_counts.window_start else cast(${now} as bigint) end`,
+      }),
+    )
+    .returning('refusals')
+    .executeTakeFirstOrThrow();
+  return refusals;
+}
+
+/** Lets an agent begin anew. */
+export async function forgetRefusals(db: Db, organisationId: string, agentUuid: string): Promise<void> {
+  await db
+    .deleteFrom('refusal_counts')
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .execute();
+}
+
+/** Forgets windows that began before `before`. */
+export async function purgeRefusalCounts(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('refusal_counts').where('window_start', '<', before).execute();
+}

@@ -1,0 +1,64 @@
+/** With each of these one secret may come, for one agent and one platform. */
+import type { SecretAuthorizationTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+type Ref = Pick<SecretAuthorizationTable, 'organisation_id' | 'id'>;
+
+/** Stores an authorisation. */
+export async function putSecretAuthorization(db: Db, authorization: SecretAuthorizationTable): Promise<void> {
+  await db.insertInto('secret_authorizations').values(authorization).execute();
+}
+
+/** The authorisation of this token, whosever it is, used or not; or undefined. */
+export async function findSecretAuthorization(
+  db: Db,
+  tokenHash: string,
+): Promise<SecretAuthorizationTable | undefined> {
+  return await db
+    .selectFrom('secret_authorizations')
+    .selectAll()
+    .where('token_hash', '=', tokenHash)
+    .executeTakeFirst();
+}
+
+/** An organisation's authorisations, the newest first; those that are over stay for a while. */
+export async function listSecretAuthorizations(db: Db, organisationId: string): Promise<SecretAuthorizationTable[]> {
+  return await db
+    .selectFrom('secret_authorizations')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute();
+}
+
+/** Uses an authorisation up. Answers true to exactly one caller, and only in time. */
+export async function useSecretAuthorization(db: Db, ref: Ref, connectionId: string, now: number): Promise<boolean> {
+  const used = await db
+    .updateTable('secret_authorizations')
+    .set({ used_at: now, connection_id: connectionId })
+    .where('organisation_id', '=', ref.organisation_id)
+    .where('id', '=', ref.id)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returning('id')
+    .executeTakeFirst();
+  return used !== undefined;
+}
+
+/** Takes back an authorisation that nobody used. False: it was used, or there is none. */
+export async function removeSecretAuthorization(db: Db, organisationId: string, id: string): Promise<boolean> {
+  const removed = await db
+    .deleteFrom('secret_authorizations')
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('used_at', 'is', null)
+    .returning('id')
+    .executeTakeFirst();
+  return removed !== undefined;
+}
+
+/** Forgets authorisations whose time was over before `before`. */
+export async function purgeSecretAuthorizations(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('secret_authorizations').where('expires_at', '<', before).execute();
+}
