@@ -230,6 +230,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       approval_ttl_seconds: 86_400,
       require_user_verification: false,
       publish_identity_documents: false,
+      auto_suspend: null,
       created_at: expect.stringMatching(/Z$/),
     });
     const set = (body: unknown) => organisation.ask('POST', '/owner/organisation', body);

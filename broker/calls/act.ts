@@ -4,7 +4,6 @@ import { uuidv7 } from '../crypto/ids.ts';
 import { decide } from '../decision/decide.ts';
 import type { Instant, Verdict } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { moveAgent } from '../store/agents.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import { askConsent } from './ask-consent.ts';
@@ -18,6 +17,7 @@ import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
 import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
+import { afterRefusal } from './suspend.ts';
 
 /**
  * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
@@ -123,20 +123,11 @@ async function refuse(
   call: Call,
   verdict: Extract<Verdict, { kind: 'deny' }>,
 ): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = governor;
-  const { row, who } = call;
+  const { recorder } = governor;
+  const { row } = call;
   row.result = 'denied';
   noteFlags(row, { dropped_headers: call.dropped.length > 0 ? call.dropped : undefined });
-  if (verdict.suspend) {
-    const move = {
-      from: ['active'] as const,
-      to: 'suspended' as const,
-      cause: 'suspended_by_policy' as const,
-      detail: `guardrail ${verdict.suspend.guardrail}`,
-    };
-    const agent = { organisationId: who.agent.organisation_id, id: who.agent.id };
-    await moveAgent(broker.store.db, agent, move, broker.clock());
-  }
+  await afterRefusal(governor, call, verdict);
   if (verdict.reason === 'agent_inactive')
     return await recorder.finish(row, { kind: 'inactive', auditId: row.id, detail: verdict.detail }, false);
   return await recorder.finish(row, { kind: 'denied', auditId: row.id, verdict }, false);

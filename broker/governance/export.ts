@@ -30,6 +30,7 @@ export async function exportGovernance(broker: Pick<Broker, 'store'>, organisati
   const sections: GovernanceDocumentInput = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
+    auto_suspend: organisation.auto_suspend === null ? false : JSON.parse(organisation.auto_suspend),
     owners: present.owners
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),

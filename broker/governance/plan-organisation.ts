@@ -9,21 +9,26 @@ import { listNames } from './problems.ts';
 export function planOrganisation(planning: Planning): void {
   const { present, organisationId } = planning;
   const { organisation } = present;
-  const { organisation: name = organisation.name, publish_identity_documents: publish } = planning.governance.document;
+  const { document } = planning.governance;
+  const { organisation: name = organisation.name, publish_identity_documents: publish } = document;
   if (present.takenNames.has(name)) {
     addProblem(planning, ['organisation'], `another organisation on this broker is called "${name}".`);
     return;
   }
   const published = organisation.publish_identity_documents === 1;
+  const { auto_suspend: rule } = document;
+  const autoSuspend = rule === undefined ? organisation.auto_suspend : rule === false ? null : JSON.stringify(rule);
   const details = [
     ...difference('name', organisation.name, name),
     ...difference('publish_identity_documents', published, publish ?? published),
+    ...difference('auto_suspend', organisation.auto_suspend ?? 'false', autoSuspend ?? 'false'),
   ];
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>
     updateOrganisation(db, organisationId, {
       name,
       publish_identity_documents: (publish ?? published) ? 1 : 0,
+      auto_suspend: autoSuspend,
     }),
   );
 }

@@ -1,5 +1,6 @@
 /** What may stand in a governance file. Every description is read by people: editors show it, and so do error messages. */
 import { z } from 'zod';
+import { AutoSuspend } from '../decision/auto-suspend.ts';
 import { METHODS } from '../decision/facts.ts';
 import { PlatformEntry } from '../platforms/builtin.ts';
 import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
@@ -192,6 +193,10 @@ export const GovernanceDocument = z
       .boolean()
       .optional()
       .describe("Whether anyone may read the DID documents of the organisation's agents."),
+    auto_suspend: z
+      .union([AutoSuspend, z.literal(false)])
+      .optional()
+      .describe('After how many refused calls an agent is suspended until an owner resumes it; false: never.'),
     owners: z
       .array(Owner)
       .max(1000)

@@ -13,6 +13,7 @@ export type FactsRow = {
   organisation_id: string;
   guardrails_version: number;
   approval_ttl_ms: number;
+  auto_suspend: string | null;
   id: string;
   agent_id: string;
   name: string;
@@ -64,6 +65,7 @@ const SELECTED = [
   'a.organisation_id',
   'o.guardrails_version',
   'o.approval_ttl_ms',
+  'o.auto_suspend',
   'a.id',
   'a.agent_id',
   'a.name',

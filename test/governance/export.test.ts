@@ -44,6 +44,7 @@ agents:
     const text = await exportGovernance(broker, world.id);
     expect(text).toBe(`organisation: export ${kind}
 publish_identity_documents: false
+auto_suspend: false
 owners:
   - email: ann@acme.example
     role: admin
@@ -271,12 +272,14 @@ const documents = fc
       { maxKeys: 3 },
     ),
     published: fc.boolean(),
+    suspending: fc.constantFrom(false, { refusals: 3, within_seconds: 10 }),
   })
-  .map(({ platform, hub, connections, owners, policies, guardrails, agents, published }) => {
+  .map(({ platform, hub, connections, owners, policies, guardrails, agents, published, suspending }) => {
     const policyNames = ['default', ...Object.keys(policies)];
     const people = [ANN, ...owners];
     return {
       publish_identity_documents: published,
+      auto_suspend: suspending,
       owners: owners.map((email) => ({ email, role: 'approver' })),
       platforms: {
         crm: {

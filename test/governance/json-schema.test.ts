@@ -16,6 +16,7 @@ describe('governance.schema.json', () => {
     expect(Object.keys(shipped.properties!)).toEqual([
       'organisation',
       'publish_identity_documents',
+      'auto_suspend',
       'owners',
       'platforms',
       'caller_issuers',

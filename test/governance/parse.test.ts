@@ -78,7 +78,7 @@ describe('a governance file', () => {
     [
       'an unknown section',
       'platfroms: {}',
-      '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, owners, platforms, caller_issuers, connections, policies, guardrails, agents.',
+      '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, auto_suspend, owners, platforms, caller_issuers, connections, policies, guardrails, agents.',
     ],
     [
       'an empty section',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
 import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
 import { listBreakersOpenAt } from '../../../store/breakers.ts';
+import { forgetRefusals } from '../../../store/refusal-counts.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
@@ -151,6 +152,8 @@ export const ownerAgentMoves = MOVES.map((move) =>
       const detail = body.reason ?? null;
       const moved = await ownerChange(context, { reason: move.reason, detail, agent }, async (db) => {
         const done = await moveAgent(db, place, { ...move, detail }, governor.broker.clock());
+        // Who looked at what was refused lets the agent begin anew.
+        if (done && move.to === 'active') await forgetRefusals(db, who.organisationId, agent.id);
         const now = (await findAgent(db, who.organisationId, agent.id))!;
         if (done) return now;
         throw new Refusal(

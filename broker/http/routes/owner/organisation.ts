@@ -1,5 +1,7 @@
 /** The organisation's own settings. */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { AutoSuspend } from '../../../decision/auto-suspend.ts';
 import { findOrganisation, updateOrganisation } from '../../../store/organisations.ts';
 import type { OrganisationTable } from '../../../store/schema.ts';
 import { ownerChange } from '../../owner-change.ts';
@@ -15,6 +17,7 @@ const Organisation = z
     approval_ttl_seconds: z.int(),
     require_user_verification: z.boolean(),
     publish_identity_documents: z.boolean(),
+    auto_suspend: AutoSuspend.nullable().describe('when the broker suspends an agent by itself; null: never'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Organisation' });
@@ -25,6 +28,7 @@ const shown = (organisation: OrganisationTable): z.output<typeof Organisation> =
   approval_ttl_seconds: Math.floor(organisation.approval_ttl_ms / 1000),
   require_user_verification: organisation.require_user_verification === 1,
   publish_identity_documents: organisation.publish_identity_documents === 1,
+  auto_suspend: organisation.auto_suspend === null ? null : JSON.parse(organisation.auto_suspend),
   created_at: new Date(organisation.created_at).toISOString(),
 });
 
@@ -58,6 +62,9 @@ const Settings = z.strictObject({
     .boolean()
     .optional()
     .describe("whether anyone may read the DID documents of the organisation's agents"),
+  auto_suspend: AutoSuspend.nullable()
+    .optional()
+    .describe('after how many refused calls an agent is suspended until an owner resumes it; null: never'),
 });
 
 /** POST /owner/organisation: what is left out stays as it is. */
@@ -78,10 +85,12 @@ export const changeOrganisation = route({
     const { approval_ttl_seconds: ttl = was.approval_ttl_seconds } = body;
     const { require_user_verification: verify = was.require_user_verification } = body;
     const { publish_identity_documents: publish = was.publish_identity_documents } = body;
+    const { auto_suspend: rule = was.auto_suspend } = body;
     const changed = {
       ...(ttl !== was.approval_ttl_seconds && { approval_ttl_seconds: ttl }),
       ...(verify !== was.require_user_verification && { require_user_verification: verify }),
       ...(publish !== was.publish_identity_documents && { publish_identity_documents: publish }),
+      ...(!isDeepStrictEqual(rule, was.auto_suspend) && { auto_suspend: rule }),
     };
     if (Object.keys(changed).length === 0) return json(200, was);
     const after = await ownerChange(context, { reason: 'organisation_changed' }, async (db, note) => {
@@ -90,6 +99,7 @@ export const changeOrganisation = route({
         ...('approval_ttl_seconds' in changed && { approval_ttl_ms: ttl * 1000 }),
         ...('require_user_verification' in changed && { require_user_verification: verify ? 1 : 0 }),
         ...('publish_identity_documents' in changed && { publish_identity_documents: publish ? 1 : 0 }),
+        ...('auto_suspend' in changed && { auto_suspend: rule && JSON.stringify(rule) }),
       });
       return (await findOrganisation(db, who.organisationId))!;
     });
