@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
-import { bindKey } from '../broker/store/agents.ts';
+import { bindKey } from '../broker/store/agent-keys.ts';
 import { type Answer, makeKeyPair, signToken, type TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { listAuditRows } from './world/rows.ts';

@@ -142,9 +142,16 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
     expectEnvelope(await bind(token, spare[2]!), 410, 'token_used');
     expect((await agent.act(READ)).status).toBe(200);
-    const [event] = await events(agent.agentId).then((rows) =>
-      rows.filter(({ reason }: { reason: string }) => reason === 'agent_bound'),
-    );
+    // Somebody else may have it: that is why keys are replaced.
+    const next = await newToken(agent.agentId);
+    const former = await bind(next, spare[0]!);
+    expectEnvelope(former, 400, 'invalid_request');
+    expect(former.body.detail).toContain('was replaced by another one');
+    const { bind_secret } = await invite({ agent_name: `former ${store}` });
+    expect((await bindInvite(bind_secret, spare[0]!)).body.detail).toContain('was replaced by another one');
+    expect((await bind(next, spare[1]!)).status, 'the key that it has is no other').toBe(200);
+    expect((await agent.act(READ)).status).toBe(200);
+    const event = (await events(agent.agentId)).findLast(({ reason }: { reason: string }) => reason === 'agent_bound');
     const receipt = await organisation.ask('GET', `/v1/audit/${event.id}/receipt`);
     const { payload } = await verifyReceipt(world, receipt.body.receipt);
     expect(payload).toMatchObject({ kind: 'event', reason: 'agent_bound', agent: agent.agentId });

@@ -1,14 +1,17 @@
 /** DID documents (specification, DID document; Discovery and health; DID resolution by agent status). */
 import { createPublicKey, sign, verify } from 'node:crypto';
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { Resolver } from 'did-resolver';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getResolver } from 'web-did-resolver';
 import { freePort } from '../bench/free-port.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
 import type { AgentStatus } from '../broker/decision/facts.ts';
+import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import type { AgentTable } from '../broker/store/schema.ts';
 import { certificateFor } from './outbound/certificate.ts';
 import { afterFile } from './world/after-file.ts';
@@ -405,10 +408,12 @@ describe("somebody else's resolver, over TLS", () => {
     const proxy = https.createServer({ key, cert }, (request, response) => {
       const { method, headers } = request;
       const to = new URL(request.url!, `http://127.0.0.1:${port}`);
-      httpRequest(to, { method: method!, headers }, (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(response);
-      }).end();
+      request.pipe(
+        httpRequest(to, { method: method!, headers }, (answer) => {
+          response.writeHead(answer.statusCode!, answer.headers);
+          answer.pipe(response);
+        }),
+      );
     });
     await new Promise<void>((ready) => proxy.listen(0, 'localhost', ready));
     afterFile(async () => {
@@ -433,6 +438,18 @@ describe("somebody else's resolver, over TLS", () => {
       .execute();
   };
   const resolver = new Resolver(getResolver());
+  /** Through the proxy, as everybody comes here. */
+  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const request = https.request(world.running.baseUrl + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+    request.end(JSON.stringify(body));
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    const said = await json(answer);
+    expect(answer.statusCode, JSON.stringify(said)).toBe(200);
+    return said as Record<string, string>;
+  };
 
   test('resolves the broker and its agents, and not who is unknown or gone', async () => {
     const { did } = world.running.broker;
@@ -447,5 +464,42 @@ describe("somebody else's resolver, over TLS", () => {
     const gone = await organisation.agent({ agent: { status: 'revoked' }, policy: null, grants: {} });
     for (const id of [UNKNOWN, gone.agentId])
       expect((await resolver.resolve(`${did}:agents:${id}`)).didResolutionMetadata.error).toBe('notFound');
+  });
+
+  test('what a rotated key signed cannot be verified by its DID any more; what the new one signs can', async () => {
+    const agent = await organisation.agent({ policy: null, grants: {} });
+    const did = `${world.running.broker.did}:agents:${agent.agentId}`;
+    const text = Buffer.from('said by the agent');
+    const methodOf = async () => {
+      const { didDocument } = await resolver.resolve(did);
+      const [method, ...more] = didDocument!.verificationMethod!;
+      expect(more).toEqual([]);
+      expect(didDocument!.assertionMethod).toEqual([method!.id]);
+      return method!;
+    };
+    const verifies = async (signature: Buffer) =>
+      verify(
+        'sha256',
+        text,
+        createPublicKey({ key: (await methodOf()).publicKeyJwk as never, format: 'jwk' }),
+        signature,
+      );
+    const old = { method: await methodOf(), signature: sign('sha256', text, agent.keys.privateKey) };
+    expect(await verifies(old.signature)).toBe(true);
+    const session = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
+    const asked = await post(`/owner/agents/${agent.agentId}/bootstrap-token`, {}, { authorization: session });
+    const keys = makeKeyPair();
+    const bound = await post('/v1/agents/bind', {
+      bootstrap_token: asked.bootstrap_token,
+      public_key_pem: keys.publicPem,
+    });
+    expect(bound.agent_id).toBe(agent.agentId);
+    const parsed = parsePublicKey(keys.publicPem);
+    if (!parsed.ok) throw new Error(parsed.error);
+    const { id } = await methodOf();
+    expect(id).toBe(`${did}#key-${parsed.fingerprint}`);
+    expect(id).not.toBe(old.method.id);
+    expect(await verifies(old.signature)).toBe(false);
+    expect(await verifies(sign('sha256', text, keys.privateKey))).toBe(true);
   });
 });

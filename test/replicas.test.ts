@@ -1,9 +1,8 @@
 /** Two brokers on one PostgreSQL: what one changes the other decides by, at its very next call (MR-04, JW-27). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { parsePublicKey } from '../broker/crypto/public-key.ts';
-import { bindKey, listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
+import { listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { putGuardrails, putPolicy } from '../broker/store/governed-versions.ts';
-import { makeKeyPair, TestAgent } from './world/agent.ts';
+import { makeKeyPair, send, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
@@ -81,11 +80,26 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect([changed.status, changed.body.data.platforms[0].scopes]).toEqual([200, ['demo:write']]);
   });
 
-  test('JW-27 a new key', async () => {
-    const parsed = parsePublicKey(makeKeyPair().publicPem);
-    if (!parsed.ok) throw new Error(parsed.error);
-    await bindKey(store(), { organisationId: organisation.id, id: here.id }, parsed, Date.now());
-    expectEnvelope(await withoutCalls(world, () => there.act(READ)), 401, 'invalid_signature');
+  test('JW-27 a new key, bound at one with a bootstrap token: the old one stops at the other, the new one goes', async () => {
+    const post = async (url: string, body: unknown) =>
+      await send(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    for (const [bindAt, callAt] of [
+      [secondUrl, here],
+      [here.baseUrl, there],
+    ] as const) {
+      const asked = await organisation.ask('POST', `/owner/agents/${here.agentId}/bootstrap-token`);
+      expect((await callAt.act(READ)).status, 'the old key goes on until another is bound').toBe(200);
+      const keys = makeKeyPair();
+      const body = { bootstrap_token: asked.body.bootstrap_token, public_key_pem: keys.publicPem };
+      expect((await post(`${bindAt}/v1/agents/bind`, body)).status).toBe(200);
+      expectEnvelope(await withoutCalls(world, () => callAt.act(READ)), 401, 'invalid_signature');
+      for (const agent of [here, there]) agent.keys = keys;
+      expect((await callAt.act(READ)).status).toBe(200);
+    }
   });
 
   test('a breaker that opened on one is open on the other, and an Idempotency-Key is one', async () => {

@@ -3,7 +3,8 @@
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../decision/facts.ts';
-import { bindKey, findAgent, findOtherAgentWithKey } from '../store/agents.ts';
+import { bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
+import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import type { AgentTable } from '../store/schema.ts';
@@ -58,7 +59,7 @@ export async function bindByBootstrap(
 }
 
 /**
- * With one key two agents could sign for each other. Only the organisation's own agents are looked at: a public key is
+ * With one key two agents could sign for each other, and who replaced one did so because somebody else may have it. Only the organisation's own agents are looked at: a public key is
  * public, and whoever registers somebody else's elsewhere must not keep them from using it.
  */
 export async function refuseSharedKey(
@@ -70,5 +71,10 @@ export async function refuseSharedKey(
     throw new AgentRefused(
       'invalid_request',
       'public_key_pem: this key is bound to another agent already. Every agent has its own: make a new key pair.',
+    );
+  if (await isFormerKey(db, agent.organisationId, key.fingerprint))
+    throw new AgentRefused(
+      'invalid_request',
+      'public_key_pem: this key was replaced by another one, and does not come back. Make a new key pair.',
     );
 }

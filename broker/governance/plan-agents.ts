@@ -74,11 +74,18 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   const ownerId = entry.owner === undefined ? firstAdmin?.id : planning.ownerIds.get(entry.owner);
   const policyName = entry.policy ?? DEFAULT_POLICY;
   const policyId = planning.policyIds.get(policyName);
-  const key = keyOf(planning, name, entry);
+  const key = keyOf(planning, name, entry, known);
   // Each of these is a problem that was already noted where it stands.
   if (ownerId === undefined || policyId === undefined || key === 'problem') return;
   const agent = known ?? newAgent(planning, name, ownerId, policyId, key);
-  planning.futureAgents.push({ id: agent.id, name, ownerId, policyId, live: true });
+  planning.futureAgents.push({
+    id: agent.id,
+    name,
+    ownerId,
+    policyId,
+    live: true,
+    ...(key && { fingerprint: key.fingerprint }),
+  });
   if (!known) planCreation(planning, agent, entry, policyName, key);
   else {
     if (known.origin !== 'governance') adopt(planning, known);

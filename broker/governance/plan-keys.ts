@@ -2,7 +2,7 @@
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import type { Instant } from '../decision/facts.ts';
 import { mintBootstrapToken } from '../identity/bootstrap-token.ts';
-import { bindKey } from '../store/agents.ts';
+import { bindKey } from '../store/agent-keys.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
@@ -10,15 +10,41 @@ import { addProblem, addStep, difference, type Made, type Planning } from './pla
 import type { AgentEntry } from './schema.ts';
 
 /** The key that the file gives, undefined when it gives none, `problem` when it is none (noted). */
-export function keyOf(planning: Planning, name: string, entry: AgentEntry): AgentPublicKey | undefined | 'problem' {
+export function keyOf(
+  planning: Planning,
+  name: string,
+  entry: AgentEntry,
+  known: AgentTable | undefined,
+): AgentPublicKey | undefined | 'problem' {
   const { public_key: reference } = entry;
   if (reference === undefined) return undefined;
   const pem = 'pem' in reference ? reference.pem : planning.resolved.get(`file:${reference.file}`)?.reveal();
   const path = ['agents', name, 'public_key'];
   const parsed = pem === undefined ? undefined : parsePublicKey(pem);
-  if (parsed?.ok) return parsed;
-  addProblem(planning, path, parsed?.error ?? 'the content of this file was not given with the governance file.');
+  const problem = parsed?.ok
+    ? whyNotThis(planning, parsed, known)
+    : (parsed?.error ?? 'the content of this file was not given with the governance file.');
+  if (parsed?.ok && problem === undefined) return parsed;
+  addProblem(planning, path, problem!);
   return 'problem';
+}
+
+/** As where agents bring their keys themselves: every agent has its own, and one that was replaced does not come back. */
+function whyNotThis(
+  { present, futureAgents }: Planning,
+  { fingerprint }: AgentPublicKey,
+  known: AgentTable | undefined,
+): string | undefined {
+  if (known?.key_fingerprint === fingerprint) return undefined;
+  const other =
+    futureAgents.find((agent) => agent.fingerprint === fingerprint) ??
+    present.agents.find(
+      (agent) => agent.key_fingerprint === fingerprint && agent.id !== known?.id && agent.status !== 'deleted',
+    );
+  if (other) return `this is the key of the agent "${other.name}". Every agent has its own: make a new key pair.`;
+  if (present.formerKeys.has(fingerprint))
+    return 'this key was replaced by another one, and does not come back. Make a new key pair.';
+  return undefined;
 }
 
 export function planKey(planning: Planning, known: AgentTable, key: AgentPublicKey): void {

@@ -35,8 +35,15 @@ export type Made = { tokens: BootstrapToken[] };
 
 export type Step = { change: Change; make(db: Db, made: Made): Promise<void> };
 
-/** An agent as it will be. `live`: it is, or may again be, at work. */
-export type FutureAgent = { id: string; name: string; ownerId: string; policyId: string | null; live: boolean };
+/** An agent as it will be. `live`: it is, or may again be, at work. `fingerprint`: of the key that the file gives it. */
+export type FutureAgent = {
+  id: string;
+  name: string;
+  ownerId: string;
+  policyId: string | null;
+  live: boolean;
+  fingerprint?: string;
+};
 
 /** A grant as it will be. */
 export type FutureGrant = { agent: string; platformId: string; connectionId: string | null; live: boolean };

@@ -1,6 +1,7 @@
 /** What the store holds for an organisation, as far as a governance file speaks of it. */
 import type { RuleSource } from '../decision/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { listFormerKeys } from '../store/agent-keys.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { findGuardrailRules } from '../store/governed-versions.ts';
@@ -17,6 +18,8 @@ export type Present = {
   owners: readonly OwnerTable[];
   /** Deleted ones too: they keep their owner. Children are their parents' affair and not among them. */
   agents: readonly AgentTable[];
+  /** Fingerprints of keys that agents had until others were bound. */
+  formerKeys: ReadonlySet<string>;
   /** By the agent's uuid; an organisation may have very many. */
   grants: ReadonlyMap<string, readonly GrantTable[]>;
   platforms: ReadonlyMap<string, Manifest>;
@@ -37,6 +40,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
     owners: await listOwners(db, id),
     agents: agents.filter((agent) => agent.parent_id === null && agent.agent_type !== 'child'),
+    formerKeys: new Set((await listFormerKeys(db, id)).map(({ fingerprint }) => fingerprint)),
     grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
     connections: await listConnections(db, id),

@@ -39,22 +39,6 @@ export async function findLiveAgentNamed(
     .executeTakeFirst();
 }
 
-/** Another agent of the organisation that has this key, revoked ones too: a key that was given up does not come back. */
-export async function findOtherAgentWithKey(
-  db: Db,
-  agent: { organisationId: string; id: string },
-  fingerprint: string,
-): Promise<AgentTable | undefined> {
-  return await db
-    .selectFrom('agents')
-    .selectAll()
-    .where('organisation_id', '=', agent.organisationId)
-    .where('id', '!=', agent.id)
-    .where('key_fingerprint', '=', fingerprint)
-    .where('status', '!=', 'deleted')
-    .executeTakeFirst();
-}
-
 /** Makes an agent. */
 export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
@@ -72,31 +56,6 @@ export async function updateAgent(
     .set(change)
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
-    .execute();
-}
-
-/** Gives an agent its key; a pending one becomes active. The old key stops with the same statement. */
-export async function bindKey(
-  db: Db,
-  agent: { organisationId: string; id: string },
-  key: { pem: string; fingerprint: string },
-  now: number,
-): Promise<void> {
-  await db
-    .updateTable('agents')
-    .set((eb) => ({
-      public_key_pem: key.pem,
-      key_fingerprint: key.fingerprint,
-      status: eb
-        .case()
-        .when('status', '=', 'pending_bind')
-        .then('active' as const)
-        .else(eb.ref('status'))
-        .end(),
-      status_since: eb.case().when('status', '=', 'pending_bind').then(now).else(eb.ref('status_since')).end(),
-    }))
-    .where('organisation_id', '=', agent.organisationId)
-    .where('id', '=', agent.id)
     .execute();
 }
 

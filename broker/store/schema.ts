@@ -394,6 +394,9 @@ export type SecretAuthorizationTable = {
   connection_id: string | null;
 };
 
+/** A key that an agent had until another was bound: it does not come back. */
+export type FormerKeyTable = { organisation_id: string; fingerprint: string; agent_id: string; replaced_at: number };
+
 /** How often an agent was refused since `window_start`; only where its organisation wants to know. */
 export type RefusalCountTable = { organisation_id: string; agent_id: string; refusals: number; window_start: number };
 
@@ -456,6 +459,7 @@ export type Schema = {
   invites: InviteTable;
   secret_keys: SecretKeyTable;
   secret_authorizations: SecretAuthorizationTable;
+  former_keys: FormerKeyTable;
   refusal_counts: RefusalCountTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;

@@ -7,7 +7,8 @@ import { createOrganisation } from '../../broker/governance/first-start.ts';
 import { governanceOf } from '../../broker/governance/parse.ts';
 import { planGovernance, UnknownOrganisation } from '../../broker/governance/plan.ts';
 import type { Present } from '../../broker/governance/present.ts';
-import { bindKey, moveAgent, putAgent } from '../../broker/store/agents.ts';
+import { bindKey } from '../../broker/store/agent-keys.ts';
+import { moveAgent, putAgent } from '../../broker/store/agents.ts';
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -609,6 +610,23 @@ agents:
     const counts = applied.map((result) => (result.ok ? result.plan.changes.length : -1)).sort();
     expect(counts).toEqual([0, 0, 0, 4]);
     expect((await world.present()).agents).toHaveLength(1);
+  });
+
+  it('gives no agent the key of another, nor one that was replaced', async () => {
+    const world = await governed();
+    const [first, second, third] = [newPublicKey(), newPublicKey(), newPublicKey()];
+    const keyed = (keys: Record<string, string>) =>
+      agents(...Object.entries(keys).map(([name, pem]) => `${name}: { public_key: { pem: ${JSON.stringify(pem)} } }`));
+    expect(await world.refusal(keyed({ a: first, b: first }))).toEqual([
+      expect.stringContaining('agents.b.public_key: this is the key of the agent "a"'),
+    ]);
+    await world.apply(keyed({ a: first, b: second }));
+    expect(await world.refusal(keyed({ a: first, b: second, c: second }))).toHaveLength(1);
+    await world.apply(keyed({ a: third, b: second }));
+    expect(await world.refusal(keyed({ a: first, b: second }))).toEqual([
+      expect.stringContaining('was replaced by another one'),
+    ]);
+    expect((await world.apply(keyed({ a: third, b: second }))).plan.changes).toEqual([]);
   });
 
   it('rebinds nothing of an agent that is not in the file', async () => {

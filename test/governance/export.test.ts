@@ -2,11 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { exportGovernance } from '../../broker/governance/export.ts';
-import { bindKey, moveAgent, putAgent } from '../../broker/store/agents.ts';
+import { bindKey } from '../../broker/store/agent-keys.ts';
+import { moveAgent, putAgent } from '../../broker/store/agents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { ANN, CRM, Governed, newPublicKey, openBroker, quote } from './governed.ts';
 
 const PEM = newPublicKey();
+/** Every agent has its own. */
+const PEMS = [PEM, newPublicKey(), newPublicKey()];
 
 describe.each(STORES)(`exporting governance on %s${postgresNote}`, async (kind) => {
   const broker = await openBroker(kind);
@@ -300,12 +303,12 @@ const documents = fc
       policies: Object.fromEntries(Object.entries(policies).map(([name, list]) => [name, { rules: list }])),
       guardrails: guardrails.map((rule, i) => ({ name: `guardrail ${i}`, ...rule })),
       agents: Object.fromEntries(
-        Object.entries(agents).map(([name, { pick, key, grants }]) => [
+        Object.entries(agents).map(([name, { pick, key, grants }], i) => [
           name,
           {
             owner: people[pick % people.length],
             policy: policyNames[pick % policyNames.length],
-            ...(key && { public_key: { pem: PEM } }),
+            ...(key && { public_key: { pem: PEMS[i]! } }),
             grants: {
               ...(grants.length > 0 && {
                 crm: grants

@@ -89,6 +89,15 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
     })
     .execute();
   await db
+    .insertInto('former_keys')
+    .values({
+      organisation_id: owner.organisation_id,
+      fingerprint: `${name}-former`,
+      agent_id: crypto.randomUUID(),
+      replaced_at: now,
+    })
+    .execute();
+  await db
     .insertInto('refusal_counts')
     .values({ organisation_id: owner.organisation_id, agent_id: crypto.randomUUID(), refusals: 1, window_start: now })
     .execute();

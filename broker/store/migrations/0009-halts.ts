@@ -1,7 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 import type { ColumnTypes } from './0001-foundation.ts';
 
-/** Secrets that come sealed, with the authorisation of an owner; agents that are suspended because they are refused too often. */
+/**
+ * Secrets that come sealed, with the authorisation of an owner; keys that agents gave up; agents that are suspended because
+ * they are refused too often.
+ */
 export async function halts(db: Kysely<unknown>, types: ColumnTypes): Promise<void> {
   const bytes = sql.raw(types.bytes);
   await db.schema
@@ -40,6 +43,15 @@ export async function halts(db: Kysely<unknown>, types: ColumnTypes): Promise<vo
     .addCheckConstraint('secret_authorizations_used', sql`(used_at is null) = (connection_id is null)`)
     .execute();
   await db.schema.createIndex('secret_authorizations_over').on('secret_authorizations').column('expires_at').execute();
+
+  await db.schema
+    .createTable('former_keys')
+    .addColumn('organisation_id', 'text', (c) => c.notNull())
+    .addColumn('fingerprint', 'text', (c) => c.notNull())
+    .addColumn('agent_id', 'text', (c) => c.notNull())
+    .addColumn('replaced_at', 'bigint', (c) => c.notNull())
+    .addPrimaryKeyConstraint('former_keys_key', ['organisation_id', 'fingerprint'])
+    .execute();
 
   await db.schema.alterTable('organisations').addColumn('auto_suspend', 'text').execute();
   await db.schema

@@ -1,0 +1,83 @@
+/** The keys of agents: which is bound, whose another one is, and which were given up. */
+import { sql } from 'kysely';
+import type { AgentTable, FormerKeyTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** Another agent of the organisation that has this key, revoked ones too: a key that was given up does not come back. */
+export async function findOtherAgentWithKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  fingerprint: string,
+): Promise<AgentTable | undefined> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '!=', agent.id)
+    .where('key_fingerprint', '=', fingerprint)
+    .where('status', '!=', 'deleted')
+    .executeTakeFirst();
+}
+
+/** The keys of an organisation's agents that were replaced. */
+export async function listFormerKeys(db: Db, organisationId: string): Promise<FormerKeyTable[]> {
+  return await db.selectFrom('former_keys').selectAll().where('organisation_id', '=', organisationId).execute();
+}
+
+/** Whether an agent of the organisation had this key until another was bound. */
+export async function isFormerKey(db: Db, organisationId: string, fingerprint: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('former_keys')
+    .select('fingerprint')
+    .where('organisation_id', '=', organisationId)
+    .where('fingerprint', '=', fingerprint)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/**
+ * Gives an agent its key; a pending one becomes active. The old key stops with the same statement, and is remembered, so
+ * that it does not come back. To be called in a transaction.
+ */
+export async function bindKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  key: { pem: string; fingerprint: string },
+  now: number,
+): Promise<void> {
+  await db
+    .insertInto('former_keys')
+    .columns(['organisation_id', 'fingerprint', 'agent_id', 'replaced_at'])
+    .expression((eb) =>
+      eb
+        .selectFrom('agents')
+        .select((old) => [
+          'organisation_id',
+          old.ref('key_fingerprint').$notNull().as('fingerprint'),
+          'id as agent_id',
+          sql<number>`cast(${now} as bigint)`.as('replaced_at'),
+        ])
+        .where('organisation_id', '=', agent.organisationId)
+        .where('id', '=', agent.id)
+        .where('key_fingerprint', 'is not', null)
+        .where('key_fingerprint', '!=', key.fingerprint),
+    )
+    .onConflict((c) => c.columns(['organisation_id', 'fingerprint']).doNothing())
+    .execute();
+  await db
+    .updateTable('agents')
+    .set((eb) => ({
+      public_key_pem: key.pem,
+      key_fingerprint: key.fingerprint,
+      status: eb
+        .case()
+        .when('status', '=', 'pending_bind')
+        .then('active' as const)
+        .else(eb.ref('status'))
+        .end(),
+      status_since: eb.case().when('status', '=', 'pending_bind').then(now).else(eb.ref('status_since')).end(),
+    }))
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '=', agent.id)
+    .execute();
+}
