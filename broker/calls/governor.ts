@@ -7,6 +7,7 @@ import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenti
 import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
 import { type FactsReader, factsReader } from '../store/facts-reader.ts';
+import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
@@ -30,8 +31,10 @@ export type Governor = {
   authenticateOwner: AuthenticateOwner;
   /** Where owners sign in; undefined: here, by links. */
   provider: IdentityProvider | undefined;
-  /** Facts for a replay, which no token asks for. */
+  /** Facts that no token asks for: of replays, and of questions about another. */
   facts: FactsReader;
+  /** Whether strangers may be told of an agent. */
+  published: PublishedReader;
   local: LocalCredential;
 };
 
@@ -53,6 +56,7 @@ export function makeGovernor(broker: Broker): Governor {
     authenticateOwner: ownerAuthenticator(broker, provider),
     provider,
     facts: factsReader(broker.store),
+    published: publishedReader(broker.store),
     local: makeLocalCredential(),
   };
   return governor;

@@ -5,8 +5,10 @@ import { correlationId } from '../crypto/ids.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { refusalIn } from './problem.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { send } from './reply.ts';
+import { echoRequestId } from './request-id.ts';
 import { requestedHost } from './requested-host.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
@@ -34,7 +36,9 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
       handlers.unshift(allowAnyOrigin);
       app.options(path, answerPreflight);
     }
-    app[route.method.toLowerCase() as 'get'](path, ...handlers);
+    if (route.dialect === 'problem') handlers.unshift(echoRequestId);
+    const broken = route.dialect === 'problem' ? [refuseBroken(governor, 'problem')] : [];
+    app[route.method.toLowerCase() as 'get'](path, ...handlers, ...broken);
   }
   for (const [path, atPath] of paths) app.all(path, refuseMethod(governor, atPath));
   app.use(refuseUnknown(governor));
@@ -66,13 +70,14 @@ function refuseForeignHosts(governor: Governor): RequestHandler {
 }
 
 function refuseMethod(governor: Governor, routes: readonly Route[]): RequestHandler {
+  const dialect = routes.find((route) => route.dialect)?.dialect;
   const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])).join(', ');
   return (_request, response) => {
     const id = correlationId();
     const refusal = new Refusal('method_not_allowed', `This address takes ${allowed}.`, {
       headers: { Allow: allowed },
     });
-    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+    send(response, refusalIn(dialect, refusal, { governor, correlationId: id }), id);
   };
 }
 
@@ -85,7 +90,7 @@ function refuseUnknown(governor: Governor): RequestHandler {
 }
 
 /** Errors of the body parser and of the router itself, which come before any route. */
-function refuseBroken(governor: Governor): ErrorRequestHandler {
+function refuseBroken(governor: Governor, dialect?: Route['dialect']): ErrorRequestHandler {
   return (error: BodyError, _request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
@@ -97,7 +102,7 @@ function refuseBroken(governor: Governor): ErrorRequestHandler {
           : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
     if (refusal.code === 'internal_error')
       governor.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
-    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+    send(response, refusalIn(dialect, refusal, { governor, correlationId: id }), id);
   };
 }
 

@@ -13,6 +13,7 @@ export const ERRORS = {
   token_expired: 401,
   invalid_signature: 401,
   not_your_row: 401,
+  not_your_agent: 401,
   forbidden: 403,
   scope_not_grantable: 403,
   not_found: 404,

@@ -1,6 +1,7 @@
 /** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
 import { ERRORS, type ErrorCode } from './errors.ts';
 import type { JsonSchema, Schemas } from './openapi-schemas.ts';
+import { PROBLEM_TYPE, Problem } from './problem.ts';
 import type { Route } from './route.ts';
 
 const ref = (kind: 'headers' | 'schemas', name: string) => ({ $ref: `#/components/${kind}/${name}` });
@@ -25,6 +26,7 @@ export const HEADERS: JsonSchema = {
   },
   RateLimitPolicy: { description: 'The limit.', schema: { type: 'string' }, example: '"sign-in";q=10;w=60' },
   RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer', minimum: 1 } },
+  RequestId: { description: 'What the request said there, if it did.', schema: { type: 'string' } },
   WwwAuthenticate: { description: 'RFC 6750 section 3.', schema: { type: 'string' } },
 };
 
@@ -40,40 +42,49 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
       ...(hasBody && status !== '204' && { content: { [type ?? 'application/json']: media } }),
     };
   }
+  const { type, form } = errorForm(route, schemas);
   for (const [status, codes] of codesByStatus(route)) {
-    const schema = { allOf: [ref('schemas', 'Error'), { properties: { error: { enum: codes } } }] };
-    const refused = { 'application/json': { schema } };
+    const schema = { allOf: [form, { properties: { error: { enum: codes } } }] };
+    const refused = { [type]: { schema } };
     const known = responses[status];
     responses[status] = known
       ? {
           ...known,
           description: `${known.description} Or refused: ${codes.join(', ')}.`,
-          content: either(known, schema),
+          content: either(known, type, schema),
         }
       : { description: `${codes.join(', ')}.`, headers: headersOf(route, status), content: refused };
   }
   responses.default = {
     description: 'Anything else that kept the request from being answered: 405, 421, 500, 503.',
     headers: { 'X-Correlation-Id': ref('headers', 'CorrelationId') },
-    content: { 'application/json': { schema: ref('schemas', 'Error') } },
+    content: { [type]: { schema: form } },
   };
   return responses;
 }
 
-/** A status that is an answer as well as an error: one or the other. */
-function either(known: JsonSchema, error: JsonSchema): JsonSchema {
-  const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
-  const { schema } = content?.['application/json'] ?? {};
-  return { ...content, 'application/json': { schema: schema ? { anyOf: [schema, error] } : error } };
+/** The media type of a route's errors, and what all of them have. */
+function errorForm({ dialect }: Route, schemas: Schemas): { type: string; form: JsonSchema } {
+  return dialect === 'problem'
+    ? { type: PROBLEM_TYPE, form: schemas.of(Problem, 'output') }
+    : { type: 'application/json', form: ref('schemas', 'Error') };
 }
 
-function headersOf({ limit }: Route, status: number): JsonSchema {
+/** A status that is an answer as well as an error: one or the other. */
+function either(known: JsonSchema, type: string, error: JsonSchema): JsonSchema {
+  const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
+  const { schema } = content?.[type] ?? {};
+  return { ...content, [type]: { schema: schema ? { anyOf: [schema, error] } : error } };
+}
+
+function headersOf({ limit, strangers, dialect }: Route, status: number): JsonSchema {
   return {
     'X-Correlation-Id': ref('headers', 'CorrelationId'),
-    ...(limit && {
+    ...((limit || strangers) && {
       RateLimit: ref('headers', 'RateLimit'),
       'RateLimit-Policy': ref('headers', 'RateLimitPolicy'),
     }),
+    ...(dialect === 'problem' && { 'X-Request-ID': ref('headers', 'RequestId') }),
     ...(status === 401 && { 'WWW-Authenticate': ref('headers', 'WwwAuthenticate') }),
     ...(status === 429 && { 'Retry-After': ref('headers', 'RetryAfter') }),
   };
@@ -84,19 +95,20 @@ export const errorsOf = (route: Route): ErrorCode[] => [...new Set([...route.err
 
 const codesByStatus = (route: Route): Map<number, ErrorCode[]> => Map.groupBy(errorsOf(route), (code) => ERRORS[code]);
 
-function impliedErrors({ auth, body, query, limit, atOnce }: Route): ErrorCode[] {
+function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): ErrorCode[] {
   const owners = auth.includes('owner');
   const agents = auth.includes('agent');
+  const anyone = auth === 'anyone';
   const given: [ErrorCode, boolean][] = [
     ['invalid_request', body !== undefined || query !== undefined || auth !== 'none'],
     ['payload_too_large', body !== undefined],
-    ['missing_token', auth !== 'none'],
+    ['missing_token', auth !== 'none' && !anyone],
     ['invalid_token', auth !== 'none'],
-    ['token_expired', owners || agents],
-    ['invalid_signature', agents],
+    ['token_expired', owners || agents || anyone],
+    ['invalid_signature', agents || anyone],
     // A role that may less, or a browser that another site sent here.
     ['forbidden', owners],
-    ['rate_limited', limit !== undefined],
+    ['rate_limited', limit !== undefined || strangers !== undefined],
     ['too_many_streams', atOnce !== undefined],
   ];
   return given.flatMap(([code, applies]) => (applies ? [code] : []));

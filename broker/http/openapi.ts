@@ -2,6 +2,7 @@
 import { sessionCookieName } from '../identity/session-cookie.ts';
 import { ERROR_SCHEMA, HEADERS, responsesOf } from './openapi-responses.ts';
 import { type JsonSchema, makeSchemas, type Schemas } from './openapi-schemas.ts';
+import type { Limit } from './rate-limits.ts';
 import type { Auth, Route } from './route.ts';
 
 /** The version of the interface (specification, Versions). */
@@ -61,9 +62,12 @@ function operationOf(route: Route, schemas: Schemas): JsonSchema {
     responses: responsesOf(route, schemas),
     security: securityOf(route),
     ...(auth.startsWith('owner') && { 'x-role': role ?? 'viewer' }),
-    ...(limit && { 'x-rate-limit': { per_minute: limit.perMinute, per: limit.per } }),
+    ...(limit && { 'x-rate-limit': rateLimitOf(limit) }),
+    ...(route.strangers && { 'x-rate-limit-without-bearer': rateLimitOf(route.strangers) }),
   };
 }
+
+const rateLimitOf = ({ perMinute, per }: Limit): JsonSchema => ({ per_minute: perMinute, per });
 
 /** `owner.agents.suspend` → `ownerAgentsSuspend`; capabilities are unique among the routes of a document. */
 function operationId({ capability }: Route): string {
@@ -138,6 +142,8 @@ function securityOf({ auth, method }: Route): Way[] {
     agent: [{ agentToken: [] }],
     owner,
     agent_or_owner: [{ agentToken: [] }, ...owner],
+    // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).
+    anyone: [{}, { agentToken: [] }, { ownerSession: [] }],
     owner_or_local: [...owner, { localCredential: [] }],
     local: [{ localCredential: [] }],
   };

@@ -1,7 +1,8 @@
 /** The JSON of a request, before anybody asks whether it is what the route takes. */
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
-import { ALL_PLATFORMS } from '../store/facts.ts';
+import { askedPlatform } from '../calls/asked-platform.ts';
+import type { JsonObject } from '../decision/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Route } from './route.ts';
 
@@ -24,13 +25,9 @@ export function parseBody({ body, headers }: Request, route: Route): ParsedBody 
   const parsed = parseStrictJson(body.toString('utf8'), { nulAllowedIn: route.nulAllowedIn ?? [] });
   if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
   const { value } = parsed;
-  const platform = typeof value === 'object' && value !== null && !Array.isArray(value) ? value.platform : undefined;
-  const usable =
-    typeof platform === 'string' &&
-    platform.length <= 64 &&
-    platform !== ALL_PLATFORMS &&
-    /^[\x21-\x7e]+$/.test(platform);
-  return { ok: true, value, platform: usable ? platform : '' };
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const { platformIn = ({ platform }: JsonObject) => platform } = route;
+  return { ok: true, value, platform: isObject ? askedPlatform(platformIn(value)) : '' };
 }
 
 /** No body was sent (RFC 9112 section 6.3). */

@@ -2,14 +2,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
+import type { JsonObject } from '../decision/facts.ts';
 import type { Principal } from '../identity/principal.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
 import type { AtOnce, Limit } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
-/** `local`: the command line of whoever runs the broker. */
-export type Auth = 'none' | 'agent' | 'owner' | 'agent_or_owner' | 'owner_or_local' | 'local';
+/** `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or owner. */
+export type Auth = 'none' | 'agent' | 'owner' | 'agent_or_owner' | 'anyone' | 'owner_or_local' | 'local';
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
   : A extends 'agent'
@@ -20,7 +21,7 @@ type PrincipalOf<A extends Auth> = A extends 'none'
         ? Extract<Principal, { kind: 'local' }>
         : A extends 'owner_or_local'
           ? Extract<Principal, { kind: 'owner' | 'local' }>
-          : Extract<Principal, { kind: 'agent' | 'owner' }>;
+          : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
 
 export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams> = {
   governor: Governor;
@@ -62,10 +63,16 @@ export type Route<
   /** Routes that owners may use: the least role that may. */
   role?: 'viewer' | 'approver' | 'admin';
   limit?: Limit;
+  /** Of `anyone`: the limit of those who send no bearer, by address, instead of the other. */
+  strangers?: Limit;
   /** How many of its answers may be under way at once. */
   atOnce?: AtOnce;
   /** Which platforms' facts come with the authentication of an agent, when the body names none. */
   facts?: typeof ALL_PLATFORMS;
+  /** Where the body names the platform whose facts come along, if not in `platform`. */
+  platformIn?: (body: JsonObject) => unknown;
+  /** `problem`: errors are RFC 7807, and `X-Request-ID` comes back (specification, Error shapes). The envelope unless said otherwise. */
+  dialect?: 'problem';
   /** `_meta.capability`. */
   capability: string;
   summary: string;

@@ -7,6 +7,7 @@ import { agentsMe } from './routes/agents-me.ts';
 import { approval, pendingActions } from './routes/approvals.ts';
 import { approveRequest } from './routes/approve.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
+import { authzenAccess, authzenConfiguration, authzenEvaluation, authzenEvaluations } from './routes/authzen.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
 import { bindSecret, secretKeys } from './routes/bind-secret.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
@@ -55,11 +56,18 @@ import { ownerSimulate } from './routes/owner/simulate.ts';
 import { passkeyRegisterBegin, passkeyRegisterFinish, passkeySignBegin, passkeySignFinish } from './routes/passkeys.ts';
 import { claimKey, register, registrationStatus } from './routes/register.ts';
 import { registrationStream } from './routes/register-stream.ts';
+import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
 
 export const ROUTES: readonly Route[] = [
   actions,
   agentsMe,
   agentPermissions,
+  authzenAccess,
+  authzenEvaluation,
+  authzenEvaluations,
+  authzenConfiguration,
+  trqpAuthorization,
+  trqpRecognition,
   auditReceipt,
   approval,
   pendingActions,

@@ -6,12 +6,12 @@ import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { readBearer } from '../identity/bearer.ts';
 import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
-import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
 import { type ParsedBody, parseBody } from './parsed-body.ts';
+import { refusalIn } from './problem.ts';
 import { queryOf, readQuery } from './query.ts';
-import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
+import { clientKey, type Limit, type LimitResult, type RateLimits } from './rate-limits.ts';
 import { type Reply, send } from './reply.ts';
 import type { Context, Route } from './route.ts';
 import { firstProblem } from './validation.ts';
@@ -28,11 +28,14 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
     let reply: Reply;
     try {
       const source = clientKey(request.ip ?? request.socket.remoteAddress ?? '');
-      if (route.limit?.per === 'address') limited = await takeLimit(limits, route, source);
+      const stranger = isStranger(route, request) ? route.strangers : undefined;
+      if (stranger) limited = await takeLimit(limits, stranger, source);
+      if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
       if (route.atOnce) enter(limits, route, request, response, source);
-      if (route.limit?.per === 'agent' && who?.kind === 'agent') limited = await takeLimit(limits, route, who.agent.id);
+      if (route.limit?.per === 'agent' && who?.kind === 'agent')
+        limited = await takeLimit(limits, route.limit, who.agent.id);
       const declared = route.query && readQuery(route.query, request.originalUrl);
       const context: Context = {
         ...base,
@@ -66,16 +69,12 @@ function nameable(params: Record<string, string>): Record<string, string> {
   return params;
 }
 
-async function takeLimit(limits: RateLimits, route: Route, key: string): Promise<LimitResult> {
-  const result = await limits.take(route.limit!, key);
+async function takeLimit(limits: RateLimits, limit: Limit, key: string): Promise<LimitResult> {
+  const result = await limits.take(limit, key);
   if (!result.allowed)
-    throw new Refusal(
-      'rate_limited',
-      `At most ${route.limit!.perMinute} requests a minute here. Wait, then try again.`,
-      {
-        headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
-      },
-    );
+    throw new Refusal('rate_limited', `At most ${limit.perMinute} requests a minute here. Wait, then try again.`, {
+      headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
+    });
   return result;
 }
 
@@ -120,7 +119,7 @@ async function authenticate(
   platformId: string,
   source: string,
 ): Promise<Principal | undefined> {
-  if (route.auth === 'none') return undefined;
+  if (route.auth === 'none' || isStranger(route, request)) return undefined;
   const token = tokenOf(route, request, governor.broker.baseUrl);
   const who = await recognise(route, governor, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who);
@@ -130,6 +129,9 @@ async function authenticate(
     throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
   return who;
 }
+
+const isStranger = (route: Route, request: Request): boolean =>
+  route.auth === 'anyone' && request.headers.authorization === undefined;
 
 /** The bearer; for owners, without one, the session cookie of a browser. */
 function tokenOf(route: Route, request: Request, baseUrl: string): string {
@@ -164,7 +166,8 @@ async function recognise(
   if (local) return local;
   if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
   const owner = await governor.authenticateOwner(token);
-  return route.auth === 'agent_or_owner' && owner.kind === 'refused' && owner.code !== 'token_expired'
+  const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
+  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired'
     ? await governor.authenticateAgent(token, platformId, source)
     : owner;
 }
@@ -206,7 +209,7 @@ function refusalReply(
           endpoint: route.path,
         }
       : undefined;
-  return errorReply(refusal, base, hint);
+  return refusalIn(route.dialect, refusal, base, hint);
 }
 
 /** PostgreSQL class 40: of two transactions that were in each other's way it undid this one. */

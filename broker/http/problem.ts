@@ -1,0 +1,43 @@
+/** Errors of the authorization queries (specification, Error shapes: Problem; RFC 7807). */
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { errorReply } from './envelope.ts';
+import type { Refusal } from './errors.ts';
+import type { Reply } from './reply.ts';
+import type { Context, Route } from './route.ts';
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** `error` and `correlation_id` are extension members (RFC 7807 section 3.2): what the envelope has, too. */
+export const Problem = z
+  .object({
+    title: z.string().describe('what the status is called'),
+    status: z.int(),
+    detail: z.string().describe('what was wrong and what to do next, for people'),
+    error: z.string().describe('a code, for programs'),
+    correlation_id: z.uuid().describe('names this request in the log'),
+  })
+  .meta({ id: 'Problem' });
+
+/** A refusal in the dialect of the route that it comes from. */
+export function refusalIn(
+  dialect: Route['dialect'],
+  refusal: Refusal,
+  context: Pick<Context, 'correlationId' | 'governor'>,
+  hint?: Parameters<typeof errorReply>[2],
+): Reply {
+  return dialect === 'problem' ? problemReply(refusal, context) : errorReply(refusal, context, hint);
+}
+
+/** Without `type`, which is then `about:blank`: the title says what the status says. */
+function problemReply(refusal: Refusal, { correlationId }: Pick<Context, 'correlationId'>): Reply {
+  const { status } = refusal;
+  const body: z.infer<typeof Problem> = {
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    detail: refusal.message,
+    error: refusal.code,
+    correlation_id: correlationId,
+  };
+  return { status, type: PROBLEM_TYPE, headers: refusal.headers, body: JSON.stringify(body) };
+}

@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { askedPlatform } from '../../calls/asked-platform.ts';
+import { type Asker, type Decision, evaluate, subjectReader } from '../../queries/authzen.ts';
+import { evaluateAll } from '../../queries/authzen-batch.ts';
+import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';
+import { Refusal } from '../errors.ts';
+import type { Limit } from '../rate-limits.ts';
+import { json, type Reply } from '../reply.ts';
+import { type Context, type Route, route } from '../route.ts';
+import { firstProblem } from '../validation.ts';
+
+/** All of them together. */
+const LIMIT: Limit = { name: 'authzen', perMinute: 1_200, per: 'agent' };
+const MAX_BODY = 256 * 1024;
+
+const NOT_YOURS =
+  'Your token may not ask about this agent: an agent asks about itself, an owner about the organisation’s.';
+
+const said = {
+  reason: z
+    .string()
+    .describe('`approved`, the reason why a call would be held or refused, `revoked`, or `denied` for anything else'),
+  require_approval: z.literal(true).optional().describe('present when a call would be held for a person'),
+};
+const Answer = z
+  .object({
+    decision: z.boolean(),
+    ...said,
+    context: z.object({
+      ...said,
+      conditional: z.literal(true).optional().describe('a rule depends on the call, and may still hold or refuse it'),
+      error: z
+        .object({ status: z.int(), message: z.string() })
+        .optional()
+        .describe('of one question of many: why it could not be asked'),
+    }),
+  })
+  .meta({ id: 'AuthzenDecision' });
+const Answers = z.object({ evaluations: z.array(Answer) });
+
+const platformOf = ({ resource }: { resource?: unknown }): unknown => (resource as { id?: unknown } | undefined)?.id;
+
+/** One question at a path: the specification's, or the standard's. */
+const single = (path: string, capability: string): Route =>
+  route({
+    method: 'POST',
+    path,
+    auth: 'agent_or_owner',
+    limit: LIMIT,
+    dialect: 'problem',
+    platformIn: platformOf,
+    maxBodyBytes: MAX_BODY,
+    capability,
+    summary: 'Whether an agent may use a scope of a platform now (AuthZEN).',
+    body: Evaluation.extend({
+      evaluations: z.array(z.unknown()).max(0, 'many questions go to /access/v1/evaluations').optional(),
+    }),
+    answers: { 200: { description: 'The decision; a refusal, too.', schema: Answer } },
+    errors: ['not_your_agent'],
+    handle: async (context) => json(200, await decided(context as never, context.body)),
+  });
+
+async function decided({ governor, who }: Context<'agent_or_owner'>, asked: Evaluation): Promise<Decision> {
+  const read = subjectReader(governor, who as Asker, askedPlatform(asked.resource.id));
+  const decision = await evaluate(governor, read, asked, governor.broker.clock());
+  if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: { 'WWW-Authenticate': 'Bearer' } });
+  return decision;
+}
+
+/** POST /v1/authzen/access (specification, Permissions and authorization queries). */
+export const authzenAccess = single('/v1/authzen/access', 'authzen.access');
+/** The same at the standard's default path, for enforcement points that read no metadata. */
+export const authzenEvaluation = single('/access/v1/evaluation', 'authzen.evaluation');
+
+/** POST /access/v1/evaluations (OpenID AuthZEN Authorization API 1.0, Access Evaluations API). */
+export const authzenEvaluations = route({
+  method: 'POST',
+  path: '/access/v1/evaluations',
+  auth: 'agent_or_owner',
+  limit: LIMIT,
+  dialect: 'problem',
+  maxBodyBytes: MAX_BODY,
+  capability: 'authzen.evaluations',
+  summary: 'Many such questions at once (AuthZEN).',
+  body: Evaluations,
+  answers: {
+    200: {
+      description: `The decisions in their order, as far as \`evaluations_semantic\` goes (${SEMANTICS.join(', ')}); one decision when there was no list.`,
+      schema: z.union([Answers, Answer]),
+    },
+  },
+  errors: ['not_your_agent'],
+  handle: async (context): Promise<Reply> => {
+    const { governor, who, body } = context;
+    if (!body.evaluations?.length) return json(200, await decided(context as never, body as Evaluation));
+    const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
+    const now = governor.broker.clock();
+    const evaluations = await evaluateAll(governor, subjectReader(governor, who), body, now, refusals);
+    return json(200, { evaluations });
+  },
+});
+
+/** GET /.well-known/authzen-configuration (OpenID AuthZEN Authorization API 1.0, Policy Decision Point Metadata). */
+export const authzenConfiguration = route({
+  method: 'GET',
+  path: '/.well-known/authzen-configuration',
+  auth: 'none',
+  anyOrigin: true,
+  capability: 'authzen.configuration',
+  summary: 'Where AuthZEN is answered.',
+  answers: {
+    200: {
+      description: 'The metadata of the policy decision point.',
+      schema: z
+        .object({
+          policy_decision_point: z.url(),
+          access_evaluation_endpoint: z.url(),
+          access_evaluations_endpoint: z.url(),
+        })
+        .meta({ id: 'AuthzenConfiguration' }),
+    },
+  },
+  errors: [],
+  handle: async ({ governor: { broker } }) =>
+    json(
+      200,
+      {
+        policy_decision_point: broker.baseUrl,
+        access_evaluation_endpoint: broker.baseUrl + authzenAccess.path,
+        access_evaluations_endpoint: broker.baseUrl + authzenEvaluations.path,
+      },
+      { 'Cache-Control': 'public, max-age=3600' },
+    ),
+});

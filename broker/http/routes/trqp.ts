@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../../decision/facts.ts';
+import { authorization, recognition } from '../../queries/trqp.ts';
+import { TrqpAuthorizationQuery, TrqpRecognitionQuery } from '../../queries/trqp-request.ts';
+import { Refusal } from '../errors.ts';
+import { instant } from '../instant.ts';
+import type { Limit } from '../rate-limits.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+const LIMIT: Limit = { name: 'trqp', perMinute: 1_200, per: 'agent' };
+const STRANGERS: Limit = { name: 'trqp-public', perMinute: 60, per: 'address' };
+const MAX_BODY = 16 * 1024;
+const MOST_SKEW_MS = 60_000;
+
+const base = {
+  entity_id: z.string(),
+  authority_id: z.string(),
+  action: z.string(),
+  resource: z.string(),
+  time_requested: z.iso.datetime({ offset: true }),
+  time_evaluated: z.iso.datetime(),
+};
+const time_requested_ignored = z
+  .literal(true)
+  .optional()
+  .describe('`context.time` was more than a minute from now, and only now is evaluated');
+
+const Authorization = z
+  .object({
+    ...base,
+    authorized: z.boolean(),
+    message: z
+      .string()
+      .describe('why not: the reason of the refused or held call, not_public, or entity_not_governed_by_authority'),
+    context: z
+      .object({
+        decision: z.enum(['allow', 'require_approval', 'deny']).optional(),
+        policy_id: z.uuid().optional(),
+        policy_version: z.int().optional(),
+        evaluated: z.array(z.enum(STANDING_CHECKS)).optional(),
+        not_evaluated: z.array(z.enum(CONCRETE_CHECKS)).optional(),
+        conditional: z.literal(true).optional().describe('a rule depends on the call, and may still hold or refuse it'),
+        time_requested_ignored,
+      })
+      .optional(),
+  })
+  .meta({ id: 'TrqpAuthorization' });
+
+const Recognition = z
+  .object({
+    ...base,
+    recognized: z.boolean(),
+    message: z
+      .string()
+      .describe(
+        'recognized, agent_suspended, agent_revoked, agent_pending, parent_not_active, expired, not_public, or entity_not_governed_by_authority',
+      ),
+    context: z.object({ time_requested_ignored }).optional(),
+  })
+  .meta({ id: 'TrqpRecognition' });
+
+const shared = {
+  method: 'POST',
+  auth: 'anyone',
+  limit: LIMIT,
+  strangers: STRANGERS,
+  dialect: 'problem',
+  maxBodyBytes: MAX_BODY,
+  errors: ['not_your_agent'],
+} as const;
+
+/** POST /v1/trqp/authorization (specification, Permissions and authorization queries). */
+export const trqpAuthorization = route({
+  ...shared,
+  path: '/v1/trqp/authorization',
+  platformIn: ({ resource }) => resource,
+  capability: 'trqp.authorization',
+  summary: 'Whether an authority lets an agent use a scope of a platform now (TRQP 2.0).',
+  body: TrqpAuthorizationQuery,
+  answers: { 200: { description: 'The answer; a refusal, too.', schema: Authorization } },
+  handle: async ({ governor, who, body }) => {
+    const now = governor.broker.clock();
+    return answer(body, await authorization(governor, who, body, now), now);
+  },
+});
+
+/** POST /v1/trqp/recognition (specification, Permissions and authorization queries). */
+export const trqpRecognition = route({
+  ...shared,
+  path: '/v1/trqp/recognition',
+  capability: 'trqp.recognition',
+  summary: 'Whether an authority stands for an agent now (TRQP 2.0).',
+  body: TrqpRecognitionQuery,
+  answers: { 200: { description: 'The answer; a refusal, too.', schema: Recognition } },
+  handle: async ({ governor, who, body }) => {
+    const now = governor.broker.clock();
+    return answer(body, await recognition(governor, who, body, now), now);
+  },
+});
+
+type Told = { message: string; context?: Record<string, unknown> };
+
+/** The question comes back with the answer, as it was asked. */
+function answer({ context, ...asked }: TrqpRecognitionQuery, told: Told | undefined, now: Instant) {
+  if (!told)
+    throw new Refusal(
+      'not_your_agent',
+      'Your token may not ask about this entity: an agent asks about itself, an owner about the organisation’s agents. Without a token you are told what is published.',
+      { headers: { 'WWW-Authenticate': 'Bearer' } },
+    );
+  const { context: more, ...rest } = told;
+  const skewed = context?.time !== undefined && Math.abs(Date.parse(context.time) - now) > MOST_SKEW_MS;
+  const time = instant(now);
+  return json(200, {
+    ...asked,
+    ...rest,
+    time_requested: context?.time ?? time,
+    time_evaluated: time,
+    ...((more || skewed) && { context: { ...more, ...(skewed && { time_requested_ignored: true }) } }),
+  });
+}

@@ -1,0 +1,59 @@
+/** Many questions at once (OpenID AuthZEN Authorization API 1.0, section 7). */
+import type { z } from 'zod';
+import type { Governor } from '../calls/governor.ts';
+import type { Instant } from '../decision/facts.ts';
+import type { FactsRow } from '../store/facts.ts';
+import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
+import { Evaluation, type Evaluations } from './authzen-request.ts';
+
+/** In which words items are refused: those of the single question. */
+export type ItemRefusals = { notYours: string; malformed(error: z.ZodError): string };
+
+/**
+ * Answers the items in their order, as far as the semantic goes. An item that is wrong, or about an agent that whoever asks
+ * may not ask about, is answered with `decision: false` and the status that it would have had alone.
+ */
+export async function evaluateAll(
+  governor: Governor,
+  read: SubjectReader,
+  { evaluations = [], options, ...defaults }: Evaluations,
+  now: Instant,
+  refusals: ItemRefusals,
+): Promise<Decision[]> {
+  const readSubject = eachOnce(read);
+  const answer = async (item: unknown): Promise<Decision> => {
+    const asked = Evaluation.safeParse(isObject(item) ? { ...defaults, ...item } : item);
+    if (!asked.success) return refused(400, refusals.malformed(asked.error));
+    return (await evaluate(governor, readSubject, asked.data, now)) ?? refused(401, refusals.notYours);
+  };
+  const semantic = options?.evaluations_semantic ?? 'execute_all';
+  if (semantic === 'execute_all') return await Promise.all(evaluations.map(answer));
+  const last = semantic === 'permit_on_first_permit';
+  const answers: Decision[] = [];
+  for (const item of evaluations) {
+    const answered = await answer(item);
+    answers.push(answered);
+    if (answered.decision === last) break;
+  }
+  return answers;
+}
+
+/** Items about the same agent and platform share what was read: one moment for all of them. */
+function eachOnce(read: SubjectReader): SubjectReader {
+  const known = new Map<string, Promise<readonly FactsRow[] | undefined>>();
+  return (subjectId, platform) => {
+    const name = `${subjectId} ${platform}`;
+    const found = known.get(name) ?? read(subjectId, platform);
+    known.set(name, found);
+    return found;
+  };
+}
+
+const refused = (status: number, message: string): Decision => ({
+  decision: false,
+  reason: 'denied',
+  context: { reason: 'denied', error: { status, message } },
+});
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,63 @@
+/** The bodies of AuthZEN (OpenID AuthZEN Authorization API 1.0, sections 5 to 7; specification, POST /v1/authzen/access). */
+import { z } from 'zod';
+import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
+import { text } from '../wire/action.ts';
+
+/** Attributes from the enforcement point. The broker knows its facts itself, and looks at none of them. */
+const properties = z.record(z.string(), z.unknown()).optional().describe('taken, and not looked at');
+const type = text(256);
+
+export const Subject = z.object({
+  type: type.describe('conventionally `agent`; not looked at'),
+  id: z
+    .string()
+    .refine((id) => UUID_PATTERN.test(id) || AGENT_ID_PATTERN.test(id), "must be the agent's uuid or its id, agt_…")
+    .describe("the agent's uuid or its agent id"),
+  properties,
+});
+export const AskedAction = z.object({ name: text(256).min(1).describe('the scope'), properties });
+export const Resource = z.object({
+  type: type.describe('conventionally `platform`; not looked at'),
+  id: text(256).min(1).describe('the platform id'),
+  properties,
+});
+export const AskedContext = z.looseObject({
+  connection_id: z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('which connection, as on POST /v1/actions; everything else here is not looked at'),
+});
+
+/** One question. What else is in it is ignored, as the standard wants. */
+export const Evaluation = z
+  .object({ subject: Subject, action: AskedAction, resource: Resource, context: AskedContext.optional() })
+  .meta({ id: 'AuthzenEvaluation' });
+export type Evaluation = z.infer<typeof Evaluation>;
+
+export const SEMANTICS = ['execute_all', 'deny_on_first_deny', 'permit_on_first_permit'] as const;
+const MOST_EVALUATIONS = 100;
+
+const Options = z.looseObject({ evaluations_semantic: z.enum(SEMANTICS).optional() });
+
+/**
+ * Many questions. The members beside `evaluations` are what an item does not say itself, each of them whole. An item is
+ * judged by itself: a wrong one is answered with `decision: false`, and the others as if it were not there.
+ */
+export const Evaluations = z
+  .object({
+    subject: Subject.optional(),
+    action: AskedAction.optional(),
+    resource: Resource.optional(),
+    context: AskedContext.optional(),
+    evaluations: z.array(z.unknown()).max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} at once`).optional(),
+    options: Options.optional(),
+  })
+  .superRefine((body, context) => {
+    if (body.evaluations?.length) return;
+    // Without items it is the single question (Access Evaluations API, Request).
+    const { error } = Evaluation.safeParse(body);
+    for (const issue of error?.issues ?? []) context.addIssue({ ...issue });
+  })
+  .meta({ id: 'AuthzenEvaluations' });
+export type Evaluations = z.infer<typeof Evaluations>;

@@ -1,0 +1,74 @@
+/** AuthZEN as a way to ask what a governed call would get: a translation there and back, no engine of its own. */
+import { askedPlatform } from '../calls/asked-platform.ts';
+import type { Governor } from '../calls/governor.ts';
+import type { Instant, Verdict } from '../decision/facts.ts';
+import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
+import { findAgent } from '../store/agents.ts';
+import type { FactsRow } from '../store/facts.ts';
+import type { Evaluation } from './authzen-request.ts';
+import { askStanding } from './standing.ts';
+
+export type Asker = AgentPrincipal | OwnerPrincipal;
+
+/** Decision of the standard, with `reason` and `require_approval` at the top, too (specification, POST /v1/authzen/access). */
+export type Decision = {
+  decision: boolean;
+  reason: string;
+  require_approval?: true;
+  context: { reason: string; require_approval?: true; conditional?: true; error?: { status: number; message: string } };
+};
+
+/** The rows of an agent, for a platform; undefined when whoever asks may not ask about it. */
+export type SubjectReader = (subjectId: string, platform: string) => Promise<readonly FactsRow[] | undefined>;
+
+/**
+ * Who may ask about whom: an agent about itself, by uuid or agent id, and an owner about every agent of the organisation.
+ * An agent of somebody else and one that there is not are the same.
+ *
+ * @param read the platform whose rows came with the authentication of an agent
+ */
+export function subjectReader({ facts, broker }: Governor, who: Asker, read?: string): SubjectReader {
+  if (who.kind === 'agent')
+    return async (subjectId, platform) => {
+      if (subjectId !== who.agent.agent_id && subjectId.toLowerCase() !== who.agent.id) return undefined;
+      return platform === read ? who.rows : await facts(who.agent.agent_id, platform, who.source);
+    };
+  return async (subjectId, platform) => {
+    const agentId = subjectId.startsWith('agt_')
+      ? subjectId
+      : (await findAgent(broker.store.db, who.organisationId, subjectId))?.agent_id;
+    const rows = agentId === undefined ? [] : await facts(agentId, platform, '');
+    return rows[0]?.organisation_id === who.organisationId ? rows : undefined;
+  };
+}
+
+/** Answers one question; undefined when whoever asks may not. */
+export async function evaluate(
+  governor: Governor,
+  readSubject: SubjectReader,
+  { subject, action, resource, context }: Evaluation,
+  now: Instant,
+): Promise<Decision | undefined> {
+  const rows = await readSubject(subject.id, askedPlatform(resource.id));
+  if (rows === undefined) return undefined;
+  const { connection_id: connectionId } = context ?? {};
+  const ask = { platformId: resource.id, scope: action.name, ...(connectionId !== undefined && { connectionId }) };
+  const { verdict } = await askStanding(governor, rows, ask, now);
+  return decisionOf(verdict);
+}
+
+function decisionOf({ kind, reason, conditional }: Verdict): Decision {
+  const said = { reason: REASONS[reason] ?? reason, ...(kind === 'hold' && { require_approval: true as const }) };
+  return {
+    decision: kind === 'allow',
+    ...said,
+    context: { ...said, ...(conditional && { conditional: true as const }) },
+  };
+}
+
+/** What AuthZEN calls otherwise than a refused call does (specification, POST /v1/authzen/access). */
+const REASONS: Partial<Record<Verdict['reason'], string>> = {
+  agent_revoked: 'revoked',
+  // Not a refusal of a call but a 409: it has no reason there.
+  agent_inactive: 'denied',
+};

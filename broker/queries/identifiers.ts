@@ -1,0 +1,64 @@
+/** How TRQP names agents and who governs them (specification, TRQP request; did:web Method Specification; SPIFFE ID). */
+import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
+
+/** `host`: in lower case, a port after a colon; undefined for a bare agent id, which is ours. */
+export type EntityName = {
+  host?: string;
+  /** undefined: well-formed, and no agent. */
+  agentId?: string;
+  /** The organisation that the name says the agent is of. */
+  organisationId?: string;
+};
+
+/** `organisationId` undefined with `root` true: the whole registry; with `root` false: something else at that host. */
+export type AuthorityName = { host: string; root: boolean; organisationId?: string };
+
+/** A host name, a port as `%3A` or, as many write it, after a colon, and the path in segments. */
+const DID_WEB =
+  /^did:web:((?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)(?:(?:%3[Aa]|:)(\d{1,5}))?((?::(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})+)*)$/;
+/** SPIFFE ID, section 2; and a port, because our host may have one. */
+const SPIFFE = /^spiffe:\/\/([a-z0-9._-]{1,255}(?::\d{1,5})?)((?:\/[A-Za-z0-9._-]+)*)$/;
+const LONGEST_HOST = 253;
+
+/** Reads the name of an entity; undefined when it is malformed. */
+export function readEntity(id: string): EntityName | undefined {
+  if (AGENT_ID_PATTERN.test(id)) return { agentId: id };
+  const did = readDidWeb(id);
+  if (did) {
+    const [kind, agentId = '', ...more] = did.path;
+    if (kind !== 'agents') return { host: did.host };
+    return more.length === 0 && AGENT_ID_PATTERN.test(agentId) ? { host: did.host, agentId } : undefined;
+  }
+  const [, host, path = ''] = SPIFFE.exec(id) ?? [];
+  if (host === undefined) return undefined;
+  const segments = path.split('/').slice(1);
+  if (segments.some((segment) => segment === '.' || segment === '..')) return undefined;
+  const [orgs, organisationId = '', agents, agentId = '', ...more] = segments;
+  const isAgents =
+    orgs === 'orgs' &&
+    agents === 'agents' &&
+    more.length === 0 &&
+    UUID_PATTERN.test(organisationId) &&
+    AGENT_ID_PATTERN.test(agentId);
+  return isAgents ? { host, agentId, organisationId: organisationId.toLowerCase() } : { host };
+}
+
+/** Reads the name of an authority; undefined when it is malformed. */
+export function readAuthority(id: string): AuthorityName | undefined {
+  const did = readDidWeb(id);
+  if (!did) return undefined;
+  const { host, path } = did;
+  if (path.length === 0) return { host, root: true };
+  const [kind, organisationId = '', ...more] = path;
+  if (kind !== 'orgs') return { host, root: false };
+  return more.length === 0 && UUID_PATTERN.test(organisationId)
+    ? { host, root: false, organisationId: organisationId.toLowerCase() }
+    : undefined;
+}
+
+function readDidWeb(id: string): { host: string; path: string[] } | undefined {
+  const [, host, port, path = ''] = DID_WEB.exec(id) ?? [];
+  if (host === undefined || host.length > LONGEST_HOST) return undefined;
+  // A host name has no case (RFC 4343).
+  return { host: host.toLowerCase() + (port === undefined ? '' : `:${port}`), path: path.split(':').slice(1) };
+}

@@ -1,0 +1,33 @@
+/** Whether an agent is recognised, and why not (specification, POST /v1/trqp/recognition). */
+import type { AgentStatus, Instant } from '../decision/facts.ts';
+import type { FactsRow } from '../store/facts.ts';
+
+export const RECOGNITION = [
+  'recognized',
+  'agent_suspended',
+  'agent_revoked',
+  'agent_pending',
+  'parent_not_active',
+  'expired',
+] as const;
+
+const STATUS: Record<Exclude<AgentStatus, 'active'>, (typeof RECOGNITION)[number]> = {
+  suspended: 'agent_suspended',
+  revoked: 'agent_revoked',
+  deleted: 'agent_revoked',
+  pending: 'agent_pending',
+  pending_bind: 'agent_pending',
+};
+
+/** By its status, its own lifetime, and for a child those of its parent. No grant, policy or breaker is looked at. */
+export function recognise(
+  row: Pick<FactsRow, 'status' | 'expires_at' | 'parent_id' | 'parent_status' | 'parent_expires_at'>,
+  now: Instant,
+): (typeof RECOGNITION)[number] {
+  if (row.status !== 'active') return STATUS[row.status];
+  if (isPast(row.expires_at, now)) return 'expired';
+  if (row.parent_id === null) return 'recognized';
+  return row.parent_status === 'active' && !isPast(row.parent_expires_at, now) ? 'recognized' : 'parent_not_active';
+}
+
+const isPast = (moment: Instant | null, now: Instant): boolean => moment !== null && moment <= now;

@@ -1,0 +1,22 @@
+/** A question about a scope, without a call: the facts and the decision of a governed call, and nothing else. */
+import type { Governor } from '../calls/governor.ts';
+import { decide } from '../decision/decide.ts';
+import type { Ask, Instant, Policy, Verdict } from '../decision/facts.ts';
+import type { FactsRow } from '../store/facts.ts';
+
+export type StandingAsk = Omit<Ask, 'call'>;
+export type Standing = { verdict: Verdict; policy: Policy | undefined };
+
+/**
+ * Decides a standing question on rows that were read for its platform. Nothing is recorded and nobody is suspended: a
+ * question is no call.
+ */
+export async function askStanding(
+  governor: Governor,
+  rows: readonly FactsRow[],
+  ask: StandingAsk,
+  now: Instant,
+): Promise<Standing> {
+  const { facts } = await governor.loadFacts(rows, ask.platformId, now);
+  return { verdict: decide(facts, ask, now), policy: facts.policy };
+}

@@ -1,0 +1,115 @@
+/** TRQP v2.0: what a registry says of an agent, to itself, to its owners, and where it is published to anyone. */
+import { askedPlatform } from '../calls/asked-platform.ts';
+import type { Governor } from '../calls/governor.ts';
+import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../decision/facts.ts';
+import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
+import type { FactsRow } from '../store/facts.ts';
+import { type AuthorityName, type EntityName, readAuthority, readEntity } from './identifiers.ts';
+import { recognise } from './recognition.ts';
+import { askStanding, type Standing } from './standing.ts';
+import type { TrqpAuthorizationQuery, TrqpRecognitionQuery } from './trqp-request.ts';
+
+/** undefined: a stranger, who sent no bearer. */
+export type Enquirer = AgentPrincipal | OwnerPrincipal | undefined;
+
+type Told = { message: string; context?: Record<string, unknown> };
+export type Authorization = Told & { authorized: boolean };
+export type Recognition = Told & { recognized: boolean };
+
+const AUTHORIZED =
+  'Authorized now: status, grant, expiry, breakers, guardrails, policy and scope allow it. Endpoint, recipients and reach are checked at each call.';
+
+/** Whether the agent would be allowed now; undefined when this bearer may not ask about it. */
+export async function authorization(
+  governor: Governor,
+  who: Enquirer,
+  query: TrqpAuthorizationQuery,
+  now: Instant,
+): Promise<Authorization | undefined> {
+  const found = await find(governor, who, query, askedPlatform(query.resource));
+  if (found === 'forbidden') return undefined;
+  if (typeof found === 'string') return { authorized: false, message: found };
+  const { connection_id: connectionId } = query.context ?? {};
+  const ask = {
+    platformId: query.resource,
+    scope: query.action,
+    ...(connectionId !== undefined && { connectionId }),
+  };
+  const standing = await askStanding(governor, found, ask, now);
+  const { kind, reason } = standing.verdict;
+  const authorized = kind === 'allow';
+  return { authorized, message: authorized ? AUTHORIZED : reason, context: contextOf(standing) };
+}
+
+/** Whether the agent is one that the authority stands for now; undefined when this bearer may not ask about it. */
+export async function recognition(
+  governor: Governor,
+  who: Enquirer,
+  query: TrqpRecognitionQuery,
+  now: Instant,
+): Promise<Recognition | undefined> {
+  const found = await find(governor, who, query, '');
+  if (found === 'forbidden') return undefined;
+  if (typeof found === 'string') return { recognized: false, message: found };
+  const message = recognise(found[0]!, now);
+  return { recognized: message === 'recognized', message };
+}
+
+const DECISIONS = { allow: 'allow', hold: 'require_approval', deny: 'deny' } as const;
+const STANDING = new Set<string>(STANDING_CHECKS);
+
+function contextOf({ verdict, policy }: Standing): Record<string, unknown> {
+  return {
+    decision: DECISIONS[verdict.kind],
+    ...(policy && { policy_id: policy.id, policy_version: policy.version }),
+    evaluated: verdict.evaluated.filter((check) => STANDING.has(check)),
+    not_evaluated: CONCRETE_CHECKS,
+    ...(verdict.conditional && { conditional: true }),
+  };
+}
+
+type Names = { entity_id: string; authority_id: string };
+type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
+
+/**
+ * The rows of the agent that is asked about. A stranger is told one and the same of every agent that is not published, is
+ * not there, or is of another authority (AZ-06), after the same statement.
+ */
+async function find(
+  governor: Governor,
+  who: Enquirer,
+  names: Names,
+  platform: string,
+): Promise<readonly FactsRow[] | Refused> {
+  // Both were read when the body was checked.
+  const entity = readEntity(names.entity_id)!;
+  const authority = readAuthority(names.authority_id)!;
+  const host = new URL(governor.broker.baseUrl).host;
+  const agentId = entity.host === undefined || entity.host === host ? entity.agentId : undefined;
+  const rows = agentId === undefined ? [] : await readFor(governor, who, agentId, platform);
+  const row = rows[0];
+  const isNamed = row !== undefined && isOf(row, entity);
+  if (who === undefined) return isNamed && governs(authority, host, row) ? rows : 'not_public';
+  if (!isNamed) return 'forbidden';
+  return governs(authority, host, row) ? rows : 'entity_not_governed_by_authority';
+}
+
+/** No rows when whoever asks may not be told of this agent. */
+async function readFor(
+  { facts, published }: Governor,
+  who: Enquirer,
+  agentId: string,
+  platform: string,
+): Promise<readonly FactsRow[]> {
+  if (who === undefined) return (await published(agentId)) ? await facts(agentId, platform, '') : [];
+  if (who.kind === 'agent') return agentId === who.agent.agent_id ? who.rows : [];
+  const rows = await facts(agentId, platform, '');
+  return rows[0]?.organisation_id === who.organisationId ? rows : [];
+}
+
+/** A workload identity id names the organisation, too. */
+const isOf = (row: FactsRow, { organisationId }: EntityName): boolean =>
+  organisationId === undefined || organisationId === row.organisation_id;
+
+const governs = (authority: AuthorityName, host: string, row: FactsRow): boolean =>
+  authority.host === host && (authority.root || authority.organisationId === row.organisation_id);

@@ -1,0 +1,38 @@
+/** Whether strangers may be told of an agent: asked anew each time, of an agent id that may be anything. */
+import { type Kysely, sql } from 'kysely';
+import { gather } from './gather.ts';
+import type { Schema } from './schema.ts';
+import { prepare, type Store } from './store.ts';
+
+/** `(agent_id)` → whether there is such an agent and its organisation publishes identity documents. */
+export type PublishedReader = (agentId: string) => Promise<boolean>;
+
+const MOST_QUESTIONS = 64;
+
+/**
+ * One statement tells no such agent and one of an organisation that does not publish alike: whoever asks cannot tell them
+ * apart by how long it takes. Those who ask at the same time are answered together (see `factsReader`).
+ */
+export function publishedReader(store: Store): PublishedReader {
+  const one = prepare('published_agent', (slot) => published(store.db).where('a.agent_id', '=', slot('agent')));
+  const many = prepare('published_agents', (slot) =>
+    published(store.db).where(sql<boolean>`a.agent_id = any(${slot('agents')}::text[])`),
+  );
+  const isPublished = async (agent: string): Promise<boolean> => (await store.read(one, { agent })).length > 0;
+  const readMany = async (agents: readonly string[]): Promise<boolean[]> => {
+    const found = new Set((await store.read(many, { agents })).map(([agentId]) => agentId));
+    return agents.map((agent) => found.has(agent));
+  };
+  return gather(
+    (agents) =>
+      store.dialect === 'sqlite' || agents.length === 1 ? Promise.all(agents.map(isPublished)) : readMany(agents),
+    MOST_QUESTIONS,
+  );
+}
+
+const published = (db: Kysely<Schema>) =>
+  db
+    .selectFrom('agents as a')
+    .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
+    .select('a.agent_id')
+    .where('o.publish_identity_documents', '=', 1);
