@@ -7,6 +7,8 @@ import { purgeBreakers } from './store/breakers.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
+import { purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
+import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { destroyUnclaimedKeys, purgeRegistrations } from './store/registrations.ts';
@@ -35,6 +37,9 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
+    'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
+    'forgetting MCP clients': (now) => purgeIdleClients(db, now),
+    'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
     ...more,
   };
   let running: Promise<void> | undefined;

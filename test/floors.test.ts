@@ -18,6 +18,7 @@ const FLOORS = [
   'broker/identity',
   'broker/governance',
   'broker/agents',
+  'broker/authorization',
   'broker/approvals',
   'broker/calls',
   'broker/git',

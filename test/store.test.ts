@@ -21,7 +21,14 @@ import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
 
-const MIGRATIONS = ['0001-foundation', '0002-approvals', '0003-owners-approve', '0004-registration', '0009-halts'];
+const MIGRATIONS = [
+  '0001-foundation',
+  '0002-approvals',
+  '0003-owners-approve',
+  '0004-registration',
+  '0008-mcp-clients',
+  '0009-halts',
+];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
 async function emptyStore(kind: StoreKind): Promise<() => Store> {

@@ -72,24 +72,27 @@ export type Birth = Pick<
   'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin'
 >;
 
-/** Makes an agent that is active from now on, with its key and its grants. To be called in a transaction. */
+/**
+ * Makes an agent that is active from now on, with its key and its grants. To be called in a transaction. `key`: null for an
+ * MCP client, which the broker itself recognises.
+ */
 export async function makeAgent(
   db: Db,
   birth: Birth,
-  key: Pick<AgentPublicKey, 'pem' | 'fingerprint'>,
+  key: Pick<AgentPublicKey, 'pem' | 'fingerprint'> | null,
   grants: readonly ScopesOn[],
   now: Instant,
 ): Promise<void> {
   await putAgent(db, {
     ...birth,
-    agent_type: 'key',
+    agent_type: key === null ? 'mcp_client' : 'key',
     status: 'active',
     status_since: now,
     status_cause: null,
     status_detail: null,
     parent_id: null,
-    public_key_pem: key.pem,
-    key_fingerprint: key.fingerprint,
+    public_key_pem: key?.pem ?? null,
+    key_fingerprint: key?.fingerprint ?? null,
     created_at: now,
     expires_at: null,
   });

@@ -1,8 +1,11 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
 import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
 import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
+import { mcpResource } from '../authorization/metadata.ts';
+import { type AuthorizationServer, makeAuthorizationServer } from '../authorization/server.ts';
 import type { Broker } from '../broker.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
+import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../identity/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
 import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
@@ -29,6 +32,7 @@ export type Governor = {
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   authenticateOwner: AuthenticateOwner;
+  authenticateMcpClient: AuthenticateMcpClient;
   /** Where owners sign in; undefined: here, by links. */
   provider: IdentityProvider | undefined;
   /** Facts that no token asks for: of replays, and of questions about another. */
@@ -36,12 +40,15 @@ export type Governor = {
   /** Whether strangers may be told of an agent. */
   published: PublishedReader;
   local: LocalCredential;
+  /** Tokens for MCP clients. */
+  authorization: AuthorizationServer;
 };
 
 export function makeGovernor(broker: Broker): Governor {
   const compiled = compiledGovernance(broker);
   const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
+  const facts = factsReader(broker.store);
   const governor: Governor = {
     broker,
     compiled,
@@ -54,10 +61,12 @@ export function makeGovernor(broker: Broker): Governor {
     replays: makeReplays(() => governor),
     authenticateAgent: agentAuthenticator(broker),
     authenticateOwner: ownerAuthenticator(broker, provider),
+    authenticateMcpClient: mcpClientAuthenticator(broker, facts, mcpResource(broker)),
     provider,
-    facts: factsReader(broker.store),
+    facts,
     published: publishedReader(broker.store),
     local: makeLocalCredential(),
+    authorization: makeAuthorizationServer(broker),
   };
   return governor;
 }

@@ -109,6 +109,12 @@ const securitySchemes = (baseUrl: string): Record<string, JsonSchema> => ({
     bearerFormat: 'JWT',
     description: 'Signed by the agent (RS256), 60 seconds long, a fresh one for each request.',
   },
+  mcpToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'An access token of /mcp, by OAuth 2.1.',
+  },
   ownerSession: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A session of an owner.' },
   ownerCookie: {
     type: 'apiKey',
@@ -140,6 +146,7 @@ function securityOf({ auth, method }: Route): Way[] {
   const ways: Record<Auth, Way[]> = {
     none: [],
     agent: [{ agentToken: [] }],
+    mcp_client: [{ mcpToken: [] }],
     owner,
     agent_or_owner: [{ agentToken: [] }, ...owner],
     // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).

@@ -5,8 +5,8 @@ export type Limit = { name: string; perMinute: number; per: 'agent' | 'address' 
 
 export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
 
-/** So many answers under way at once: to one client address, to all, and of one token, where the path names one. */
-export type AtOnce = { perAddress: number; inAll: number; perToken?: number };
+/** So many answers under way at once: to one client address, to all, of one token, where the path names one, to an agent. */
+export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
 export type RateLimits = {
   take(limit: Limit, key: string): Promise<LimitResult>;

@@ -11,6 +11,8 @@ export type Reply = {
   type?: string;
   /** Instead of a body: called when the head has gone out, and ends the response whenever it is over. */
   stream?: (response: ServerResponse) => void;
+  /** Instead of everything: a library writes the whole answer. Headers that it does not set itself are those below. */
+  handOver?: (response: ServerResponse) => void;
 };
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -27,6 +29,11 @@ export function send(response: ServerResponse, reply: Reply, correlationId: stri
     'X-Content-Type-Options': 'nosniff',
     'X-Correlation-Id': correlationId,
   };
+  if (reply.handOver) {
+    for (const [name, value] of Object.entries({ ...headers, ...reply.headers })) response.setHeader(name, value);
+    reply.handOver(response);
+    return;
+  }
   if (reply.stream) headers['Content-Type'] = reply.type ?? JSON_TYPE;
   else if (reply.body !== undefined) {
     headers['Content-Type'] = reply.type ?? JSON_TYPE;

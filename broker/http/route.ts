@@ -9,11 +9,14 @@ import type { ErrorCode } from './errors.ts';
 import type { AtOnce, Limit } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
-/** `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or owner. */
-export type Auth = 'none' | 'agent' | 'owner' | 'agent_or_owner' | 'anyone' | 'owner_or_local' | 'local';
+/**
+ * `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or
+ * owner. `mcp_client`: an agent with an access token for `/mcp`.
+ */
+export type Auth = 'none' | 'agent' | 'mcp_client' | 'owner' | 'agent_or_owner' | 'anyone' | 'owner_or_local' | 'local';
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
-  : A extends 'agent'
+  : A extends 'agent' | 'mcp_client'
     ? Extract<Principal, { kind: 'agent' }>
     : A extends 'owner'
       ? Extract<Principal, { kind: 'owner' }>

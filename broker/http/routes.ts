@@ -10,9 +10,12 @@ import { auditReceipt } from './routes/audit-receipt.ts';
 import { authzenAccess, authzenConfiguration, authzenEvaluation, authzenEvaluations } from './routes/authzen.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
 import { bindSecret, secretKeys } from './routes/bind-secret.ts';
+import { consentDecision, consentRequest } from './routes/consent.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { mcp } from './routes/mcp.ts';
+import { oauthRoutes } from './routes/oauth.ts';
 import {
   approveAccessRequest,
   denyAccessRequest,
@@ -37,6 +40,7 @@ import { changeOwnerGrant, ownerGrants, removeOwnerGrants } from './routes/owner
 import { changeGuardrails, ownerGuardrails } from './routes/owner/guardrails.ts';
 import { inviteAgent, ownerInvites, removeOwnerInvite } from './routes/owner/invites.ts';
 import { rotateKeys } from './routes/owner/keys.ts';
+import { endOwnerMcpAuthorisation, ownerMcpAuthorisations } from './routes/owner/mcp-authorisations.ts';
 import { ownerMe, ownerSignInOptions } from './routes/owner/me.ts';
 import { oidcCallback, oidcStart } from './routes/owner/oidc.ts';
 import { ownerOpenApi } from './routes/owner/openapi.ts';
@@ -94,6 +98,10 @@ export const ROUTES: readonly Route[] = [
   receiptKeys,
   rootDid,
   agentDid,
+  mcp,
+  ...oauthRoutes,
+  consentRequest,
+  consentDecision,
   ownerToken,
   ownerLink,
   ownerSignIn,
@@ -130,6 +138,8 @@ export const ROUTES: readonly Route[] = [
   ownerSecretAuthorizations,
   authorizeOwnerSecret,
   removeOwnerSecretAuthorization,
+  ownerMcpAuthorisations,
+  endOwnerMcpAuthorisation,
   ownerOwners,
   addOwner,
   removeOwner,

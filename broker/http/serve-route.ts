@@ -3,9 +3,8 @@ import type { Request, Response } from 'express';
 import type { Governor } from '../calls/governor.ts';
 import { AuditUnavailable } from '../calls/record.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
-import { readBearer } from '../identity/bearer.ts';
-import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
-import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
+import type { Principal } from '../identity/principal.ts';
+import { authenticate, isStranger } from './authenticate.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
 import { type ParsedBody, parseBody } from './parsed-body.ts';
@@ -15,8 +14,6 @@ import { clientKey, type Limit, type LimitResult, type RateLimits } from './rate
 import { type Reply, send } from './reply.ts';
 import type { Context, Route } from './route.ts';
 import { firstProblem } from './validation.ts';
-
-const ROLES = ['viewer', 'approver', 'admin'] as const;
 
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
 export function serveRoute(route: Route, governor: Governor, limits: RateLimits) {
@@ -33,7 +30,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
-      if (route.atOnce) enter(limits, route, request, response, source);
+      if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit?.per === 'agent' && who?.kind === 'agent')
         limited = await takeLimit(limits, route.limit, who.agent.id);
       const declared = route.query && readQuery(route.query, request.originalUrl);
@@ -79,13 +76,22 @@ async function takeLimit(limits: RateLimits, limit: Limit, key: string): Promise
 }
 
 /** Takes a place for as long as this answer is under way. */
-function enter(limits: RateLimits, route: Route, { params }: Request, response: Response, source: string): void {
-  const { perToken, ...atOnce } = route.atOnce!;
+function enter(
+  limits: RateLimits,
+  route: Route,
+  { params }: Request,
+  response: Response,
+  source: string,
+  who: Principal | undefined,
+): void {
+  const { perToken, perAgent, ...atOnce } = route.atOnce!;
   const places = [() => limits.enter(route.path, atOnce, source)];
   if (perToken !== undefined)
     places.push(() =>
       limits.enter(`${route.path} token`, { perAddress: perToken, inAll: Infinity }, `${params.token}`),
     );
+  if (perAgent !== undefined && who?.kind === 'agent')
+    places.push(() => limits.enter(`${route.path} agent`, { perAddress: perAgent, inAll: Infinity }, who.agent.id));
   for (const take of places) {
     const leave = take();
     if (!leave)
@@ -110,72 +116,6 @@ async function validate(route: Route, parsed: ParsedBody, context: Context): Pro
     detail,
     ...(result && { issues: result.error!.issues }),
   });
-}
-
-async function authenticate(
-  route: Route,
-  governor: Governor,
-  request: Request,
-  platformId: string,
-  source: string,
-): Promise<Principal | undefined> {
-  if (route.auth === 'none' || isStranger(route, request)) return undefined;
-  const token = tokenOf(route, request, governor.broker.baseUrl);
-  const who = await recognise(route, governor, token, platformId, source);
-  if (who.kind === 'refused') throw unauthenticated(who);
-  if (who.kind === 'unavailable')
-    throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
-  if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
-    throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
-  return who;
-}
-
-const isStranger = (route: Route, request: Request): boolean =>
-  route.auth === 'anyone' && request.headers.authorization === undefined;
-
-/** The bearer; for owners, without one, the session cookie of a browser. */
-function tokenOf(route: Route, request: Request, baseUrl: string): string {
-  const bearer = readBearer(request);
-  if (bearer.kind === 'bearer') return bearer.token;
-  if (bearer.kind === 'twice')
-    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
-  const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
-  const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
-  if (session === undefined) throw unauthenticated(bearer);
-  const foreign = foreignRequest(request, baseUrl);
-  if (foreign !== undefined) throw new Refusal('forbidden', foreign);
-  return session;
-}
-
-async function recognise(
-  route: Route,
-  governor: Governor,
-  token: string,
-  platformId: string,
-  source: string,
-): Promise<Principal | AuthRefusal | ProviderUnavailable> {
-  if (route.auth === 'local')
-    return (
-      governor.local.matches(token) ?? {
-        kind: 'refused',
-        code: 'invalid_token',
-        detail: "This needs the command line's local credential.",
-      }
-    );
-  const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
-  if (local) return local;
-  if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
-  const owner = await governor.authenticateOwner(token);
-  const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
-  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired'
-    ? await governor.authenticateAgent(token, platformId, source)
-    : owner;
-}
-
-/** RFC 6750 section 3: no error code when nothing was presented. */
-function unauthenticated(refused: AuthRefusal): Refusal {
-  const challenge = refused.code === 'missing_token' ? 'Bearer' : `Bearer error="invalid_token"`;
-  return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
 }
 
 /** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */

@@ -12,6 +12,8 @@ export type AgentPrincipal = {
   /** The client's address, as strikes are counted per. */
   source: string;
   sessionId: string | null;
+  /** MCP clients: what their access token was asked for, and the consent behind it. */
+  access?: { authorisationId: string; scopes: ReadonlySet<string> };
 };
 
 export type OwnerPrincipal = {

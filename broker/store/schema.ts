@@ -400,6 +400,41 @@ export type FormerKeyTable = { organisation_id: string; fingerprint: string; age
 /** How often an agent was refused since `window_start`; only where its organisation wants to know. */
 export type RefusalCountTable = { organisation_id: string; agent_id: string; refusals: number; window_start: number };
 
+/** What the authorization server of remote MCP clients remembers: in its own words, by kind. */
+export type OAuthRecordTable = {
+  kind: string;
+  /** Of a client its id; of everything that can be redeemed the SHA-256 of what redeems it. */
+  id: string;
+  /** Codes and refresh tokens: the authorisation that they are of. */
+  authorisation_id: string | null;
+  /** JSON text, without what stands for `id`. */
+  payload: string;
+  created_at: number;
+  expires_at: number | null;
+  used_at: number | null;
+};
+
+/** An owner's consent: an MCP client may act as this agent, until the authorisation ends. */
+export type McpAuthorisationTable = {
+  organisation_id: string;
+  id: string;
+  /** The agent's uuid. */
+  agent_id: string;
+  /** Who consented. */
+  owner_id: string;
+  client_id: string;
+  /** As the client calls itself. */
+  client_name: string;
+  /** Where its code was sent. */
+  redirect_host: string;
+  scope: string;
+  created_at: number;
+  expires_at: number;
+  ended_at: number | null;
+  /** `reuse`: one of its refresh tokens came twice, so that somebody else may have it. */
+  ended_because: 'owner' | 'client' | 'reuse' | null;
+};
+
 /** Keys of the broker itself, not of an organisation. */
 export type SigningKeyTable = {
   kid: string;
@@ -461,6 +496,8 @@ export type Schema = {
   secret_authorizations: SecretAuthorizationTable;
   former_keys: FormerKeyTable;
   refusal_counts: RefusalCountTable;
+  oauth_records: OAuthRecordTable;
+  mcp_authorisations: McpAuthorisationTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;

@@ -3,12 +3,13 @@ import type { Kysely } from 'kysely';
 import { newAgentId } from '../../broker/crypto/ids.ts';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { signInLink } from '../../broker/identity/sign-in-link.ts';
+import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
 import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
 
 /** Tables that belong to the broker and not to an organisation. */
-const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys']);
+const BROKERS = new Set(['meta', 'instances', 'signing_keys', 'secret_keys', 'oauth_records']);
 
 /** Makes something of everything in a new organisation, named after it; an owner of each role, the first one apart. */
 export async function furnish(
@@ -48,6 +49,7 @@ export async function furnish(
   for (const role of ['viewer', 'approver', 'admin'] as const) owners.push(await organisation.addOwner(role));
   for (const owner of owners) await putPasskey(world, owner, name);
   await putNewcomers(world, organisation.owner, name);
+  await putMcpClient(world, agent, organisation.owner, name);
   return { organisation, agent, owners };
 }
 
@@ -122,6 +124,24 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
       claimed_at: null,
     })
     .execute();
+}
+
+/** An MCP client that an owner let in. */
+async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, name: string): Promise<void> {
+  const { broker } = world.running;
+  const now = broker.clock();
+  await putMcpAuthorisation(broker.store.db, {
+    organisation_id: owner.organisation_id,
+    id: crypto.randomUUID(),
+    agent_id: agent.id,
+    owner_id: owner.id,
+    client_id: `${name}-client`,
+    client_name: `${name} client`,
+    redirect_host: `${name}.example`,
+    scope: 'mcp:read',
+    created_at: now,
+    expires_at: now + 86_400_000,
+  });
 }
 
 async function putPasskey(world: World, owner: OwnerTable, name: string): Promise<void> {

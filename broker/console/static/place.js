@@ -1,6 +1,6 @@
 // Where somebody wanted to go before signing in came in between. Kept for this tab only.
 const KEY = 'svc-place';
-const OURS = /^\/(console|approve)(\/|$)/;
+const OURS = /^\/(console|approve|oauth\/consent)(\/|$)/;
 
 /** Keeps where this page is. */
 export function keepPlace() {

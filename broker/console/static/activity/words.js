@@ -16,6 +16,8 @@ const EVENTS = {
   access_request_denied: { kind: 'bad', words: 'Denied' },
   registration_approved: { kind: 'good', words: 'Let in' },
   registration_rejected: { kind: 'bad', words: 'Turned away' },
+  mcp_client_allowed: { kind: 'good', words: 'Let in' },
+  mcp_client_revoked: { kind: 'bad', words: 'Put out' },
 };
 
 /** A row's result as a badge. */
@@ -56,6 +58,8 @@ const DEEDS = {
   access_request_approved: 'was granted what it asked for',
   access_request_denied: 'was denied what it asked for',
   registration_approved: 'was let in',
+  mcp_client_allowed: 'was given to an MCP client to act as',
+  mcp_client_revoked: 'was taken from an MCP client',
   registration_key_claimed: 'collected its key',
   bootstrap_token_made: 'may bring a key',
   agent_bound: 'brought its key',

@@ -1,0 +1,42 @@
+/** What a person sees where there is no client that could be told: nothing leads on from there. */
+
+const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
+
+const HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+};
+
+type Rendering = { set(headers: Record<string, string>): void; type: string; body: string };
+type Told = { error: string; error_description?: string };
+
+/** The library's `renderError`. */
+export function errorPage(context: Rendering, { error, error_description: description }: Told): void {
+  context.set(HEADERS);
+  context.type = 'html';
+  context.body = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Not connected · Agent Broker</title>
+    <link rel="icon" href="/console/icon.svg" type="image/svg+xml">
+    <link rel="stylesheet" href="/console/base.css">
+    <link rel="stylesheet" href="/console/sign-in.css">
+  </head>
+  <body>
+    <main>
+      <div class="sheet card">
+        <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28">Agent Broker</p>
+        <h1>Not connected</h1>
+        <p role="status">The application asked for something that cannot be done: ${inHtml(description ?? error)}.</p>
+        <p>Nothing was granted. Close this page, and connect again from the application.</p>
+      </div>
+    </main>
+  </body>
+</html>
+`;
+}

@@ -1,0 +1,65 @@
+/** What MCP clients read first: where to ask for a token for `/mcp`, and how. One place says what is switched on. */
+import type { Broker } from '../broker.ts';
+
+/** Paths of the authorization server. Its issuer is the base URL. */
+export const OAUTH_PATHS = {
+  authorization: '/oauth/authorize',
+  token: '/oauth/token',
+  registration: '/oauth/register',
+  revocation: '/oauth/revoke',
+  /** The page on which an owner consents; the interaction's id follows. */
+  consent: '/oauth/consent',
+} as const;
+
+/** What a token is for: looking (and asking), and changing. What of it really is allowed, grants and policies say. */
+export const MCP_SCOPES = ['mcp:read', 'mcp:write'] as const;
+export type McpScope = (typeof MCP_SCOPES)[number];
+
+export const CLIENT_AUTH_METHODS = ['none', 'private_key_jwt'] as const;
+export const CLIENT_AUTH_ALGORITHMS = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const;
+
+type Base = Pick<Broker, 'baseUrl'>;
+
+/** The resource indicator of `/mcp` (RFC 8707), which is the audience of its tokens. */
+export const mcpResource = ({ baseUrl }: Base): string => `${baseUrl}/mcp`;
+
+/** Where the metadata of `/mcp` is: RFC 9728 section 3.1, the path of the resource behind the well-known one. */
+export const mcpMetadataUrl = ({ baseUrl }: Base): string => `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
+
+/** RFC 9728 section 2. `resource`: the one that is asked for, `/mcp` or the whole broker. */
+export const protectedResourceMetadata = (broker: Base, resource: string) => ({
+  resource,
+  authorization_servers: [broker.baseUrl],
+  scopes_supported: [...MCP_SCOPES],
+  bearer_methods_supported: ['header'],
+  resource_name: 'Agent Broker',
+  resource_documentation: `${broker.baseUrl}/docs`,
+});
+
+/** RFC 8414 section 2. */
+export const authorizationServerMetadata = ({ baseUrl }: Base) => ({
+  issuer: baseUrl,
+  authorization_endpoint: baseUrl + OAUTH_PATHS.authorization,
+  token_endpoint: baseUrl + OAUTH_PATHS.token,
+  registration_endpoint: baseUrl + OAUTH_PATHS.registration,
+  revocation_endpoint: baseUrl + OAUTH_PATHS.revocation,
+  jwks_uri: `${baseUrl}/v1/oauth/jwks.json`,
+  scopes_supported: [...MCP_SCOPES],
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: ['authorization_code', 'refresh_token'],
+  token_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS],
+  token_endpoint_auth_signing_alg_values_supported: [...CLIENT_AUTH_ALGORITHMS],
+  revocation_endpoint_auth_methods_supported: [...CLIENT_AUTH_METHODS],
+  revocation_endpoint_auth_signing_alg_values_supported: [...CLIENT_AUTH_ALGORITHMS],
+  code_challenge_methods_supported: ['S256'],
+  authorization_response_iss_parameter_supported: true,
+  client_id_metadata_document_supported: true,
+  service_documentation: `${baseUrl}/docs`,
+});
+
+/** RFC 9728 section 5.1 and RFC 6750 section 3: where a client without a token learns of us, and what to ask for. */
+export const mcpChallenge = (broker: Base, scopes: readonly string[] = MCP_SCOPES): readonly string[] => [
+  `resource_metadata="${mcpMetadataUrl(broker)}"`,
+  `scope="${scopes.join(' ')}"`,
+];

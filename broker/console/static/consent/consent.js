@@ -1,0 +1,56 @@
+// An MCP client asks to be let in: who it is, what it will be able to do, and the decision of whoever is signed in here.
+import { ask } from '/console/api.js';
+import { Asked } from '/console/consent/asked.js';
+import { html, render, useEffect, useState } from '/console/html.js';
+import { keepPlace } from '/console/place.js';
+
+const place = location.pathname;
+
+function Consent() {
+  const [state, setState] = useState({ kind: 'loading' });
+  const look = () =>
+    ask('GET', `${place}/request`, undefined, { signIn: false }).then(
+      (asked) => setState((now) => (now.kind === 'asked' ? now : { kind: 'asked', asked })),
+      (error) => setState({ kind: error.status === 401 ? 'signed_out' : 'failed', message: error.message }),
+    );
+  useEffect(() => void look(), []);
+  useEffect(() => {
+    // Whoever signs in in another tab and comes back goes on here.
+    if (state.kind !== 'signed_out') return;
+    const seen = () => document.visibilityState === 'visible' && look();
+    for (const sign of ['visibilitychange', 'focus']) addEventListener(sign, seen);
+    return () => {
+      for (const sign of ['visibilitychange', 'focus']) removeEventListener(sign, seen);
+    };
+  }, [state.kind]);
+  const decide = async (decision) => {
+    const { location: to } = await ask('POST', `${place}/decision`, decision, { signIn: false });
+    setState({ kind: 'over', allowed: decision.allow });
+    location.assign(to);
+  };
+  return html`
+    <div class="sheet card" aria-busy=${state.kind === 'loading'}>
+      <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28" />Agent Broker</p>
+      ${state.kind === 'asked' && html`<${Asked} asked=${state.asked} decide=${decide} />`}
+      ${state.kind === 'signed_out' && html`<${SignedOut} />`}
+      ${state.kind === 'failed' && html`<h1>Not connected</h1><p class="notice" data-kind="bad" role="alert">${state.message}</p>`}
+      ${state.kind === 'over' && html`<h1>${state.allowed ? 'Connected' : 'Not connected'}</h1><p role="status">Going back to the application. You may close this page.</p>`}
+    </div>
+  `;
+}
+
+function SignedOut() {
+  const leave = (event) => {
+    event.preventDefault();
+    keepPlace();
+    location.assign('/console/sign-in');
+  };
+  return html`
+    <h1>Sign in to connect</h1>
+    <p>An application asks for access to this broker. Sign in to see which one, and to decide.</p>
+    <p><a class="button primary" id="sign-in" href="/console/sign-in" onClick=${leave}>Sign in</a></p>
+    <p class="quiet small">Or open a sign-in link in this browser, and come back to this page: it goes on by itself.</p>
+  `;
+}
+
+render(html`<${Consent} />`, document.getElementById('page'));

@@ -1,0 +1,85 @@
+/** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
+import type { Request } from 'express';
+import { mcpChallenge } from '../authorization/metadata.ts';
+import type { Governor } from '../calls/governor.ts';
+import { readBearer } from '../identity/bearer.ts';
+import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
+import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
+import { Refusal } from './errors.ts';
+import type { Route } from './route.ts';
+
+const ROLES = ['viewer', 'approver', 'admin'] as const;
+
+/** Undefined where nobody has to say who they are. Throws Refusal: 401, 403, or 502 when the identity provider is away. */
+export async function authenticate(
+  route: Route,
+  governor: Governor,
+  request: Request,
+  platformId: string,
+  source: string,
+): Promise<Principal | undefined> {
+  if (route.auth === 'none' || isStranger(route, request)) return undefined;
+  const token = tokenOf(route, request, governor);
+  const who = await recognise(route, governor, token, platformId, source);
+  if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, governor));
+  if (who.kind === 'unavailable')
+    throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
+  if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
+    throw new Refusal('forbidden', `This needs the role ${route.role}; yours is ${who.role}. Ask an admin.`);
+  return who;
+}
+
+/** Whether nobody says who they are where nobody has to. */
+export const isStranger = (route: Route, request: Request): boolean =>
+  route.auth === 'anyone' && request.headers.authorization === undefined;
+
+/** The bearer; for owners, without one, the session cookie of a browser. */
+function tokenOf(route: Route, request: Request, governor: Governor): string {
+  const { baseUrl } = governor.broker;
+  const bearer = readBearer(request);
+  if (bearer.kind === 'bearer') return bearer.token;
+  if (bearer.kind === 'twice')
+    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
+  const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
+  const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
+  if (session === undefined) throw unauthenticated(bearer, challengeOf(route, governor));
+  const foreign = foreignRequest(request, baseUrl);
+  if (foreign !== undefined) throw new Refusal('forbidden', foreign);
+  return session;
+}
+
+async function recognise(
+  route: Route,
+  governor: Governor,
+  token: string,
+  platformId: string,
+  source: string,
+): Promise<Principal | AuthRefusal | ProviderUnavailable> {
+  if (route.auth === 'local')
+    return (
+      governor.local.matches(token) ?? {
+        kind: 'refused',
+        code: 'invalid_token',
+        detail: "This needs the command line's local credential.",
+      }
+    );
+  const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
+  if (local) return local;
+  if (route.auth === 'mcp_client') return await governor.authenticateMcpClient(token, source);
+  if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
+  const owner = await governor.authenticateOwner(token);
+  const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
+  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired'
+    ? await governor.authenticateAgent(token, platformId, source)
+    : owner;
+}
+
+/** RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. */
+function unauthenticated(refused: AuthRefusal, where: readonly string[]): Refusal {
+  const parts = [...(refused.code === 'missing_token' ? [] : ['error="invalid_token"']), ...where];
+  const challenge = ['Bearer', parts.join(', ')].join(' ').trim();
+  return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
+}
+
+const challengeOf = ({ auth }: Route, { broker }: Governor): readonly string[] =>
+  auth === 'mcp_client' ? mcpChallenge(broker) : [];

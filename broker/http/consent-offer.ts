@@ -1,0 +1,92 @@
+/** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
+import { z } from 'zod';
+import { DEFAULT_POLICY } from '../governance/default-policy.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listAgents, listGrants } from '../store/agents.ts';
+import { listConnections } from '../store/connections.ts';
+import { listPlatforms } from '../store/platforms.ts';
+import { listPolicies } from '../store/policies.ts';
+import type { AgentTable, OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { ScopesOn } from './registering.ts';
+
+const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
+
+export const Offer = z.object({
+  name: z.string().describe('a name for a new agent that nobody has'),
+  /** As which the client may go on: of the same name, or of any other. */
+  known: z.array(AgentNamed).describe('agents that MCP clients were let in as before; most likely ones first'),
+  platforms: z
+    .array(
+      z.object({
+        platform: z.string(),
+        name: z.string(),
+        connected: z.boolean(),
+        reads: z.array(z.string()).describe('its scopes that only look'),
+        all: z.array(z.string()),
+      }),
+    )
+    .describe('what can be granted at all'),
+  policies: z.array(z.object({ id: z.guid(), name: z.string() })).describe('under which; the default one first'),
+  alike: z.array(AgentNamed.extend({ grants: ScopesOn })).describe('agents whose grants a new one may have, too'),
+});
+
+/** Reads the offer for a client that calls itself `clientName`. */
+export async function consentOffer(
+  db: Db,
+  { organisation_id }: Pick<OwnerTable, 'organisation_id'>,
+  clientName: string,
+): Promise<z.output<typeof Offer>> {
+  const [agents, grants, platforms, connections, policies] = await Promise.all([
+    listAgents(db, organisation_id),
+    listGrants(db, organisation_id),
+    listPlatforms(db, organisation_id),
+    listConnections(db, organisation_id),
+    listPolicies(db, organisation_id),
+  ]);
+  const live = agents.filter(({ status }) => status !== 'revoked');
+  const named = ({ agent_id, name }: AgentTable) => ({ agent_id, name });
+  const connected = new Set(connections.filter(({ credential }) => credential !== null).map((one) => one.platform_id));
+  return {
+    name: freeName(clientName, new Set(live.map(({ name }) => name))),
+    known: live
+      .filter(({ agent_type }) => agent_type === 'mcp_client')
+      .sort((a, b) => Number(b.name.startsWith(clientName)) - Number(a.name.startsWith(clientName)))
+      .map(named),
+    platforms: platforms
+      .map(({ platform_id, manifest }) => ({ platform_id, manifest: JSON.parse(manifest) as Manifest }))
+      .map(({ platform_id, manifest }) => ({
+        platform: platform_id,
+        name: manifest.name ?? platform_id,
+        connected: connected.has(platform_id),
+        reads: Object.keys(manifest.scopes).filter((scope) => isRead(scope, manifest.scopes[scope] ?? [])),
+        all: Object.keys(manifest.scopes),
+      })),
+    policies: policies
+      .map(({ id, name }) => ({ id, name }))
+      .sort((a, b) => Number(b.name === DEFAULT_POLICY) - Number(a.name === DEFAULT_POLICY)),
+    alike: live
+      .map((agent) => ({
+        ...named(agent),
+        grants: grants
+          .filter((grant) => grant.agent_id === agent.id)
+          .map((grant) => ({ platformId: grant.platform_id, scopes: JSON.parse(grant.scopes) as string[] })),
+      }))
+      .filter((one) => one.grants.length > 0),
+  };
+}
+
+/** As the default policy has it: what is sent as GET, or is called a read by whoever wrote the manifest. */
+function isRead(scope: string, operations: readonly string[]): boolean {
+  if (/[.:]read$/.test(scope)) return true;
+  return operations.length > 0 && operations.every((operation) => /^(GET|HEAD|query) /.test(operation));
+}
+
+/** Two agents of one name are taken for each other. */
+function freeName(wanted: string, taken: ReadonlySet<string>): string {
+  const base = wanted.trim() || 'MCP client';
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? base : `${base} ${number}`;
+    if (!taken.has(name)) return name;
+  }
+}

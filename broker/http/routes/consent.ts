@@ -1,0 +1,132 @@
+/** The consent of an owner to an MCP client: what is asked, and the decision. */
+import { z } from 'zod';
+import { newIds } from '../../agents/invites.ts';
+import { AgentRefused } from '../../agents/refused.ts';
+import { mcpResource, OAUTH_PATHS } from '../../authorization/metadata.ts';
+import { AUTHORISATION_SECONDS } from '../../authorization/provider.ts';
+import { type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
+import { findAgent } from '../../store/agents.ts';
+import { consentOffer, Offer } from '../consent-offer.ts';
+import { finishConsent, loadConsentRequest } from '../consent-request.ts';
+import { Refusal } from '../errors.ts';
+import { ownerChange } from '../owner-change.ts';
+import { AgentName, ScopesOnPlatforms } from '../registering.ts';
+import { json } from '../reply.ts';
+import { type Context, route } from '../route.ts';
+
+const PARAMS = { uid: z.string().describe('what the authorization server called the request') };
+
+const Asked = z.object({
+  client: z.object({
+    id: z.string(),
+    name: z.string().describe('as it calls itself: nobody has checked that'),
+    vouched_by: z.string().nullable().describe('the site whose document describes it; null: it registered by itself'),
+    redirect_host: z.string().describe('who gets the code'),
+    redirect_uri: z.string(),
+  }),
+  scopes: z.array(z.string()),
+  owner: z.object({ email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) }),
+  lasts_days: z.int(),
+  offer: Offer,
+});
+
+/** GET /oauth/consent/{uid}/request */
+export const consentRequest = route({
+  method: 'GET',
+  path: `${OAUTH_PATHS.consent}/{uid}/request`,
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.consent.read',
+  summary: 'What an MCP client asks for, and what it can be given.',
+  params: PARAMS,
+  answers: { 200: { description: 'The request.', schema: Asked } },
+  errors: ['not_found'],
+  handle: async (context) => {
+    const { client, asked, interaction } = await loadConsentRequest(context);
+    const { governor, who } = context;
+    return json(200, {
+      client: {
+        id: client.clientId,
+        name: asked.client_name,
+        vouched_by: client.clientId.startsWith('https:') ? new URL(client.clientId).host : null,
+        redirect_host: asked.redirect_host,
+        redirect_uri: interaction.params.redirect_uri ?? '',
+      },
+      scopes: asked.scope.split(' '),
+      owner: { email: who.owner.email, role: who.role },
+      lasts_days: AUTHORISATION_SECONDS / 86_400,
+      offer: await consentOffer(governor.broker.store.db, who.owner, asked.client_name),
+    });
+  },
+});
+
+const Decision = z.discriminatedUnion('allow', [
+  z.strictObject({ allow: z.literal(false) }),
+  z.strictObject({
+    allow: z.literal(true),
+    agent: z.string().max(64).optional().describe('an agent that an MCP client was let in as before'),
+    name: AgentName.optional().describe('what a new agent is called'),
+    policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
+    grants: ScopesOnPlatforms.optional().describe('what a new agent may do; nothing when left out'),
+  }),
+]);
+
+/** POST /oauth/consent/{uid}/decision: only an admin lets a client in; every owner may say no. */
+export const consentDecision = route({
+  method: 'POST',
+  path: `${OAUTH_PATHS.consent}/{uid}/decision`,
+  auth: 'owner',
+  role: 'viewer',
+  capability: 'owner.consent.decide',
+  summary: 'Lets an MCP client in, as an agent, or sends it away.',
+  params: PARAMS,
+  body: Decision,
+  answers: {
+    200: {
+      description: 'Where the browser goes on to.',
+      schema: z.object({ location: z.url(), agent_id: z.string().nullable() }),
+    },
+  },
+  errors: ['invalid_request', 'forbidden', 'not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, body } = context;
+    const { broker, authorization } = governor;
+    const { client, asked } = await loadConsentRequest(context);
+    if (!body.allow) {
+      const error_description = 'The owner said no.';
+      const location = await finishConsent(context, { error: 'access_denied', error_description });
+      return json(200, { location, agent_id: null });
+    }
+    if (who.role !== 'admin')
+      throw new Refusal('forbidden', `Only an admin lets new clients in; your role is ${who.role}. Ask an admin.`);
+    const choice = await choiceOf(context, body);
+    const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
+    const now = broker.clock();
+    const id = await ownerChange(context, change, (db, note) =>
+      consentToMcpClient(db, who.owner, asked, choice, now, note),
+    ).catch((error: unknown) => {
+      throw error instanceof AgentRefused && error.code !== 'gone' ? new Refusal(error.code, error.message) : error;
+    });
+    const provider = authorization.provider();
+    const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
+    grant.addResourceScope(mcpResource(broker), asked.scope);
+    await grant.save();
+    const location = await finishConsent(context, { login: { accountId: id }, consent: { grantId: id } });
+    return json(200, { location, agent_id: choice.ids.agent_id });
+  },
+});
+
+type Allowing = Extract<z.output<typeof Decision>, { allow: true }>;
+
+async function choiceOf(
+  { governor, who }: Pick<Context<'owner'>, 'governor' | 'who'>,
+  { agent: named, name, policy, grants }: Allowing,
+): Promise<ConsentChoice> {
+  if ((named === undefined) === (name === undefined))
+    throw new Refusal('invalid_request', 'Say either the name of a new agent, or which agent it is.');
+  if (name !== undefined)
+    return { as: 'new', ids: newIds(), name, grants: grants ?? [], ...(policy !== undefined && { policy }) };
+  const agent = await findAgent(governor.broker.store.db, who.organisationId, named!);
+  if (!agent) throw new Refusal('invalid_request', 'agent: the organisation has no such agent.');
+  return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
+}

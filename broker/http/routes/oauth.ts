@@ -1,0 +1,77 @@
+/** The authorization server of remote MCP clients: metadata of our own, the rest by the OAuth library. */
+import type { IncomingMessage } from 'node:http';
+import {
+  authorizationServerMetadata,
+  mcpResource,
+  OAUTH_PATHS,
+  protectedResourceMetadata,
+} from '../../authorization/metadata.ts';
+import type { Broker } from '../../broker.ts';
+import { json, type Reply } from '../reply.ts';
+import { type Context, type Route, route } from '../route.ts';
+
+const CACHING = { 'Cache-Control': 'public, max-age=300' };
+
+const metadata = (path: string, capability: string, summary: string, of: (broker: Broker) => unknown) =>
+  route({
+    method: 'GET',
+    path,
+    auth: 'none',
+    anyOrigin: true,
+    capability,
+    summary,
+    answers: { 200: 'The metadata.' },
+    errors: [],
+    handle: async ({ governor }) => json(200, of(governor.broker), CACHING),
+  });
+
+/** What a path of the library answers, at the pace that one address may ask it. */
+const delegated = (
+  method: 'GET' | 'POST',
+  path: string,
+  capability: string,
+  summary: string,
+  perMinute: number,
+): Route =>
+  route({
+    method,
+    path,
+    auth: 'none',
+    limit: { name: capability, perMinute, per: 'address' },
+    capability,
+    summary,
+    answers: { 200: 'As the standard says.', 303: 'Leads on.', 400: 'As the standard says.' },
+    errors: ['rate_limited'],
+    handle: async (context) => handOver(context as Context),
+  });
+
+function handOver({ governor, request }: Pick<Context, 'governor' | 'request'>): Reply {
+  return { status: 200, handOver: (response) => governor.authorization.handle(request as IncomingMessage, response) };
+}
+
+/** RFC 8414, RFC 9728 for the broker and for `/mcp`, RFC 6749, RFC 7591, RFC 7009. */
+export const oauthRoutes: readonly Route[] = [
+  metadata(
+    '/.well-known/oauth-authorization-server',
+    'oauth.server',
+    'How to get a token for /mcp (RFC 8414).',
+    authorizationServerMetadata,
+  ),
+  metadata(
+    '/.well-known/oauth-protected-resource',
+    'oauth.resource',
+    'Who issues tokens for this broker (RFC 9728).',
+    (broker) => protectedResourceMetadata(broker, broker.baseUrl),
+  ),
+  metadata(
+    '/.well-known/oauth-protected-resource/mcp',
+    'oauth.resource.mcp',
+    'Who issues tokens for /mcp (RFC 9728).',
+    (broker) => protectedResourceMetadata(broker, mcpResource(broker)),
+  ),
+  delegated('GET', OAUTH_PATHS.authorization, 'oauth.authorize', 'Where a client sends its user (RFC 6749).', 60),
+  delegated('GET', `${OAUTH_PATHS.authorization}/{uid}`, 'oauth.resume', 'Goes on after the consent.', 60),
+  delegated('POST', OAUTH_PATHS.token, 'oauth.token', 'Exchanges codes and refresh tokens (RFC 6749).', 120),
+  delegated('POST', OAUTH_PATHS.registration, 'oauth.register', 'Makes a client known (RFC 7591).', 20),
+  delegated('POST', OAUTH_PATHS.revocation, 'oauth.revoke', 'Ends an authorisation (RFC 7009).', 60),
+];

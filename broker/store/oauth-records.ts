@@ -1,0 +1,115 @@
+/** What the authorization server remembers between two requests, so that any replica can answer the next one. */
+import type { OAuthRecordTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** Stores a record, or the new state of the one with this id. What was used stays used. */
+export async function putOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at'>): Promise<void> {
+  const { payload, expires_at, authorisation_id } = record;
+  await db
+    .insertInto('oauth_records')
+    .values({ ...record, used_at: null })
+    .onConflict((c) => c.columns(['kind', 'id']).doUpdateSet({ payload, expires_at, authorisation_id }))
+    .execute();
+}
+
+/** The record with this id that is not over, used or not; or undefined. */
+export async function findOAuthRecord(
+  db: Db,
+  kind: string,
+  id: string,
+  now: number,
+): Promise<OAuthRecordTable | undefined> {
+  return await db
+    .selectFrom('oauth_records')
+    .selectAll()
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+    .executeTakeFirst();
+}
+
+/** Uses a record up. Answers true to exactly one caller; also to those who come before `again` of its use is over. */
+export async function useOAuthRecord(
+  db: Db,
+  { kind, id }: Pick<OAuthRecordTable, 'kind' | 'id'>,
+  { now, leewayMs = 0 }: { now: number; leewayMs?: number },
+): Promise<boolean> {
+  const used = await db
+    .updateTable('oauth_records')
+    .set((eb) => ({ used_at: eb.fn.coalesce('used_at', eb.val(now)) }))
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('used_at', 'is', null), eb('used_at', '>', now - leewayMs)]))
+    .returning('id')
+    .executeTakeFirst();
+  return used !== undefined;
+}
+
+/** Forgets one record. */
+export async function removeOAuthRecord(db: Db, kind: string, id: string): Promise<void> {
+  await db.deleteFrom('oauth_records').where('kind', '=', kind).where('id', '=', id).execute();
+}
+
+/** Forgets what there is of a kind of an authorisation. */
+export async function removeOAuthRecordsOf(db: Db, kind: string, authorisationId: string): Promise<void> {
+  await db
+    .deleteFrom('oauth_records')
+    .where('kind', '=', kind)
+    .where('authorisation_id', '=', authorisationId)
+    .execute();
+}
+
+/** Keeps a record for as long as somebody needs it. */
+export async function keepOAuthRecord(db: Db, kind: string, id: string): Promise<void> {
+  await db
+    .updateTable('oauth_records')
+    .set({ expires_at: null })
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Of the records of a kind that will be over some day, forgets the oldest until `most` are left. */
+export async function capOAuthRecords(db: Db, kind: string, most: number): Promise<void> {
+  await db
+    .deleteFrom('oauth_records')
+    .where('kind', '=', kind)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('oauth_records')
+        .select('id')
+        .where('kind', '=', kind)
+        .where('expires_at', 'is not', null)
+        .orderBy('expires_at', 'desc')
+        .orderBy('id')
+        .limit(1_000)
+        .offset(most),
+    )
+    .execute();
+}
+
+/** Forgets what was over before `before`. */
+export async function purgeOAuthRecords(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('oauth_records').where('expires_at', '<', before).execute();
+}
+
+/** Forgets clients that were kept for an authorisation, when none of theirs is left. */
+export async function purgeIdleClients(db: Db, now: number): Promise<void> {
+  await db
+    .deleteFrom('oauth_records')
+    .where('kind', '=', 'Client')
+    .where('expires_at', 'is', null)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('mcp_authorisations as m')
+            .select('m.id')
+            .whereRef('m.client_id', '=', 'oauth_records.id')
+            .where('m.ended_at', 'is', null)
+            .where('m.expires_at', '>', now),
+        ),
+      ),
+    )
+    .execute();
+}

@@ -1,0 +1,133 @@
+/** A person with an MCP client and a browser in which they are signed in to the console. */
+import {
+  Client,
+  type OAuthClientInformationMixed,
+  type OAuthClientMetadata,
+  type OAuthClientProvider,
+  type OAuthTokens,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
+import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
+import { sessionCookieName } from '../../broker/identity/session-cookie.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, send } from './agent.ts';
+import { Browser } from './browser.ts';
+import type { World } from './world.ts';
+
+/** Nobody listens there: the browser stops before it goes. */
+export const CALLBACK = 'http://127.0.0.1:9/callback';
+
+/** What a client keeps, as the SDK asks for it. */
+export class ClientMemory implements OAuthClientProvider {
+  information: OAuthClientInformationMixed | undefined;
+  saved: OAuthTokens | undefined;
+  verifier = '';
+  asked: URL | undefined;
+  redirectUrl = CALLBACK;
+  clientMetadataUrl?: string;
+  more: Partial<OAuthClientMetadata> = {};
+  get clientMetadata(): OAuthClientMetadata {
+    return { client_name: 'Test Client', redirect_uris: [this.redirectUrl], ...this.more };
+  }
+  clientInformation = () => this.information;
+  saveClientInformation = (information: OAuthClientInformationMixed) => {
+    this.information = information;
+  };
+  tokens = () => this.saved;
+  saveTokens = (tokens: OAuthTokens) => {
+    this.saved = tokens;
+  };
+  redirectToAuthorization = (url: URL) => {
+    this.asked = url;
+  };
+  saveCodeVerifier = (verifier: string) => {
+    this.verifier = verifier;
+  };
+  codeVerifier = () => this.verifier;
+}
+
+/** A browser in which this owner is signed in; without one, in which nobody is. */
+export function browserOf(world: World, owner?: OwnerTable): Browser {
+  const browser = new Browser();
+  browser.stopAt = (url) => !url.href.startsWith(world.running.baseUrl);
+  if (owner) signIn(world, browser, owner);
+  return browser;
+}
+
+/** From now on this owner is signed in there. */
+export function signIn(world: World, browser: Browser, owner: OwnerTable): void {
+  const { broker, baseUrl } = world.running;
+  const name = sessionCookieName(baseUrl);
+  const { token } = mintOwnerSession(broker, owner);
+  browser.cookies = browser.cookies.filter((cookie) => cookie.name !== name);
+  browser.cookies.push({ name, value: token, host: new URL(baseUrl).hostname, path: '/' });
+}
+
+/** What the consent page asks, with the cookies that the browser would send there. */
+export async function askConsent(
+  browser: Browser,
+  page: string,
+  what: 'request' | 'decision',
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const url = `${page}/${what}`;
+  return await send(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      cookie: browser.cookieFor(url),
+      'sec-fetch-site': 'same-origin',
+      ...(body !== undefined && { 'content-type': 'application/json', 'x-svc-csrf': '1' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+/** Goes to the authorization endpoint and answers the address of the consent page. */
+export async function openConsent(browser: Browser, asked: URL | string): Promise<string> {
+  const visit = await browser.get(String(asked));
+  if (visit.status !== 200 || !new URL(visit.url).pathname.startsWith('/oauth/consent/'))
+    throw new Error(`no consent page: ${visit.status} at ${visit.url} ${visit.text.slice(0, 1000)}`);
+  return visit.url;
+}
+
+/** From the authorization endpoint to the client's callback: its parameters. */
+export async function consent(
+  browser: Browser,
+  asked: URL | string,
+  decision: Record<string, unknown> = {},
+): Promise<URLSearchParams> {
+  const page = await openConsent(browser, asked);
+  const decided = await askConsent(browser, page, 'decision', {
+    allow: true,
+    name: `client-${crypto.randomUUID().slice(0, 8)}`,
+    grants: [],
+    ...decision,
+  });
+  if (decided.status !== 200) throw new Error(`not decided: ${decided.status} ${decided.text}`);
+  const back = await browser.get(decided.body.location);
+  return new URL(back.url).searchParams;
+}
+
+/** A client of the SDK that is connected: registered, consented to, with tokens in its memory. */
+export async function connectClient(
+  world: World,
+  browser: Browser,
+  options: { decision?: Record<string, unknown>; memory?: ClientMemory; client?: Client } = {},
+): Promise<{ client: Client; memory: ClientMemory; transport: StreamableHTTPClientTransport }> {
+  const memory = options.memory ?? new ClientMemory();
+  const url = new URL(`${world.running.baseUrl}/mcp`);
+  const client = options.client ?? new Client({ name: 'test', version: '1' });
+  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+  const refused = await client.connect(first).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(refused instanceof UnauthorizedError)) throw new Error(`expected to be sent to consent: ${refused}`);
+  await first.finishAuth(await consent(browser, memory.asked!, options.decision));
+  const transport = new StreamableHTTPClientTransport(url, { authProvider: memory });
+  await client.connect(transport);
+  return { client, memory, transport };
+}
