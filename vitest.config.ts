@@ -10,6 +10,8 @@ const LONG = [
   'test/console.pages.test.ts',
   'test/console.registrations.test.ts',
   'test/crash.test.ts',
+  'test/mcp/clients.test.ts',
+  'test/mcp/waiting.test.ts',
   'test/oidc-lies.test.ts',
   'test/registration.stream.test.ts',
 ];

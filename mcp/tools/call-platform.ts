@@ -35,9 +35,9 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
       }),
     );
   const hash = hashOf(action);
-  const known = await host.repeats.find(hash);
-  if (known?.approvalId !== undefined) {
-    const again = await sameCall(host, request, { hash, approvalId: known.approvalId, endsAt });
+  const approvalId = resumedApproval(request, hash) ?? (await host.repeats.find(hash))?.approvalId;
+  if (approvalId !== undefined) {
+    const again = await sameCall(host, request, { hash, approvalId, endsAt });
     if (again) return again;
   }
   const outcome = await submit(host, action, hash);
@@ -45,6 +45,17 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') return answered(outcomeAnswer(outcome, action, action.method !== 'GET'));
   return await waitForPerson(host, request, { held: outcome, hash, endsAt });
+}
+
+const stateOf = (approvalId: string, hash: string): string => `${approvalId}.${hash}`;
+
+/**
+ * The approval of the very same call that this request resumes. What a client brings back may be altered: it can name no
+ * approval but the agent's own, which the broker sees to.
+ */
+function resumedApproval({ resumed }: ToolRequest, hash: string): string | undefined {
+  const [approvalId, ofHash] = resumed?.state.split('.') ?? [];
+  return ofHash === hash ? approvalId : undefined;
 }
 
 /** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
@@ -99,7 +110,7 @@ async function waitForPerson(
 ): Promise<Handed> {
   const url = held.approvalUrl;
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
-  const state = `${held.approvalId}.${hash}`;
+  const state = stateOf(held.approvalId, hash);
   const { resumed } = request;
   if (request.opensLinks === 'by_result' && url !== undefined && resumed?.state !== state)
     return { kind: 'link', url, state };

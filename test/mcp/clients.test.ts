@@ -1,0 +1,170 @@
+/** `agent-broker mcp` as clients meet it: both generations of the SDK, both protocol eras, the Inspector. */
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { Client as SecondClient } from '@modelcontextprotocol/client';
+import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { BARE, BIN, callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const run = promisify(execFile);
+const TOOLS = [
+  'read_platform',
+  'write_platform',
+  'delete_platform',
+  'check_approval',
+  'list_permissions',
+  'request_access',
+];
+const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+let profile: string;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform();
+  const rules = [
+    { effect: 'allow', methods: ['GET', 'PATCH'] },
+    { effect: 'require_approval', methods: ['POST', 'DELETE'] },
+  ];
+  agent = await organisation.agent({ policy: await organisation.policy(rules) });
+  profile = writeProfile(agent);
+});
+
+const server = () => ({ command: process.execPath, args: [BIN, 'mcp', '--profile', profile], env: BARE });
+
+type AnyClient = Pick<SecondClient, 'listTools' | 'callTool' | 'close' | 'getServerVersion'>;
+
+async function second(mode: 'legacy' | 'auto'): Promise<AnyClient> {
+  const client = new SecondClient({ name: 'second', version: '1' }, { versionNegotiation: { mode } });
+  await client.connect(new SecondTransport(server()));
+  onTestFinished(() => client.close());
+  expect(client.getNegotiatedProtocolVersion()).toBe(mode === 'auto' ? '2026-07-28' : '2025-11-25');
+  return client;
+}
+
+async function first(): Promise<AnyClient> {
+  const client = new FirstClient({ name: 'first', version: '1' });
+  await client.connect(new FirstTransport(server()));
+  onTestFinished(() => client.close());
+  return client as unknown as AnyClient;
+}
+
+describe.each([
+  ['the first generation of the SDK', () => first()],
+  ['the second generation, shaking hands', () => second('legacy')],
+  ['the second generation, stateless', () => second('auto')],
+] as const)('%s', (_name, connect) => {
+  test('lists tools that say what the agent may do, and calls them', async () => {
+    const client = await connect();
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(TOOLS);
+    for (const { name, description, inputSchema, outputSchema } of tools) {
+      expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false });
+      expect(outputSchema, name).toMatchObject({ type: 'object' });
+      if (name.endsWith('_platform'))
+        expect(description).toContain('- demo: demo:delete (waits for a person), demo:read, demo:write (may wait)');
+    }
+    const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint]));
+    expect(hints).toMatchObject({ read_platform: true, write_platform: false, delete_platform: false });
+
+    // The client itself holds the answer to the output schema.
+    const read = await client.callTool({ name: 'read_platform', arguments: READ });
+    const data = { method: 'GET', target: '/v1/items/1?full=true', body: null };
+    expect(read.structuredContent).toMatchObject({ status: 'answered', upstream_status: 200, data });
+    expect(JSON.parse((read.content as { text: string }[])[0]!.text)).toEqual(read.structuredContent);
+
+    const refused = await client.callTool({ name: 'read_platform', arguments: { ...READ, scope: 'demo:none' } });
+    expect(refused).toMatchObject({ isError: true, structuredContent: { status: 'refused' } });
+    const may = await client.callTool({ name: 'list_permissions', arguments: {} });
+    expect(may.structuredContent).toMatchObject({
+      status: 'permissions',
+      permissions: { agent: { agent_id: agent.agentId }, platforms: [{ platformId: 'demo' }] },
+    });
+    await expect(client.callTool({ name: 'run_shell', arguments: {} })).rejects.toThrow(/no tool "run_shell"/);
+    expect(JSON.stringify([tools, read, refused, may])).not.toContain(CANARY);
+  });
+});
+
+test.each([
+  ['read_platform', {}, 'GET', '/items/7'],
+  ['write_platform', { data: { title: 'x' }, method: 'PATCH' }, 'PATCH', '/items/7'],
+] as const)('%s sends what it says', async (name, more, method, endpoint) => {
+  const client = await second('legacy');
+  const scope = method === 'GET' ? 'demo:read' : 'demo:write';
+  const before = world.upstream.seen.length;
+  const answer = await client.callTool({ name, arguments: { platform: 'demo', scope, endpoint, ...more } });
+  expect(answer.structuredContent).toMatchObject({ status: 'answered' });
+  expect(world.upstream.seen.slice(before)).toMatchObject([{ method, target: `/v1${endpoint}` }]);
+});
+
+test('write_platform is POST unless said otherwise, and takes neither GET nor DELETE; the others take no method', async () => {
+  const client = await second('legacy');
+  const call = (name: string, more: Record<string, unknown>) =>
+    client.callTool({ name, arguments: { platform: 'demo', scope: 'demo:write', endpoint: '/items', ...more } });
+  const refused = await call('write_platform', { scope: 'demo:read' });
+  expect(refused.structuredContent).toMatchObject({
+    status: 'refused',
+    detail: expect.stringContaining('POST /items'),
+  });
+  for (const [name, method] of [
+    ['write_platform', 'GET'],
+    ['write_platform', 'DELETE'],
+    ['read_platform', 'POST'],
+    ['delete_platform', 'GET'],
+  ] as const) {
+    const before = world.upstream.seen.length;
+    const answer = await call(name, { method });
+    expect(answer.structuredContent, `${name} ${method}`).toMatchObject({
+      status: 'failed',
+      code: 'invalid_arguments',
+    });
+    expect(answer.isError).toBe(true);
+    expect(world.upstream.seen.length).toBe(before);
+  }
+});
+
+test('the Inspector’s command line lists the tools without a complaint about their schemas, and calls one', async () => {
+  const inspector = resolve(
+    'node_modules',
+    '@modelcontextprotocol',
+    'inspector',
+    'clients',
+    'launcher',
+    'build',
+    'index.js',
+  );
+  const { command, args } = server();
+  const inspect = (...words: string[]) =>
+    run(process.execPath, [inspector, '--cli', command, ...args, ...words], { env: BARE, timeout: 15_000 });
+  const listed = await inspect('--method', 'tools/list', '--strict', '--format', 'json');
+  expect(JSON.parse(listed.stdout).result.tools.map(({ name }: { name: string }) => name)).toEqual(TOOLS);
+  expect(listed.stderr).not.toMatch(/warning|error/i);
+  const pairs = Object.entries(READ).map(([name, value]) => `${name}=${value}`);
+  const words = ['--method', 'tools/call', '--tool-name', 'read_platform', '--tool-arg', ...pairs];
+  const called = await inspect(...words, '--protocol-era', 'modern', '--format', 'json');
+  expect(called.stdout).toContain('/v1/items/1?full=true');
+});
+
+test('what changes in what the agent may do is told, and stands in the next list', async () => {
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  const grown = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+  const mcp = startMcp(writeProfile(grown));
+  await shakeHands(mcp);
+  const described = async () => (await mcp.request('tools/list')).result.tools[0].description as string;
+  expect(await described()).toMatch(/- demo: demo:read$/m);
+  const terms = { scopes: ['demo:read', 'demo:delete'] };
+  const changed = await organisation.ask('POST', `/owner/agents/${grown.id}/grants/demo`, terms);
+  expect(changed.status, changed.text).toBe(200);
+  const news = mcp.next(({ method }) => method === 'notifications/tools/list_changed');
+  await callTool(mcp, 'list_permissions', {});
+  await news;
+  expect(await described()).toMatch(/- demo: demo:delete, demo:read$/m);
+});

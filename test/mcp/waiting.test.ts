@@ -1,0 +1,283 @@
+/** Held calls over MCP: each rung of the ladder of ways to wait, what ends a wait, and what survives one. */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };
+const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+const URL_DIALOG = { elicitation: { url: {} } };
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+let profile: string;
+let titles = 0;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform();
+  agent = await organisation.agent();
+  profile = writeProfile(agent);
+});
+
+/** A call that is held, and like no other. */
+const held = (more: Record<string, unknown> = {}) => ({ ...SAID, data: { title: `t${++titles}` }, ...more });
+const decide = (id: string, verb: 'approve' | 'deny', body: object = {}) =>
+  organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body);
+const waitersFor = (id: string) => world.running.governor.changes.waiting(id);
+const isWaiting = (id: string) => vi.waitUntil(() => waitersFor(id) > 0, { timeout: 15_000, interval: 5 });
+const pending = async (): Promise<string[]> =>
+  (await agent.get('/v1/agents/me/pending-actions')).body.pending.map(
+    (one: { approval_id: string }) => one.approval_id,
+  );
+/** The approval that a call made since `before`. */
+const newlyHeld = async (before: readonly string[]): Promise<string> =>
+  await vi.waitUntil(async () => (await pending()).find((id) => !before.includes(id)), {
+    timeout: 15_000,
+    interval: 20,
+  });
+const urlOf = (id: string) => `${world.running.baseUrl}/approve/${id}`;
+const sentFor = ({ data }: { data: { title: string } }) =>
+  world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length;
+
+async function handshake(capabilities: Record<string, unknown> = {}, words: readonly string[] = []) {
+  const mcp = startMcp(profile, words);
+  await shakeHands(mcp, capabilities);
+  return mcp;
+}
+
+/** tools/call of 2026-07-28, with what the client declares for it. */
+const stateless = (mcp: McpProcess, args: unknown, capabilities: object, more: object = {}): Promise<Message> =>
+  mcp.request('tools/call', {
+    name: 'write_platform',
+    arguments: args,
+    _meta: { ...envelope({ ...capabilities }) },
+    ...more,
+  });
+
+describe('a client that declares nothing', () => {
+  test('waits with the request open, is told the link, and gets the platform’s answer once it is approved', async () => {
+    const mcp = await handshake();
+    const before = await pending();
+    const args = held({ reason: 'Because.' });
+    const answering = callTool(mcp, 'write_platform', args, { _meta: { progressToken: 'p1' } });
+    const id = await newlyHeld(before);
+    await isWaiting(id);
+    const [progress] = mcp.told.filter(({ method }) => method === 'notifications/progress');
+    expect(progress.params).toMatchObject({
+      progressToken: 'p1',
+      progress: 0,
+      message: expect.stringContaining(urlOf(id)),
+    });
+    expect(sentFor(args)).toBe(0);
+    await decide(id, 'approve', { note: 'Only this once.' });
+    const answer = await answering;
+    expect(answer.isError).toBeUndefined();
+    expect(answer.structuredContent).toMatchObject({
+      status: 'answered',
+      upstream_status: 200,
+      approval_id: id,
+      note: 'Only this once.',
+    });
+    expect(answer.content[0].text).toContain('Only this once.');
+    expect(sentFor(args)).toBe(1);
+  });
+
+  test('is told when its time is over what to do, and check_approval goes on waiting', async () => {
+    const mcp = await handshake({}, ['--wait', '1']);
+    const args = held();
+    const answer = await callTool(mcp, 'write_platform', args);
+    const { approval_id: id } = answer.structuredContent;
+    expect(answer.isError).toBeUndefined();
+    expect(answer.structuredContent).toMatchObject({ status: 'pending_approval', approval_url: urlOf(id) });
+    expect(answer.structuredContent.next).toMatch(/Do not submit the call again.*check_approval/s);
+    expect(answer.content[0].text).toContain(urlOf(id));
+
+    const still = await callTool(mcp, 'check_approval', { approval_id: id });
+    expect(still.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    await decide(id, 'deny', { note: 'Ask Ann first.' });
+    const denied = await callTool(mcp, 'check_approval', { approval_id: id });
+    expect(denied).toMatchObject({ isError: true, structuredContent: { status: 'denied', note: 'Ask Ann first.' } });
+    expect(sentFor(args)).toBe(0);
+  });
+
+  test('that makes the identical call while one waits finds that one; afterwards it is a new call', async () => {
+    const mcp = await handshake({}, ['--wait', '0']);
+    const args = held({ reason: 'First words.' });
+    const idOf = async (more: object = {}) =>
+      (await callTool(mcp, 'write_platform', { ...args, ...more })).structuredContent.approval_id as string;
+    const id = await idOf();
+    const many = (await pending()).length;
+    expect(await idOf()).toBe(id);
+    expect(await idOf({ reason: 'Other words.' })).toBe(id);
+    expect((await pending()).length).toBe(many);
+    expect(await idOf({ data: { title: 'another' } })).not.toBe(id);
+
+    await decide(id, 'approve');
+    const made = await callTool(mcp, 'write_platform', args);
+    expect(made.structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+    expect(sentFor(args)).toBe(1);
+    // Its answer was handed over, so that the model means a new one now.
+    const next = await idOf();
+    expect(next).not.toBe(id);
+    await decide(next, 'approve');
+    await callTool(mcp, 'check_approval', { approval_id: next });
+    expect(sentFor(args)).toBe(2);
+  });
+
+  test('may cancel: nothing more is answered, the broker’s long poll ends, and the call is still there', async () => {
+    const mcp = await handshake();
+    const before = await pending();
+    const args = held();
+    const lines = mcp.lines.length;
+    void mcp.request('tools/call', { name: 'write_platform', arguments: args }, 4711);
+    const id = await newlyHeld(before);
+    await isWaiting(id);
+    mcp.notify('notifications/cancelled', { requestId: 4711, reason: 'The person pressed escape.' });
+    await vi.waitUntil(() => waitersFor(id) === 0, { timeout: 15_000, interval: 5 });
+    await decide(id, 'approve');
+    const found = await callTool(mcp, 'check_approval', { approval_id: id });
+    expect(found.structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+    expect(mcp.lines.slice(lines).filter((line) => JSON.parse(line).id === 4711)).toEqual([]);
+  });
+
+  test('that is killed in the middle of a wait finds the call again, by its id or by making it again', async () => {
+    const [one, two] = [held(), held()];
+    const ids: string[] = [];
+    for (const args of [one, two]) {
+      const mcp = await handshake();
+      const before = await pending();
+      void mcp.request('tools/call', { name: 'write_platform', arguments: args });
+      const id = await newlyHeld(before);
+      await isWaiting(id);
+      mcp.child.kill('SIGKILL');
+      await mcp.ended;
+      ids.push(id);
+    }
+    const many = (await pending()).length;
+    const mcp = await handshake({}, ['--wait', '0']);
+    const again = await callTool(mcp, 'write_platform', one);
+    expect(again.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: ids[0] });
+    expect((await pending()).length).toBe(many);
+    for (const id of ids) await decide(id, 'approve');
+    const made = await callTool(mcp, 'write_platform', one);
+    expect(made.structuredContent).toMatchObject({ status: 'answered', approval_id: ids[0] });
+    const found = await callTool(mcp, 'check_approval', { approval_id: ids[1] });
+    expect(found.structuredContent).toMatchObject({ status: 'answered', approval_id: ids[1] });
+    expect([sentFor(one), sentFor(two)]).toEqual([1, 1]);
+  });
+
+  test('is never asked to approve in a form: the link is told as text', async () => {
+    const mcp = await handshake({ elicitation: { form: {} } }, ['--wait', '0']);
+    const answer = await callTool(mcp, 'write_platform', held());
+    expect(answer.structuredContent.status).toBe('pending_approval');
+    expect(mcp.told.filter(({ method }) => method === 'elicitation/create')).toEqual([]);
+  });
+});
+
+describe('a client that opens links for a person', () => {
+  test('shaking hands: is asked to open the approval’s, and what is decided elsewhere takes the dialog away', async () => {
+    const mcp = await handshake(URL_DIALOG);
+    const args = held();
+    const answering = callTool(mcp, 'write_platform', args);
+    const asked = await mcp.next(({ method }) => method === 'elicitation/create');
+    const { elicitationId: id } = asked.params;
+    expect(asked.params).toMatchObject({ mode: 'url', url: urlOf(id) });
+    const over = mcp.next(({ method }) => method === 'notifications/elicitation/complete');
+    await decide(id, 'approve');
+    expect((await answering).structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+    expect((await over).params).toEqual({ elicitationId: id });
+    expect(sentFor(args)).toBe(1);
+  });
+
+  test.each([
+    ['accept', 'answered'],
+    ['decline', 'pending_approval'],
+    ['cancel', 'pending_approval'],
+  ])('shaking hands: after %s the answer is %s', async (action, status) => {
+    const mcp = await handshake(URL_DIALOG);
+    const answering = callTool(mcp, 'write_platform', held());
+    const asked = await mcp.next(({ method }) => method === 'elicitation/create');
+    const { elicitationId: id } = asked.params;
+    mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
+    if (action === 'accept') await decide(id, 'approve');
+    expect((await answering).structuredContent).toMatchObject({ status, approval_id: id });
+  });
+
+  test('stateless: gets the link as required input, and the answer when it comes back', async () => {
+    const mcp = startMcp(profile, ['--wait', '1']);
+    const args = held();
+    const { result: first } = await stateless(mcp, args, URL_DIALOG);
+    expect(first.resultType).toBe('input_required');
+    const { params, method } = first.inputRequests.approval;
+    expect([method, params.mode]).toEqual(['elicitation/create', 'url']);
+    const id = params.url.split('/').at(-1);
+    expect(params.url).toBe(urlOf(id));
+    const back = (action: string) => ({ requestState: first.requestState, inputResponses: { approval: { action } } });
+    const declined = await stateless(mcp, args, URL_DIALOG, back('decline'));
+    expect(declined.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    const opened = await stateless(mcp, args, URL_DIALOG, back('accept'));
+    expect(opened.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    // The state of one call says nothing of another.
+    const other = await stateless(mcp, held(), URL_DIALOG, back('accept'));
+    expect(other.result.resultType).toBe('input_required');
+    await decide(id, 'approve');
+    const made = await stateless(mcp, args, URL_DIALOG, back('accept'));
+    expect(made.result.structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+    expect(sentFor(args)).toBe(1);
+  });
+});
+
+describe('a client that takes tasks', () => {
+  const task = (mcp: McpProcess, method: string, taskId: string, capabilities: object = TASKS, more: object = {}) =>
+    mcp.request(`tasks/${method}`, { taskId, _meta: envelope({ ...capabilities }), ...more });
+
+  test('gets one at once that lives as long as the approval, and finds the answer in it, also in another process', async () => {
+    let mcp = startMcp(profile);
+    const args = held();
+    const { result } = await stateless(mcp, args, TASKS);
+    expect(result).toMatchObject({ resultType: 'task', status: 'working', ttlMs: expect.any(Number) });
+    expect(result.ttlMs).toBeGreaterThan(23 * 3600 * 1000);
+    expect(result.pollIntervalMs).toBeGreaterThanOrEqual(2000);
+    expect(result.statusMessage).toContain(urlOf(result.taskId));
+    const working = await task(mcp, 'get', result.taskId);
+    expect(working.result).toMatchObject({ resultType: 'complete', taskId: result.taskId, status: 'working' });
+    mcp.child.kill('SIGKILL');
+    await mcp.ended;
+    await decide(result.taskId, 'approve');
+    mcp = startMcp(profile);
+    const done = await task(mcp, 'get', result.taskId);
+    expect(done.result).toMatchObject({ status: 'completed', resultType: 'complete' });
+    expect(done.result.result.structuredContent).toMatchObject({ status: 'answered', approval_id: result.taskId });
+    expect(sentFor(args)).toBe(1);
+  });
+
+  test('finds a denial as a tool’s error, cannot take a call back, and needs to say that it takes tasks', async () => {
+    const mcp = startMcp(profile);
+    const { result } = await stateless(mcp, held(), { ...TASKS, ...URL_DIALOG });
+    expect((await task(mcp, 'cancel', result.taskId)).result).toMatchObject({ resultType: 'complete' });
+    expect((await task(mcp, 'update', result.taskId, TASKS, { inputResponses: {} })).error).toBeUndefined();
+    expect((await task(mcp, 'get', result.taskId)).result.status).toBe('working');
+    await decide(result.taskId, 'deny');
+    const denied = (await task(mcp, 'get', result.taskId)).result;
+    expect(denied).toMatchObject({
+      status: 'completed',
+      result: { isError: true, structuredContent: { status: 'denied' } },
+    });
+    for (const method of ['get', 'cancel', 'update']) {
+      const undeclared = await task(mcp, method, result.taskId, {}, { inputResponses: {} });
+      expect(undeclared.error.code).toBe(-32021);
+      const unknown = await task(mcp, method, '3f6b2f0a-1111-4222-8333-444455556666', TASKS, { inputResponses: {} });
+      expect(unknown.error).toMatchObject({ code: -32602, message: expect.stringContaining('not found') });
+    }
+  });
+
+  test('gets none for what is not held, nor for what it did not declare', async () => {
+    const mcp = startMcp(profile, ['--wait', '0']);
+    const patch = { ...SAID, endpoint: '/items/1', method: 'PATCH', data: { title: 'x' } };
+    expect((await stateless(mcp, patch, TASKS)).result.structuredContent.status).toBe('answered');
+    const plain = await stateless(mcp, held(), {});
+    expect(plain.result).toMatchObject({ resultType: 'complete', structuredContent: { status: 'pending_approval' } });
+  });
+});

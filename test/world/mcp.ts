@@ -1,0 +1,121 @@
+/** MCP clients of an agent: the command as a real process, spoken to line by line or by an SDK's client. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+import type { TestAgent } from './agent.ts';
+import { newFolder } from './stores.ts';
+
+export const BIN = resolve(import.meta.dirname, '..', '..', 'bin', 'agent-broker.js');
+
+/** Not the whole environment: the test runner puts names of its own there. */
+export const BARE: Record<string, string> = { PATH: process.env.PATH!, HOME: process.env.HOME ?? '/' };
+
+/** Writes the agent's profile, as `agent create` does. Answers its path, in a folder of its own. */
+export function writeProfile(agent: TestAgent, folder = newFolder(), change: Record<string, unknown> = {}): string {
+  const path = join(mkdtempSync(join(folder, 'profile-')), 'agent.json');
+  const content = {
+    url: agent.baseUrl,
+    agent_id: agent.agentId,
+    owner_id: agent.ownerId,
+    private_key: agent.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }),
+    ...change,
+  };
+  writeFileSync(path, JSON.stringify(content), { mode: 0o600 });
+  return path;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+export type Message = any;
+
+/** What a client of 2026-07-28 says of itself with each request. */
+export const envelope = (capabilities: Record<string, unknown> = {}) => ({
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': capabilities,
+});
+
+export type McpProcess = {
+  child: ChildProcess;
+  /** Everything that came and answers nothing. */
+  told: Message[];
+  /** Every line on standard output, as it was. */
+  lines: string[];
+  stderr(): string;
+  /** Sends a request and waits for its answer: `{result}` or `{error}`. */
+  request(method: string, params?: unknown, id?: number): Promise<Message>;
+  notify(method: string, params?: unknown): void;
+  /** Sends bytes as they are. */
+  write(text: string): void;
+  /** The next message from now on that this is true of. */
+  next(matches: (message: Message) => boolean): Promise<Message>;
+  ended: Promise<number | null>;
+};
+
+/** Starts `agent-broker mcp`; it ends with the test. */
+export function startMcp(profile: string, words: readonly string[] = [], env: Record<string, string> = {}): McpProcess {
+  const child = spawn(process.execPath, [BIN, 'mcp', '--profile', profile, ...words], {
+    env: { ...BARE, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => {});
+  const ended = new Promise<number | null>((over) => child.once('close', over));
+  const waiting = new Set<(message: Message) => boolean>();
+  const told: Message[] = [];
+  const lines: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(line);
+    const message = JSON.parse(line);
+    if (message.id === undefined || message.method !== undefined) told.push(message);
+    for (const take of waiting) if (take(message)) waiting.delete(take);
+  });
+  const next = (matches: (message: Message) => boolean): Promise<Message> =>
+    new Promise((found) => {
+      waiting.add((message) => {
+        const taken = matches(message);
+        if (taken) found(message);
+        return taken;
+      });
+    });
+  let last = 0;
+  const write = (text: string) => void child.stdin.write(text);
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    child,
+    told,
+    lines,
+    stderr: () => stderr,
+    next,
+    write,
+    notify: (method, params = {}) => write(`${JSON.stringify({ jsonrpc: '2.0', method, params })}\n`),
+    request: (method, params = {}, id = ++last) => {
+      const answer = next((message) => message.id === id && message.method === undefined);
+      write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+      return answer;
+    },
+    ended,
+  };
+}
+
+/** Shakes hands as clients up to 2025-11-25 do. Answers what the server said. */
+export async function shakeHands(mcp: McpProcess, capabilities: Record<string, unknown> = {}, version = '2025-11-25') {
+  const answer = await mcp.request('initialize', {
+    protocolVersion: version,
+    capabilities,
+    clientInfo: { name: 'test', version: '1' },
+  });
+  mcp.notify('notifications/initialized');
+  return answer.result;
+}
+
+/** tools/call in the handshake era. */
+export const callTool = async (mcp: McpProcess, name: string, args: unknown, more: Record<string, unknown> = {}) =>
+  (await mcp.request('tools/call', { name, arguments: args, ...more })).result;
