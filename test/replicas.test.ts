@@ -111,6 +111,30 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     await refused('circuit_breaker_open');
   });
 
+  test('a half-open breaker gives one trial away, whichever broker asks; what it closes is closed on both', async () => {
+    const { db } = world.running.broker.store;
+    world.upstream.answer = (_request, response) => response.writeHead(503).end();
+    for (let i = 0; i < 20; i++) await (i % 2 ? here : there).act(READ);
+    for (const agent of [here, there])
+      expect((await withoutCalls(world, () => agent.act(READ))).body.reason).toBe('circuit_breaker_open');
+    // Its time is over: for both of them, whose clocks cannot be moved together.
+    const halfOpen = () =>
+      db
+        .updateTable('breakers')
+        .set({ open_until: Date.now() - 1 })
+        .where('agent_id', '=', here.id)
+        .execute();
+    await halfOpen();
+    world.upstream.seen.length = 0;
+    await Promise.all(Array.from({ length: 12 }, (_, i) => (i % 2 ? here : there).act(READ)));
+    expect(world.upstream.seen).toHaveLength(1);
+    world.upstream.answer = undefined;
+    await halfOpen();
+    expect((await here.act(READ)).status).toBe(200);
+    expect((await there.act(READ)).status).toBe(200);
+    expect((await there.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+  });
+
   test('a receipt of one is read and verified through the other', async () => {
     const id = (await here.act(READ)).body._meta.audit_id;
     const receipt = await there.get(`/v1/audit/${id}/receipt`, { accept: 'application/jose' });

@@ -59,7 +59,7 @@ export async function act(
     row.result = 'errored';
     row.reason = read.code;
     row.detail = read.detail;
-    if (!replay) await countFailure(broker, who, 'breaker_api_error', action.platform);
+    if (!replay) await countFailure(governor, who, 'breaker_api_error', action.platform);
     return await recorder.finish(
       row,
       { kind: 'invalid', auditId: row.id, code: read.code, detail: read.detail },

@@ -1,9 +1,13 @@
 /** Breakers around a call: the trial of a half-open one, strikes, and closing. */
 import type { Broker } from '../broker.ts';
+import { correlationId } from '../crypto/ids.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
 import type { BreakerFacts, Instant } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import { type BreakerKey, claimTrial, closeBreaker, strike } from '../store/breakers.ts';
+import type { FactsRow } from '../store/facts.ts';
+import type { Governor } from './governor.ts';
+import { recordChange } from './owner-change.ts';
 
 function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): BreakerKey {
   const key = { breaker_auth_failure: who.source, breaker_api_error: '', breaker_upstream_failure: platformId }[cause];
@@ -25,25 +29,60 @@ export async function takeTrials(
   return true;
 }
 
-/** Counts a failure; says so in the log when it opens the breaker. */
+/** Counts a failure; when it opens the breaker, that is on record. */
 export async function countFailure(
-  broker: Broker,
+  governor: Governor,
   who: AgentPrincipal,
   cause: BreakerCause,
   platformId: string,
 ): Promise<void> {
-  const now = broker.clock();
-  const row = await strike(broker.store.db, keyOf(who, cause, platformId), BREAKER_LIMITS[cause], now);
-  if (row.opened_at === now)
-    broker.log.warn({ agent: who.agent.agent_id, cause, platform: platformId }, 'breaker opened');
+  const { store, clock } = governor.broker;
+  const now = clock();
+  const key = keyOf(who, cause, platformId);
+  const row = await strike(store.db, key, BREAKER_LIMITS[cause], now);
+  if (row.opened_at === now) await noteBreaker(governor, 'breaker_opened', who.agent, key);
 }
 
 /** Closes the half-open breakers whose trial went well. */
 export async function closeBreakers(
-  broker: Broker,
+  governor: Governor,
   who: AgentPrincipal,
   breakers: readonly BreakerFacts[],
   platformId: string,
 ): Promise<void> {
-  for (const { cause } of breakers) await closeBreaker(broker.store.db, keyOf(who, cause, platformId));
+  for (const { cause } of breakers) {
+    const key = keyOf(who, cause, platformId);
+    if (await closeBreaker(governor.broker.store.db, key))
+      await noteBreaker(governor, 'breaker_closed', who.agent, key);
+  }
+}
+
+/**
+ * Puts on record that a breaker opened or closed. The address that wrong signatures came from stands in the row, and in no
+ * receipt (specification, Receipt). The breaker stands also when this cannot be recorded.
+ */
+export async function noteBreaker(
+  governor: Governor,
+  reason: 'breaker_opened' | 'breaker_closed',
+  agent: Pick<FactsRow, 'id' | 'agent_id' | 'organisation_id'>,
+  { cause, key }: Pick<BreakerKey, 'cause' | 'key'>,
+): Promise<void> {
+  const { log } = governor.broker;
+  log.warn({ agent: agent.agent_id, cause, about: key }, reason.replace('_', ' '));
+  const by = {
+    owner: { id: 'broker', organisation_id: agent.organisation_id },
+    how: 'broker' as const,
+    correlationId: correlationId(),
+  };
+  const change = {
+    reason,
+    agent,
+    ...(cause === 'breaker_upstream_failure' && { platform: key }),
+    ...(cause === 'breaker_auth_failure' && { detail: `from ${key}` }),
+  };
+  try {
+    await recordChange(governor, by, change, async (_db, note) => note({ cause }));
+  } catch (error) {
+    log.error({ err: error, agent: agent.agent_id }, 'what became of a breaker could not be recorded');
+  }
 }

@@ -44,16 +44,17 @@ async function aside(broker: Broker, work: () => Promise<void>): Promise<void> {
 }
 
 async function concludeUnreachable(
-  { broker, recorder }: Governor,
+  governor: Governor,
   call: Call,
   { code, detail, sent }: Extract<Forwarded, { kind: 'unreachable' }>,
 ): Promise<Recorded<Outcome>> {
+  const { broker, recorder } = governor;
   const { row } = call;
   row.result = 'errored';
   row.reason = 'upstream_unreachable';
   row.detail = detail;
   noteFlags(row, { ...notesOf(call), code, outcome: sent ? 'unknown' : 'not_sent' });
-  await aside(broker, () => countFailure(broker, call.who, 'breaker_upstream_failure', call.action.platform));
+  await aside(broker, () => countFailure(governor, call.who, 'breaker_upstream_failure', call.action.platform));
   return await recorder.finish(row, { kind: 'unreachable', auditId: row.id, code, detail, sent }, true);
 }
 
@@ -75,12 +76,13 @@ async function concludeRefused(
 }
 
 async function concludeAnswer(
-  { broker, recorder }: Governor,
+  governor: Governor,
   call: Call,
   loaded: LoadedFacts,
   connection: ConnectionFacts,
   { status, read }: Answered,
 ): Promise<Recorded<Outcome>> {
+  const { broker, recorder } = governor;
   const { row, who, action } = call;
   const notes = notesOf(call);
   row.upstream_status = status;
@@ -94,11 +96,12 @@ async function concludeAnswer(
     return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id }, true);
   }
   const { breakers } = loaded.facts;
-  if (status >= 500) await aside(broker, () => countFailure(broker, who, 'breaker_upstream_failure', action.platform));
+  if (status >= 500)
+    await aside(broker, () => countFailure(governor, who, 'breaker_upstream_failure', action.platform));
   else {
     if (connection.status === 'reauth_needed')
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
-    if (breakers.length > 0) await aside(broker, () => closeBreakers(broker, who, breakers, action.platform));
+    if (breakers.length > 0) await aside(broker, () => closeBreakers(governor, who, breakers, action.platform));
   }
   if (read.kind === 'blocked') {
     row.result = 'blocked';

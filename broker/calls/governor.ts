@@ -11,6 +11,7 @@ import { type IdentityProvider, makeIdentityProvider } from '../identity/identit
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
 import { type FactsReader, factsReader } from '../store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
+import { noteBreaker } from './breakers.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
@@ -59,7 +60,9 @@ export function makeGovernor(broker: Broker): Governor {
     changes,
     inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),
-    authenticateAgent: agentAuthenticator(broker),
+    authenticateAgent: agentAuthenticator(broker, (agent, key) =>
+      noteBreaker(governor, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
+    ),
     authenticateOwner: ownerAuthenticator(broker, provider),
     authenticateMcpClient: mcpClientAuthenticator(broker, facts, mcpResource(broker)),
     provider,

@@ -29,7 +29,7 @@ export async function recordMalformed(
   row.result = 'errored';
   row.reason = 'invalid_request';
   row.detail = request.detail;
-  await countFailure(broker, who, 'breaker_api_error', '');
+  await countFailure(governor, who, 'breaker_api_error', '');
   const code = 'invalid_request' as const;
   return await recorder.finish(row, { kind: 'invalid', auditId: row.id, code, detail: request.detail }, false);
 }

@@ -21,8 +21,11 @@ export type AuthenticateAgent = (
 
 const KEPT_STRIKES = 10_000;
 
+/** Told of an agent for which tokens with wrong signatures have opened a breaker, and of the address they came from. */
+export type BreakerOpened = (agent: FactsRow, source: string) => Promise<void>;
+
 /** Specification, Authentication 1 to 3. Keys are parsed once and kept by fingerprint. */
-export function agentAuthenticator(broker: Broker): AuthenticateAgent {
+export function agentAuthenticator(broker: Broker, opened: BreakerOpened): AuthenticateAgent {
   const readFacts = factsReader(broker.store);
   const keys = createPublicKeyCache();
   const verifier = createAgentTokenVerifier();
@@ -42,8 +45,7 @@ export function agentAuthenticator(broker: Broker): AuthenticateAgent {
     };
     const now = broker.clock();
     const row = await strike(broker.store.db, key, BREAKER_LIMITS.breaker_auth_failure, now);
-    if (row.opened_at === now)
-      broker.log.warn({ agent: agent.agent_id, source }, 'breaker opened: wrong signatures for this agent');
+    if (row.opened_at === now) await opened(agent, source);
   };
 
   return async (token, platformId, source) => {

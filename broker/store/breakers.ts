@@ -55,15 +55,17 @@ export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: n
   return claimed !== undefined;
 }
 
-/** Closes a breaker after a trial that went well. */
-export async function closeBreaker(db: Db, key: BreakerKey): Promise<void> {
-  await db
+/** Closes a breaker after a trial that went well. False: it was closed already. */
+export async function closeBreaker(db: Db, key: BreakerKey): Promise<boolean> {
+  const closed = await db
     .deleteFrom('breakers')
     .where('organisation_id', '=', key.organisation_id)
     .where('agent_id', '=', key.agent_id)
     .where('cause', '=', key.cause)
     .where('key', '=', key.key)
-    .execute();
+    .returning('cause')
+    .executeTakeFirst();
+  return closed !== undefined;
 }
 
 /** The breakers of an organisation's agents that refuse calls for a while yet, the last to close first. */

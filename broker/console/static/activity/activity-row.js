@@ -58,6 +58,7 @@ function Details({ row, owners }) {
 function byWhom({ flags }, owners) {
   const { by, decided_by, how } = flags?.change ?? flags?.approval ?? {};
   const who = by ?? decided_by;
+  if (how === 'broker') return 'the broker, by a rule';
   return who && `${visibleLine(owners.get(who) ?? who)}${how ? `, ${HOW[how] ?? how}` : ''}`;
 }
 

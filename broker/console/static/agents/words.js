@@ -36,6 +36,7 @@ export const MOVES = {
   suspended: ['resume', 'revoke'],
   pending: ['revoke'],
   pending_bind: ['revoke'],
+  revoked: ['delete'],
 };
 
 /** What each of it does, for whoever is about to. */
@@ -59,6 +60,13 @@ export const MOVE = {
     title: 'Revoke',
     what: 'It is stopped for good: nobody can bring it back, and its calls are refused from the next one on.',
     done: 'is revoked.',
+    kind: 'danger',
+  },
+  delete: {
+    name: 'Delete…',
+    title: 'Delete',
+    what: 'It is listed no more, and its name is free for another agent. What it did stays on record.',
+    done: 'is deleted.',
     kind: 'danger',
   },
 };

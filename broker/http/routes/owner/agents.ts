@@ -125,13 +125,22 @@ const MOVES: readonly Move[] = [
     cause: 'owner_manual',
     summary: 'Stops an agent for good.',
   },
+  {
+    verb: 'delete',
+    reason: 'agent_deleted',
+    from: ['revoked'],
+    to: 'deleted',
+    cause: 'owner_manual',
+    summary:
+      'Forgets a revoked agent: it is listed no more, and its tokens are those of nobody. What it did stays on record.',
+  },
 ];
 
 const Reason = z.strictObject({
   reason: text(500).optional().describe('shown to the agent as the detail of its halt'),
 });
 
-/** POST /owner/agents/{id}/suspend, /resume and /revoke: in force at the very next decision, on every replica. */
+/** POST /owner/agents/{id}/suspend, /resume, /revoke and /delete: in force at the very next decision, on every replica. */
 export const ownerAgentMoves = MOVES.map((move) =>
   route({
     method: 'POST',
