@@ -8,6 +8,7 @@ import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
 import { purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
+import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
@@ -33,6 +34,7 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
     'destroying keys that nobody collected': (now) => destroyUnclaimedKeys(db, now),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
+    'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),

@@ -16,6 +16,7 @@ const FLOORS = [
   /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
   'broker',
   'broker/identity',
+  'broker/oauth',
   'broker/governance',
   'broker/agents',
   'broker/authorization',

@@ -11,7 +11,7 @@ import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
-import { forward } from './forward.ts';
+import { forwardFresh } from './forward-fresh.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
@@ -100,7 +100,7 @@ export async function act(
   }
   const { manifest, connection, credential } = connected;
   return await recorder.intend(row, async () => {
-    const forwarded = await forward(broker, manifest, call, connection, credential);
+    const forwarded = await forwardFresh(governor, manifest, call, connection, credential);
     return await conclude(governor, call, loaded, connection, forwarded);
   });
 }

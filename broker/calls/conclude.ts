@@ -26,7 +26,7 @@ export async function conclude(
     case 'unreachable':
       return await concludeUnreachable(governor, call, forwarded);
     case 'refused_locally':
-      return await concludeRefused(governor, call, forwarded);
+      return await concludeRefused(governor, call, connection, forwarded);
   }
 }
 
@@ -61,14 +61,15 @@ async function concludeUnreachable(
 async function concludeRefused(
   { recorder }: Governor,
   call: Call,
+  { id: connectionId }: ConnectionFacts,
   { error, detail }: Extract<Forwarded, { kind: 'refused_locally' }>,
 ): Promise<Recorded<Outcome>> {
   const { row } = call;
   row.result = 'errored';
   row.detail = detail;
-  if (error === 'credential_malformed') {
+  if (error === 'credential_malformed' || error === 'credential_over') {
     row.reason = 'platform_reauth_needed';
-    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id }, false);
+    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId }, false);
   }
   const code = error === 'endpoint_refused' ? 'invalid_endpoint' : 'invalid_request';
   row.reason = code;
@@ -80,7 +81,7 @@ async function concludeAnswer(
   call: Call,
   loaded: LoadedFacts,
   connection: ConnectionFacts,
-  { status, read }: Answered,
+  { status, read, lapsed }: Answered,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const { row, who, action } = call;
@@ -93,13 +94,13 @@ async function concludeAnswer(
     noteFlags(row, notes);
     // A mark for the owner, not a switch: one endpoint's 401 must not cut off the calls that still work.
     await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
-    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id }, true);
+    return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId: connection.id }, true);
   }
   const { breakers } = loaded.facts;
   if (status >= 500)
     await aside(broker, () => countFailure(governor, who, 'breaker_upstream_failure', action.platform));
   else {
-    if (connection.status === 'reauth_needed')
+    if (connection.status === 'reauth_needed' && !lapsed)
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
     if (breakers.length > 0) await aside(broker, () => closeBreakers(governor, who, breakers, action.platform));
   }

@@ -1,4 +1,5 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
+import { isOver } from '../oauth/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
@@ -37,8 +38,12 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
     return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
   }
   if (!connection || !credential) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
+  const { oauth } = credential;
+  // Nobody but a person can help, so nobody is asked.
+  if (oauth && !oauth.refreshable && isOver(oauth, governor.broker.clock()))
+    return blocked('platform_reauth_needed', { kind: 'reauth_needed', auditId, connectionId: connection.id });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
-    return blocked('needs_consent', { kind: 'needs_consent', auditId });
+    return blocked('needs_consent', { kind: 'needs_consent', auditId, connectionId: connection.id });
   return { ok: true, manifest, connection, credential };
 }
 

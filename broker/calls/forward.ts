@@ -3,6 +3,7 @@ import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { JsonObject } from '../decision/facts.ts';
+import { type OAuthCredential, readCredential } from '../oauth/credential.ts';
 import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
 import { makeNeedles, type SecretNeedles } from '../outbound/needles.ts';
 import { type AuthPlacement, buildRequest, type RestPlatform } from '../outbound/rest.ts';
@@ -11,8 +12,13 @@ import type { Call } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
 
 export type Forwarded =
-  | { kind: 'answer'; status: number; read: ReadAnswer }
-  | { kind: 'refused_locally'; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string }
+  /** `lapsed`: the credential works still, and will soon be over for good. */
+  | { kind: 'answer'; status: number; read: ReadAnswer; lapsed?: boolean }
+  | {
+      kind: 'refused_locally';
+      error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
+      detail: string;
+    }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean };
 
 /** Why no call goes to a platform of kind `mcp`. */
@@ -46,8 +52,8 @@ function placementOf(auth: Manifest['auth']): AuthPlacement {
   }
 }
 
-/** A credential that was opened, with the search for it in answers. */
-export type Credential = { secret: Secret; needles: SecretNeedles };
+/** A credential that was opened, with the search for it in answers. `oauth`: it is a token that may be refreshed. */
+export type Credential = { secret: Secret; needles: SecretNeedles; oauth?: OAuthCredential };
 
 export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
@@ -72,14 +78,17 @@ export function credentialOpener(broker: Broker): Credentials {
       if (found) return found;
       const place = { table: 'connections' as const, organisationId, rowId: connection.id };
       let secret: Secret;
+      let oauth: OAuthCredential | undefined;
       try {
-        secret = new Secret(broker.vault.open(place, sealed).toString('utf8'));
+        const text = broker.vault.open(place, sealed).toString('utf8');
+        oauth = readCredential(text);
+        secret = oauth?.token ?? new Secret(text);
       } catch (error) {
         if (!(error instanceof SealError)) throw error;
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
-      const opened = { secret, needles: makeNeedles(secret, { basic }) };
+      const opened = { secret, needles: makeNeedles(secret, { basic }), ...(oauth && { oauth }) };
       kept.set(key, opened);
       if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
       return opened;

@@ -9,6 +9,7 @@ import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../identity/
 import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
 import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
+import { makeOAuthConnections, type OAuthConnections } from '../oauth/oauth-connections.ts';
 import { type FactsReader, factsReader } from '../store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
 import { noteBreaker } from './breakers.ts';
@@ -36,6 +37,8 @@ export type Governor = {
   authenticateMcpClient: AuthenticateMcpClient;
   /** Where owners sign in; undefined: here, by links. */
   provider: IdentityProvider | undefined;
+  /** Connections that a person makes at the platform's authorization server. */
+  oauth: OAuthConnections;
   /** Facts that no token asks for: of replays, and of questions about another. */
   facts: FactsReader;
   /** Whether strangers may be told of an agent. */
@@ -67,6 +70,7 @@ export function makeGovernor(broker: Broker): Governor {
     authenticateMcpClient: mcpClientAuthenticator(broker, facts, mcpResource(broker)),
     provider,
     facts,
+    oauth: makeOAuthConnections(broker),
     published: publishedReader(broker.store),
     local: makeLocalCredential(),
     authorization: makeAuthorizationServer(broker),

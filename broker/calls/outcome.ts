@@ -23,9 +23,10 @@ export type Outcome = Audited &
     | { kind: 'not_connected'; why?: string }
     | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
     /** `token`: of the access request that waits for an owner's consent. */
-    | { kind: 'needs_consent'; token?: string }
+    | { kind: 'needs_consent'; token?: string; connectionId: string }
     | { kind: 'credential_unreadable' }
-    | { kind: 'reauth_needed' }
+    /** `connectionId`: which one has to be connected again. */
+    | { kind: 'reauth_needed'; connectionId: string }
     | { kind: 'too_many_pending'; limit: number }
     | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
     | { kind: 'response_blocked'; detail: string }

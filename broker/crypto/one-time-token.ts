@@ -14,6 +14,7 @@ export const TOKEN_PREFIXES = {
   registration: 'reg_',
   consent: 'cns_',
   sign_in: 'sgn_',
+  state: 'sta_',
   access_request: 'req_',
   secret: 'sat_',
   local: 'cli_',

@@ -87,7 +87,9 @@ function commentOnConnections(document: Document, { connections }: Present): voi
     const pair = section.items.find((item) => String(item.key) === connection.label);
     if (!pair) continue;
     (pair.key as Node).commentBefore = connection.credential
-      ? ' Its secret did not come from a governance file; the stored one stays.'
+      ? connection.oauth
+        ? ' It was connected through OAuth; its tokens stay.'
+        : ' Its secret did not come from a governance file; the stored one stays.'
       : ' It has no secret yet.';
   }
 }

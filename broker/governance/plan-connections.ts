@@ -3,7 +3,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
-import { deleteConnection, putConnection } from '../store/connections.ts';
+import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { documentConnections } from './check-references.ts';
 import { entriesOf } from './governance.ts';
@@ -44,29 +44,37 @@ function planConnection(
     ...(replaced && known && !known.credential ? ['secret: given'] : []),
   ];
   if (!entry.secret && !known?.credential)
-    planning.warnings.push({
-      path: ['connections', name],
-      message: 'has no secret yet, so calls on it are answered platform_not_connected.',
-    });
+    planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
   if (details.length === 0 && !replaced) return;
-  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, (db) =>
-    putConnection(db, {
-      organisation_id: organisationId,
-      id,
-      platform_id: entry.platform,
+  const place = {
+    organisation_id: organisationId,
+    id,
+    platform_id: entry.platform,
+    is_default: isDefault ? 1 : 0,
+  } as const;
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db) => {
+    // Tokens of one platform are nothing for another one.
+    const moves = known?.oauth != null && known.platform_id !== entry.platform && !replaced;
+    if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
+    await putConnection(db, {
+      ...place,
       label: name,
-      is_default: isDefault ? 1 : 0,
       // A new credential has not been refused yet.
-      status: replaced ? 'active' : (known?.status ?? 'active'),
-      credential: replaced
-        ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal())
-        : (known?.credential ?? null),
+      status: 'active',
+      credential: replaced ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()) : null,
       secret_reference: reference,
-      upstream_scopes: replaced ? null : (known?.upstream_scopes ?? null),
+      upstream_scopes: null,
       revision: (known?.revision ?? 0) + (replaced ? 1 : 0),
       created_at: known?.created_at ?? now,
-    }),
-  );
+    });
+  });
+}
+
+function whyUnusable({ governance, present }: Planning, platform: string): string {
+  const manifest = governance.manifests.get(platform) ?? present.platforms.get(platform);
+  return manifest?.auth.type === 'oauth2'
+    ? 'is not connected yet: an admin does that in the console, under Connections. Until then calls on it are answered platform_not_connected.'
+    : 'has no secret yet, so calls on it are answered platform_not_connected.';
 }
 
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {

@@ -10,6 +10,7 @@ import type { Governance } from './governance.ts';
 import { planAgents } from './plan-agents.ts';
 import { planConnectionRemovals, planConnections } from './plan-connections.ts';
 import { planOrganisation, planOwnerRemovals, planOwners } from './plan-organisation.ts';
+import { planPlatformSecrets } from './plan-platform-secrets.ts';
 import { planPlatformRemovals, planPlatforms } from './plan-platforms.ts';
 import { planGuardrails, planPolicies, planPolicyRemovals } from './plan-policies.ts';
 import type { Plan, Planning } from './planning.ts';
@@ -79,6 +80,7 @@ export async function planOn(
   planOwners(planning);
   checkNames(planning, present);
   planPlatforms(planning);
+  planPlatformSecrets(planning);
   planPolicies(planning);
   planGuardrails(planning);
   planConnections(planning);

@@ -6,9 +6,17 @@ import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { findGuardrailRules } from '../store/governed-versions.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
+import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
-import type { AgentTable, ConnectionTable, GrantTable, OrganisationTable, OwnerTable } from '../store/schema.ts';
+import type {
+  AgentTable,
+  ConnectionTable,
+  GrantTable,
+  OrganisationTable,
+  OwnerTable,
+  PlatformSecretTable,
+} from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 
 export type Present = {
@@ -24,6 +32,7 @@ export type Present = {
   grants: ReadonlyMap<string, readonly GrantTable[]>;
   platforms: ReadonlyMap<string, Manifest>;
   connections: readonly ConnectionTable[];
+  platformSecrets: readonly PlatformSecretTable[];
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
   guardrails: RuleSource[];
 };
@@ -44,6 +53,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
     connections: await listConnections(db, id),
+    platformSecrets: await listPlatformSecrets(db, id),
     policies: new Map(
       policies.map((policy) => [policy.name, { id: policy.id, rules: JSON.parse(policy.rules) as RuleSource[] }]),
     ),

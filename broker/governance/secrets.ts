@@ -5,6 +5,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Secret } from '../crypto/secret.ts';
+import { PLATFORM_SECRETS } from '../oauth/registered.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { type Finding, type Path, type Problem, placeFindings } from './problems.ts';
 
@@ -27,10 +29,22 @@ export function referenceOf(key: string): Reference {
   return key.startsWith('env:') ? { env: key.slice(at + 1) } : { file: key.slice(at + 1) };
 }
 
+/** What a manifest names instead of writing it, by its place in `auth`. */
+export function platformReferences({ auth }: Manifest): [(typeof PLATFORM_SECRETS)[number], Reference][] {
+  if (auth.type !== 'oauth2') return [];
+  return PLATFORM_SECRETS.flatMap((name) => {
+    const named = auth[name];
+    return named === undefined || typeof named === 'string' ? [] : [[name, named]];
+  });
+}
+
 /** Every reference of a document with where it stands. */
 export function listReferences(governance: Governance): { path: Path; reference: Reference }[] {
   const { connections, agents } = governance.document;
   const found: { path: Path; reference: Reference }[] = [];
+  for (const [id, manifest] of governance.manifests)
+    for (const [name, reference] of platformReferences(manifest))
+      found.push({ path: ['platforms', id, 'auth', name], reference });
   for (const [name, { secret }] of entriesOf(connections))
     if (secret) found.push({ path: ['connections', name, 'secret'], reference: secret });
   for (const [name, { public_key: key }] of entriesOf(agents))

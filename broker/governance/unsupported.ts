@@ -18,7 +18,7 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
         path: [...path, 'kind'],
         message: 'mcp is not supported yet: calls to this platform are answered platform_not_connected.',
       });
-    if (auth.type === 'oauth2' || auth.type === 'app')
+    if (auth.type === 'app')
       found.warnings.push({
         path: [...path, 'auth'],
         message: `auth of type ${auth.type} is not supported in full yet: the broker does not sign in by itself, so the secret of a connection must be an access token.`,

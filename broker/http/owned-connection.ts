@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { credentialProblem } from '../calls/connection-test.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
+import { readFacts } from '../oauth/facts.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
 import { Manifest } from '../platforms/manifest.ts';
-import { findConnection } from '../store/connections.ts';
+import { findConnection, listConnections } from '../store/connections.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
@@ -21,7 +22,25 @@ export const Connection = z
     status: z
       .enum(['active', 'reauth_needed'])
       .describe('reauth_needed: the platform refused the secret the last time'),
+    state: z
+      .enum(['connected', 'reauth_needed', 'not_connected'])
+      .describe('not_connected: it has no credential; reauth_needed: an owner has to connect it again'),
     has_secret: z.boolean(),
+    connects_by: z.enum(['secret', 'oauth']).describe('how the platform takes its credential'),
+    oauth: z
+      .object({
+        account: z.string().nullable().describe('whose account it is, as the platform says it'),
+        connected_at: z.iso.datetime(),
+        connected_by: z.guid().describe('the owner who connected'),
+        refreshed_at: z.iso.datetime().nullable(),
+        expires_at: z.iso
+          .datetime()
+          .nullable()
+          .describe('when the present access token ends, where the server says so'),
+        refreshes: z.boolean().describe('whether the broker gets the next one by itself'),
+      })
+      .nullable()
+      .describe('of a connection that an owner made at the authorization server'),
     secret_from: z.string().nullable().describe('what governance.yaml calls the secret, such as "env:CRM_TOKEN"'),
     upstream_scopes: z.array(z.string()).nullable().describe('what the platform granted, when it says so'),
     revision: z.int().describe('one more with each new secret'),
@@ -30,18 +49,48 @@ export const Connection = z
   .meta({ id: 'Connection' });
 
 /** A connection as its owners see it: all but the credential. */
-export const connectionShown = (one: ConnectionTable): z.output<typeof Connection> => ({
+export const connectionShown = (
+  one: ConnectionTable,
+  { auth }: Pick<Manifest, 'auth'>,
+): z.output<typeof Connection> => ({
   id: one.id,
   platform: one.platform_id,
   label: one.label,
   default: one.is_default === 1,
   status: one.status,
+  state: one.credential === null ? 'not_connected' : one.status === 'active' ? 'connected' : 'reauth_needed',
   has_secret: one.credential !== null,
+  connects_by: auth.type === 'oauth2' ? 'oauth' : 'secret',
+  oauth: oauthShown(one),
   secret_from: one.secret_reference,
   upstream_scopes: one.upstream_scopes === null ? null : JSON.parse(one.upstream_scopes),
   revision: one.revision,
   created_at: new Date(one.created_at).toISOString(),
 });
+
+function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
+  const facts = readFacts(one.oauth);
+  if (!facts) return null;
+  return {
+    account: facts.account,
+    connected_at: new Date(facts.connected_at).toISOString(),
+    connected_by: facts.connected_by,
+    refreshed_at: momentOf(facts.refreshed_at),
+    expires_at: momentOf(facts.expires_at),
+    refreshes: one.refresh_token !== null,
+  };
+}
+
+const momentOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
+/** All of them as their owners see them. */
+export async function connectionsShown(db: Db, organisationId: string): Promise<z.output<typeof Connection>[]> {
+  const platforms = await listPlatforms(db, organisationId);
+  const manifests = new Map(platforms.map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]));
+  return (await listConnections(db, organisationId)).map((one) =>
+    connectionShown(one, manifests.get(one.platform_id)!),
+  );
+}
 
 /** A shorter one could not be told from other text in an answer, and so never be taken out of it. */
 export const Credential = text(16 * 1024)

@@ -27,6 +27,7 @@ import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
+import { connectionCallback, connectOAuth, disconnectOAuth } from './routes/owner/connection-oauth.ts';
 import {
   connect,
   ownerConnections,
@@ -157,6 +158,9 @@ export const ROUTES: readonly Route[] = [
   replaceSecret,
   removeConnection,
   tryConnection,
+  connectOAuth,
+  disconnectOAuth,
+  connectionCallback,
   ownerPolicies,
   makePolicy,
   ownerPolicy,

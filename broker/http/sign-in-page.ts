@@ -1,8 +1,8 @@
-/** The small pages of a sign-in at the identity provider: nothing in them but words and one link. */
+/** The small pages on the way to an identity provider or authorization server and back: words and one link. */
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 
-const HEADERS = {
+export const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'X-Frame-Options': 'DENY',
@@ -14,9 +14,10 @@ const HEADERS = {
 
 const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
-type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
+export type Words = { title: string; text: string; link: { to: string; text: string }; leads?: boolean };
 
-function page({ title, text, link, leads }: Words): string {
+/** HTML of one; `leads`: the browser goes there by itself. */
+export function wordsPage({ title, text, link, leads }: Words): string {
   return `<!doctype html>
 <html lang="en">
   <head>
@@ -55,8 +56,8 @@ export function signedInPage(to: string, cookies: string[]): Reply {
   return {
     status: 200,
     type: 'text/html; charset=utf-8',
-    headers: { ...HEADERS, 'Set-Cookie': cookies },
-    body: page(words),
+    headers: { ...PAGE_HEADERS, 'Set-Cookie': cookies },
+    body: wordsPage(words),
   };
 }
 
@@ -65,8 +66,8 @@ export function notSignedInPage(refusal: Refusal, correlationId: string, cookies
   return {
     status: refusal.status,
     type: 'text/html; charset=utf-8',
-    headers: { ...HEADERS, ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
-    body: page({
+    headers: { ...PAGE_HEADERS, ...refusal.headers, ...(cookies.length > 0 && { 'Set-Cookie': cookies }) },
+    body: wordsPage({
       title: 'Not signed in',
       text: `${refusal.message} (${correlationId})`,
       link: { to: '/console/sign-in', text: 'Back to signing in' },

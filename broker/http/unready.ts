@@ -9,11 +9,12 @@ export type Unready = Extract<
   { kind: 'inactive' | 'reauth_needed' | 'needs_consent' | 'not_connected' | 'consent_required' }
 >;
 
-/** `common`: what every such body holds. */
+/** `common`: what every such body holds. `baseUrl`: where owners connect. */
 export function unreadyReply(
   outcome: Unready,
   { platform, scope }: Pick<Action, 'platform' | 'scope'>,
   common: Record<string, unknown>,
+  baseUrl: string,
 ): Reply {
   switch (outcome.kind) {
     case 'inactive':
@@ -26,8 +27,10 @@ export function unreadyReply(
     case 'reauth_needed':
       return json(409, {
         error: 'platform_reauth_needed',
+        scope,
         consent_requested: false,
-        message: `The platform refused the stored credential of ${platform}. An owner has to connect it again; repeating the call does not help.`,
+        message: `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`,
+        ...connectUrls(baseUrl, outcome.connectionId),
         ...common,
       });
     case 'needs_consent': {
@@ -39,7 +42,8 @@ export function unreadyReply(
         reason_code: 'needs_consent',
         scope,
         consent_requested: token !== undefined,
-        message: `The connection of ${platform} was granted less than ${scope} needs. An owner has to connect it again and consent to more.${wait}`,
+        message: `The connection of ${platform} was granted less than ${scope} needs. An owner has to connect it again and consent to more, at connect_url.${wait}`,
+        ...connectUrls(baseUrl, outcome.connectionId),
         ...(token !== undefined && { request_token: token, poll_url: pollUrlOf({ token }) }),
         ...common,
       });
@@ -62,6 +66,12 @@ export function unreadyReply(
     default:
       return assertNever(outcome);
   }
+}
+
+/** Where an owner connects this connection; both names mean the same (specification, Governed call, 409). */
+function connectUrls(baseUrl: string, connectionId: string) {
+  const url = `${baseUrl}/console/connections?connect=${connectionId}`;
+  return { connect_url: url, consent_url: url };
 }
 
 const CONSENT_MESSAGES: Record<Extract<Outcome, { kind: 'consent_required' }>['reason'], string> = {

@@ -1,6 +1,14 @@
 /** How a platform takes its credential. The secret itself is a connection's; this says only where it goes. */
 import { z } from 'zod';
-import { PlatformHeaderName, PlatformUrl, SecretReference } from './fields.ts';
+import { PlatformHeaderName, PlatformUrl, recordOf, SecretReference } from './fields.ts';
+
+/** What the broker itself says in an authorization request; nobody else may. */
+const AuthorizationParameter = z
+  .string()
+  .regex(
+    /^(?!(?:client_id|client_secret|redirect_uri|response_type|response_mode|scope|state|nonce|code_challenge|code_challenge_method|request|request_uri)$)[A-Za-z0-9._~-]{1,64}$/,
+    'is a parameter that the broker sets itself, or no name of one',
+  );
 
 /** Facts about a platform's authorization server; a built-in manifest brings them, an operator's auth may override them. */
 const OAuthEndpoints = {
@@ -11,6 +19,30 @@ const OAuthEndpoints = {
     .enum([' ', ','])
     .optional()
     .describe('What stands between scopes in an authorization request: a space (the default), or a comma.'),
+  token_endpoint_auth_method: z
+    .enum(['client_secret_basic', 'client_secret_post'])
+    .optional()
+    .describe(
+      'How the client secret is sent (RFC 6749 §2.3.1): client_secret_basic, which is the default, or client_secret_post.',
+    ),
+  token_type: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,50}$/, 'write what stands in `token_type`')
+    .optional()
+    .describe('What the server calls a bearer token, where it has a word of its own for it.'),
+  authorization_parameters: recordOf(AuthorizationParameter, z.string().max(500))
+    .optional()
+    .describe('Further parameters of the authorization request, such as one that asks for a refresh token.'),
+  account: z
+    .strictObject({
+      url: PlatformUrl.describe('Asked once, with the new access token, when a person has connected.'),
+      pointer: z
+        .string()
+        .regex(/^(?:\/(?:[^~/]|~[01])*)+$/, 'write a JSON pointer such as "/login"')
+        .describe('Where the answer names the account (RFC 6901).'),
+    })
+    .optional()
+    .describe('How owners learn which account it is, where no ID token says so.'),
 };
 
 export const OAuthFacts = z

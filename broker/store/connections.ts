@@ -1,4 +1,4 @@
-import type { ConnectionTable } from './schema.ts';
+import type { ConnectionTable, NewConnection } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** An organisation's connections, in a stable order, credentials sealed. */
@@ -12,13 +12,30 @@ export async function listConnections(db: Db, organisationId: string): Promise<C
     .execute();
 }
 
+/** Of a credential that came from no OAuth server, and was not refused yet. */
+const NO_TOKENS = { refresh_token: null, oauth: null, token_id: null, refresh_claim: null, refresh_claim_until: null };
+
 /** Writes a connection: a new one, or another credential for the one with the same id. */
-export async function putConnection(db: Db, connection: ConnectionTable): Promise<void> {
+export async function putConnection(db: Db, connection: NewConnection): Promise<void> {
   const { organisation_id: _organisation, id: _id, created_at: _created, ...terms } = connection;
   await db
     .insertInto('connections')
     .values(connection)
-    .onConflict((c) => c.columns(['organisation_id', 'id']).doUpdateSet(terms))
+    .onConflict((c) => c.columns(['organisation_id', 'id']).doUpdateSet({ ...terms, ...NO_TOKENS }))
+    .execute();
+}
+
+/** Changes what a connection is for and leaves its credential, which may be refreshed at the same moment, alone. */
+export async function changeConnection(
+  db: Db,
+  connection: Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id' | 'is_default' | 'secret_reference'>,
+): Promise<void> {
+  const { organisation_id: organisation, id, ...terms } = connection;
+  await db
+    .updateTable('connections')
+    .set(terms)
+    .where('organisation_id', '=', organisation)
+    .where('id', '=', id)
     .execute();
 }
 
@@ -32,15 +49,14 @@ export async function findConnection(db: Db, organisationId: string, id: string)
     .executeTakeFirst();
 }
 
-/** Makes a connection. False: the organisation has one of this label. */
-export async function addConnection(db: Db, connection: ConnectionTable): Promise<boolean> {
-  const added = await db
+/** Makes a connection. Answers it, or undefined: the organisation has one of this label. */
+export async function addConnection(db: Db, connection: NewConnection): Promise<ConnectionTable | undefined> {
+  return await db
     .insertInto('connections')
     .values(connection)
     .onConflict((c) => c.columns(['organisation_id', 'label']).doNothing())
-    .returning('id')
+    .returningAll()
     .executeTakeFirst();
-  return added !== undefined;
 }
 
 /** Makes no connection of a platform its default one. */
@@ -70,6 +86,7 @@ export async function replaceCredential(
       status: 'active' as const,
       secret_reference: null,
       upstream_scopes: null,
+      ...NO_TOKENS,
       revision: eb('revision', '+', 1),
     }))
     .where('organisation_id', '=', connection.organisationId)

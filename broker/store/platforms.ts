@@ -36,8 +36,13 @@ export async function listPlatforms(db: Db, organisationId: string): Promise<(Pl
     .execute();
 }
 
-/** Removes a platform; its manifests stay, because receipts may speak of them. */
+/** Removes a platform with its secrets; its manifests stay, because receipts may speak of them. */
 export async function deletePlatform(db: Db, organisationId: string, platformId: string): Promise<void> {
+  await db
+    .deleteFrom('platform_secrets')
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .execute();
   await db
     .deleteFrom('platforms')
     .where('organisation_id', '=', organisationId)

@@ -86,7 +86,20 @@ export type ConnectionTable = {
   upstream_scopes: string | null;
   revision: number;
   created_at: number;
+  /** Sealed; null when the credential came from no OAuth server, or that gave none. */
+  refresh_token: Uint8Array | null;
+  /** JSON: an OAuthFacts; null when the credential came from no OAuth server. */
+  oauth: string | null;
+  /** Which tokens these are: another one with each new pair. */
+  token_id: string | null;
+  /** Which attempt at a refresh is under way, and until when nobody else begins one. */
+  refresh_claim: string | null;
+  refresh_claim_until: number | null;
 };
+
+type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
+/** A connection as it is made: tokens come later, if at all. */
+export type NewConnection = Omit<ConnectionTable, TokenColumns>;
 
 export type GrantTable = {
   organisation_id: string;
@@ -286,6 +299,33 @@ export type AccessRequestTable = {
   decision_audit_id: string | null;
 };
 
+/** What a manifest names and does not hold: `client_id`, `client_secret`. */
+export type PlatformSecretTable = {
+  organisation_id: string;
+  id: string;
+  platform_id: string;
+  name: string;
+  /** Sealed. */
+  value: Uint8Array;
+  created_at: number;
+};
+
+/** A person on the way to an OAuth server and back. */
+export type OAuthFlowTable = {
+  /** SHA-256 of `state`. */
+  state_hash: string;
+  organisation_id: string;
+  id: string;
+  connection_id: string;
+  owner_id: string;
+  /** Of the browser that began it; null where a program did. */
+  session_id: string | null;
+  /** Sealed JSON. */
+  flow: Uint8Array;
+  created_at: number;
+  expires_at: number;
+};
+
 /** Owner sessions that were signed out before they ended by themselves. */
 export type EndedSessionTable = { organisation_id: string; session_id: string; expires_at: number };
 
@@ -474,7 +514,7 @@ export type Schema = {
   agents: AgentTable;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
-  connections: ConnectionTable;
+  connections: WithDefaults<ConnectionTable, TokenColumns>;
   grants: GrantTable;
   policies: PolicyTable;
   policy_versions: PolicyVersionTable;
@@ -484,6 +524,8 @@ export type Schema = {
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   passkeys: PasskeyTable;
   access_requests: AccessRequestTable;
+  platform_secrets: PlatformSecretTable;
+  oauth_flows: OAuthFlowTable;
   ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
   one_time_tokens: OneTimeTokenTable;

@@ -11,6 +11,9 @@ export const SEALED = [
   { table: 'approvals', column: 'result', organisation: 'organisation_id', row: 'id' },
   { table: 'registrations', column: 'private_key', organisation: 'organisation_id', row: 'id' },
   { table: 'secret_keys', column: 'private_key', organisation: null, row: 'kid' },
+  { table: 'connections', column: 'refresh_token', organisation: 'organisation_id', row: 'id' },
+  { table: 'platform_secrets', column: 'value', organisation: 'organisation_id', row: 'id' },
+  { table: 'oauth_flows', column: 'flow', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
 /** Stands for the organisation where a value belongs to the broker itself. */

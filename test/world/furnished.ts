@@ -4,6 +4,8 @@ import { newAgentId } from '../../broker/crypto/ids.ts';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { signInLink } from '../../broker/identity/sign-in-link.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
+import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
+import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
 import { makeKeyPair, send, type TestAgent } from './agent.ts';
 import { DEMO_RULES, type Organisation, type World } from './world.ts';
@@ -50,7 +52,36 @@ export async function furnish(
   for (const owner of owners) await putPasskey(world, owner, name);
   await putNewcomers(world, organisation.owner, name);
   await putMcpClient(world, agent, organisation.owner, name);
+  await putOAuth(world, organisation.owner, platform, name);
   return { organisation, agent, owners };
+}
+
+/** A platform's client secret, and an owner on the way to connect it. */
+async function putOAuth(world: World, owner: OwnerTable, platform: string, name: string): Promise<void> {
+  const { db } = world.running.broker.store;
+  const { vault, clock } = world.running.broker;
+  const now = clock();
+  const organisationId = owner.organisation_id;
+  const id = crypto.randomUUID();
+  await putPlatformSecret(db, {
+    organisation_id: organisationId,
+    id,
+    platform_id: platform,
+    name: 'client_secret',
+    value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, `${name}-client-secret`),
+    created_at: now,
+  });
+  await putOAuthFlow(db, {
+    state_hash: crypto.randomUUID(),
+    organisation_id: organisationId,
+    id,
+    connection_id: crypto.randomUUID(),
+    owner_id: owner.id,
+    session_id: null,
+    flow: vault.seal({ table: 'oauth_flows', organisationId, rowId: id }, '{}'),
+    created_at: now,
+    expires_at: now + 600_000,
+  });
 }
 
 /** An agent that registered, one that was invited, a secret that may come, and an agent that is refused. */

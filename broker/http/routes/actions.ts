@@ -150,7 +150,7 @@ function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
     case 'needs_consent':
     case 'not_connected':
     case 'consent_required':
-      return unreadyReply(outcome, body, common);
+      return unreadyReply(outcome, body, common, governor.broker.baseUrl);
     case 'credential_unreadable':
       return refused(
         'credential_unreadable',

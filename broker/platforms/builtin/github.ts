@@ -18,6 +18,8 @@ export const github = {
   oauth: {
     authorization_endpoint: 'https://github.com/login/oauth/authorize',
     token_endpoint: 'https://github.com/login/oauth/access_token',
+    token_endpoint_auth_method: 'client_secret_post',
+    account: { url: 'https://api.github.com/user', pointer: '/login' },
   },
   graphql: { path: '/graphql' },
   git_base_url: 'https://github.com',

@@ -19,6 +19,9 @@ export const gmail = {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
     revocation_endpoint: 'https://oauth2.googleapis.com/revoke',
+    // Without these there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
+    authorization_parameters: { access_type: 'offline', prompt: 'consent' },
+    account: { url: 'https://gmail.googleapis.com/gmail/v1/users/me/profile', pointer: '/emailAddress' },
   },
   scopes: {
     'gmail:messages.read': [

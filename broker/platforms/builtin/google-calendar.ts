@@ -18,6 +18,8 @@ export const googleCalendar = {
     authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
     token_endpoint: 'https://oauth2.googleapis.com/token',
     revocation_endpoint: 'https://oauth2.googleapis.com/revoke',
+    // Without these there is no refresh token (Google Identity, Using OAuth 2.0 for Web Server Applications).
+    authorization_parameters: { access_type: 'offline', prompt: 'consent' },
   },
   scopes: {
     'google-calendar:events.read': [

@@ -21,6 +21,8 @@ export const jira = {
   oauth: {
     authorization_endpoint: 'https://auth.atlassian.com/authorize',
     token_endpoint: 'https://auth.atlassian.com/oauth/token',
+    token_endpoint_auth_method: 'client_secret_post',
+    authorization_parameters: { audience: 'api.atlassian.com', prompt: 'consent' },
   },
   scopes: {
     'jira:search.read': [

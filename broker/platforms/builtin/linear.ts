@@ -22,6 +22,7 @@ export const linear = {
     token_endpoint: 'https://api.linear.app/oauth/token',
     revocation_endpoint: 'https://api.linear.app/oauth/revoke',
     scope_separator: ',',
+    token_endpoint_auth_method: 'client_secret_post',
   },
   scopes: {
     'linear:issues.read': several(

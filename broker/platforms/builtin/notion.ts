@@ -15,6 +15,8 @@ export const notion = {
     authorization_endpoint: 'https://api.notion.com/v1/oauth/authorize',
     token_endpoint: 'https://api.notion.com/v1/oauth/token',
     revocation_endpoint: 'https://api.notion.com/v1/oauth/revoke',
+    authorization_parameters: { owner: 'user' },
+    account: { url: 'https://api.notion.com/v1/users/me', pointer: '/bot/workspace_name' },
   },
   scopes: {
     'notion:pages.read': ['GET /pages/*', 'GET /pages/*/markdown', 'GET /pages/*/properties/*'],

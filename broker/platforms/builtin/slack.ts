@@ -21,6 +21,8 @@ export const slack = {
     authorization_endpoint: 'https://slack.com/oauth/v2/authorize',
     token_endpoint: 'https://slack.com/api/oauth.v2.access',
     scope_separator: ',',
+    token_type: 'bot',
+    account: { url: 'https://slack.com/api/auth.test', pointer: '/team' },
   },
   scopes: {
     'slack:channels.read': [

@@ -13,7 +13,7 @@ import {
   replaceCredential,
 } from '../../../store/connections.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
-import type { ConnectionTable } from '../../../store/schema.ts';
+import type { NewConnection } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import {
@@ -21,6 +21,7 @@ import {
   Credential,
   checkSecret,
   connectionShown,
+  connectionsShown,
   loadConnection,
   loadManifest,
   unknownConnection,
@@ -42,7 +43,7 @@ export const ownerConnections = route({
   },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
-    json(200, { connections: (await listConnections(broker.store.db, who.organisationId)).map(connectionShown) }),
+    json(200, { connections: await connectionsShown(broker.store.db, who.organisationId) }),
 });
 
 /** POST /owner/connections */
@@ -52,11 +53,12 @@ export const connect = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.connections.create',
-  summary: 'Connects a platform with a credential, which is sealed and never shown again.',
+  summary:
+    'Connects a platform with a credential, which is sealed and never shown again; or, for OAuth, without one yet.',
   body: z.strictObject({
     platform: text(64).describe('the platform that the secret is for'),
     label: ConnectionName,
-    secret: Credential,
+    secret: Credential.optional().describe('left out for a platform to which an owner connects through OAuth'),
     default: z
       .boolean()
       .optional()
@@ -70,7 +72,13 @@ export const connect = route({
     const { organisationId } = who;
     const { vault, clock } = governor.broker;
     const { platform, label, secret } = body;
-    checkSecret(await loadManifest(governor.broker.store.db, organisationId, platform), secret);
+    const manifest = await loadManifest(governor.broker.store.db, organisationId, platform);
+    if (secret) checkSecret(manifest, secret);
+    else if (manifest.auth.type !== 'oauth2')
+      throw new Refusal(
+        'invalid_request',
+        'secret: is missing; only a platform with auth of type oauth2 goes without.',
+      );
     const id = uuidv4();
     const change = { reason: 'connection_created', platform, connection: id };
     const made = await ownerChange(context, change, async (db, note) => {
@@ -79,28 +87,29 @@ export const connect = route({
       const others = (await listConnections(db, organisationId)).filter((one) => one.platform_id === platform);
       const isDefault = body.default ?? others.length === 0;
       if (isDefault) await clearDefaultConnection(db, organisationId, platform);
-      const connection: ConnectionTable = {
+      const connection: NewConnection = {
         organisation_id: organisationId,
         id,
         platform_id: platform,
         label,
         is_default: isDefault ? 1 : 0,
         status: 'active',
-        credential: vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()),
+        credential: secret ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()) : null,
         secret_reference: null,
         upstream_scopes: null,
         revision: 1,
         created_at: clock(),
       };
-      if (!(await addConnection(db, connection)))
+      const added = await addConnection(db, connection);
+      if (!added)
         throw new Refusal(
           'conflict',
           `There is a connection "${label}" already: choose another label, or replace its secret.`,
         );
       note({ label, default: isDefault, revision: 1 });
-      return connection;
+      return added;
     });
-    return json(201, connectionShown(made));
+    return json(201, connectionShown(made, manifest));
   },
 });
 
@@ -124,7 +133,8 @@ export const replaceSecret = route({
     const { organisationId } = who;
     const { broker } = governor;
     const { id, platform_id: platform } = await loadConnection(broker.store.db, organisationId, context.params.id!);
-    checkSecret(await loadManifest(broker.store.db, organisationId, platform), body.secret);
+    const manifest = await loadManifest(broker.store.db, organisationId, platform);
+    checkSecret(manifest, body.secret);
     const sealed = broker.vault.seal({ table: 'connections', organisationId, rowId: id }, body.secret.reveal());
     const change = { reason: 'connection_secret_replaced', platform, connection: id };
     const replaced = await ownerChange(context, change, async (db, note) => {
@@ -133,7 +143,7 @@ export const replaceSecret = route({
       note({ label: connection.label, revision: connection.revision });
       return connection;
     });
-    return json(200, connectionShown(replaced));
+    return json(200, connectionShown(replaced, manifest));
   },
 });
 
@@ -151,7 +161,9 @@ export const removeConnection = route({
   handle: async (context) => {
     const { organisationId } = context.who;
     const { db } = context.governor.broker.store;
-    const { id, label, platform_id: platform } = await loadConnection(db, organisationId, context.params.id!);
+    const connection = await loadConnection(db, organisationId, context.params.id!);
+    const { id, label, platform_id: platform } = connection;
+    const manifest = await loadManifest(db, organisationId, platform);
     const change = { reason: 'connection_removed', platform, connection: id };
     await ownerChange(context, change, async (db, note) => {
       await lockOrganisation(db, organisationId);
@@ -165,6 +177,8 @@ export const removeConnection = route({
       await deleteConnection(db, organisationId, id);
       note({ label });
     });
+    // It is gone here whatever the server says; there it ends with its tokens.
+    await context.governor.oauth.revoke(connection, manifest);
     return json(200, { id, removed: true });
   },
 });

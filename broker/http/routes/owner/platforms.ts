@@ -35,7 +35,8 @@ const WholePlatform = Platform.extend({
 type Stored = Awaited<ReturnType<typeof listPlatforms>>[number];
 
 function shown(stored: Stored, connections: readonly ConnectionTable[]): z.output<typeof Platform> {
-  const { kind, name, base_url } = JSON.parse(stored.manifest) as Manifest;
+  const manifest = JSON.parse(stored.manifest) as Manifest;
+  const { kind, name, base_url } = manifest;
   return {
     platform_id: stored.platform_id,
     name: name ?? stored.platform_id,
@@ -44,7 +45,9 @@ function shown(stored: Stored, connections: readonly ConnectionTable[]): z.outpu
     version: stored.version,
     suspended: stored.suspended === 1,
     created_at: new Date(stored.created_at).toISOString(),
-    connections: connections.filter((one) => one.platform_id === stored.platform_id).map(connectionShown),
+    connections: connections
+      .filter((one) => one.platform_id === stored.platform_id)
+      .map((one) => connectionShown(one, manifest)),
   };
 }
 

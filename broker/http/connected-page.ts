@@ -1,0 +1,46 @@
+/** The small pages of an owner who comes back from an authorization server. */
+import type { Refusal } from './errors.ts';
+import type { Reply } from './reply.ts';
+import { PAGE_HEADERS, type Words, wordsPage } from './sign-in-page.ts';
+
+const CONNECTIONS = '/console/connections';
+
+const pageOf = (status: number, words: Words, headers: Refusal['headers'] = {}): Reply => ({
+  status,
+  type: 'text/html; charset=utf-8',
+  headers: { ...PAGE_HEADERS, ...headers },
+  body: wordsPage(words),
+});
+
+/**
+ * Comes back to the same address from a page of our own: a browser that comes from another site sends no
+ * `SameSite=Strict` cookie along, so nobody would know whose browser it is.
+ */
+export const onceMorePage = (to: string): Reply =>
+  pageOf(200, {
+    title: 'One moment',
+    text: 'The authorization server has sent you back.',
+    link: { to, text: 'Go on' },
+    leads: true,
+  });
+
+/** Leads back to the console, where the connection is now to be seen. */
+export const connectedPage = (connectionId: string): Reply =>
+  pageOf(200, {
+    title: 'Connected',
+    text: 'The platform is connected.',
+    link: { to: `${CONNECTIONS}?connected=${connectionId}`, text: 'Back to the connections' },
+    leads: true,
+  });
+
+/** Why nothing was connected, for people. */
+export const notConnectedPage = (refusal: Refusal, correlationId: string): Reply =>
+  pageOf(
+    refusal.status,
+    {
+      title: 'Not connected',
+      text: `${refusal.message} (${correlationId})`,
+      link: { to: CONNECTIONS, text: 'Back to the connections' },
+    },
+    refusal.headers,
+  );

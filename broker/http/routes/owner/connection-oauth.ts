@@ -1,0 +1,188 @@
+/** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
+import { z } from 'zod';
+import { recordChange } from '../../../calls/owner-change.ts';
+import type { OwnerPrincipal } from '../../../identity/principal.ts';
+import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
+import { CONNECTED_PATH } from '../../../oauth/oauth-connections.ts';
+import { isProblem, type OAuthProblem } from '../../../oauth/problem.ts';
+import { findConnection } from '../../../store/connections.ts';
+import { useOAuthFlow } from '../../../store/oauth-flows.ts';
+import { forgetTokens, putTokens } from '../../../store/oauth-tokens.ts';
+import type { OAuthFlowTable } from '../../../store/schema.ts';
+import { connectedPage, notConnectedPage, onceMorePage } from '../../connected-page.ts';
+import { errorReply } from '../../envelope.ts';
+import { type ErrorCode, Refusal } from '../../errors.ts';
+import {
+  Connection,
+  connectionShown,
+  loadConnection,
+  loadManifest,
+  unknownConnection,
+} from '../../owned-connection.ts';
+import { howOf, ownerChange } from '../../owner-change.ts';
+import { json, type Reply } from '../../reply.ts';
+import { type Context, route } from '../../route.ts';
+
+const params = { id: z.guid().describe('the id of the connection') };
+
+const CODES = {
+  unsuitable: 'conflict',
+  stale: 'invalid_request',
+  declined: 'forbidden',
+  invalid_grant: 'invalid_request',
+  failed: 'upstream_unreachable',
+  unreachable: 'upstream_unreachable',
+} as const satisfies Record<OAuthProblem['problem'], ErrorCode>;
+
+const refusalOf = ({ problem, detail }: OAuthProblem): Refusal => new Refusal(CODES[problem], detail);
+
+/** POST /owner/connections/{id}/oauth/start */
+export const connectOAuth = route({
+  method: 'POST',
+  path: '/owner/connections/{id}/oauth/start',
+  auth: 'owner',
+  role: 'admin',
+  limit: { name: 'oauth-starts', perMinute: 30, per: 'address' },
+  capability: 'owner.connections.oauth_start',
+  summary: 'Begins to connect through OAuth: answers where to send the browser of the owner who asks.',
+  params,
+  body: z.strictObject({}),
+  bodyOptional: true,
+  answers: {
+    200: {
+      description: 'Where to go, within 10 minutes. The browser that comes back must be signed in as the same owner.',
+      schema: z.object({ authorization_url: z.url(), expires_at: z.iso.datetime() }),
+    },
+  },
+  errors: ['not_found', 'conflict', 'rate_limited', 'upstream_unreachable'],
+  handle: async (context) => {
+    const { governor, who } = context;
+    const { db } = governor.broker.store;
+    const connection = await loadConnection(db, who.organisationId, context.params.id!);
+    const manifest = await loadManifest(db, who.organisationId, connection.platform_id);
+    // What one browser began no other one finishes. A program has none, so its owner may use any.
+    const sessionId = howOf(context) === 'console' ? who.session.id : null;
+    const begun = await governor.oauth.begin(connection, manifest, { ownerId: who.owner.id, sessionId });
+    if (isProblem(begun)) throw refusalOf(begun);
+    return json(200, { authorization_url: begun.url, expires_at: new Date(begun.expiresAt).toISOString() });
+  },
+});
+
+/** POST /owner/connections/{id}/oauth/disconnect */
+export const disconnectOAuth = route({
+  method: 'POST',
+  path: '/owner/connections/{id}/oauth/disconnect',
+  auth: 'owner',
+  role: 'admin',
+  capability: 'owner.connections.oauth_disconnect',
+  summary: 'Forgets the tokens of a connection, and revokes them at the authorization server where it lets one.',
+  params,
+  body: z.strictObject({}),
+  bodyOptional: true,
+  answers: {
+    200: {
+      description: 'The connection as it is now, and what became of the tokens at the server.',
+      schema: z.object({ connection: Connection, revoked: z.boolean(), detail: z.string() }),
+    },
+  },
+  errors: ['not_found', 'conflict', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who } = context;
+    const { organisationId } = who;
+    const { db } = governor.broker.store;
+    const connection = await loadConnection(db, organisationId, context.params.id!);
+    const { id, label, platform_id: platform } = connection;
+    if (connection.oauth === null)
+      throw new Refusal('conflict', 'This connection was not made through OAuth. Remove it, or replace its secret.');
+    const manifest = await loadManifest(db, organisationId, platform);
+    const change = { reason: 'connection_disconnected', platform, connection: id };
+    const { before, after } = await ownerChange(context, change, async (db, note) => {
+      const before = await findConnection(db, organisationId, id);
+      const after = before?.oauth ? await forgetTokens(db, { organisationId, id }) : undefined;
+      if (!before || !after) throw unknownConnection();
+      note({ label, revision: after.revision });
+      return { before, after };
+    });
+    // Nobody uses them here any more, whatever the server says now.
+    const revoked = await governor.oauth.revoke(before, manifest);
+    const detail =
+      typeof revoked === 'object'
+        ? `The tokens are forgotten here, but could not be revoked: ${revoked.detail} Take the access away at the platform, too.`
+        : revoked
+          ? 'The tokens are forgotten here, and revoked at the authorization server.'
+          : 'The tokens are forgotten here. The authorization server has no place to revoke them: take the access away at the platform, too.';
+    return json(200, { connection: connectionShown(after, manifest), revoked: revoked === true, detail });
+  },
+});
+
+/** GET /console/connections/callback: where the authorization server sends the browser back to. */
+export const connectionCallback = route({
+  method: 'GET',
+  path: CONNECTED_PATH,
+  auth: 'none',
+  limit: { name: 'oauth-callbacks', perMinute: 60, per: 'address' },
+  capability: 'owner.connections.oauth_callback',
+  summary: "Takes an authorization server's answer, and connects the platform.",
+  answers: { 200: { description: 'A page that leads to the connections.', type: 'text/html' } },
+  errors: ['invalid_request', 'forbidden', 'conflict', 'rate_limited', 'upstream_unreachable', 'audit_unavailable'],
+  handle: async (context) => {
+    try {
+      return await comeBack(context);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      if (context.request.headers.accept?.includes('text/html')) return notConnectedPage(error, context.correlationId);
+      return errorReply(error, context);
+    }
+  },
+});
+
+const STALE =
+  'Nothing that was begun within the last 10 minutes waits for this answer. Press Connect in the console again.';
+
+async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
+  const { governor, query, correlationId } = context;
+  const { broker, oauth } = governor;
+  const { db } = broker.store;
+  const flow = await oauth.flowOf(query);
+  if (!flow) throw new Refusal('invalid_request', STALE);
+  const owner = await ownerHere(context);
+  if (!owner && !query.has('again')) return onceMorePage(`${CONNECTED_PATH}?${query}&again=1`);
+  if (!owner || !mayFinish(owner, flow))
+    throw new Refusal(
+      'forbidden',
+      owner
+        ? 'Another owner, or another browser, began this. Press Connect in the console of this browser.'
+        : 'This browser is not signed in. Sign in here as the owner who began, then press Connect again.',
+    );
+  // Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2).
+  if (!(await useOAuthFlow(db, flow.state_hash))) throw new Refusal('invalid_request', STALE);
+  const { organisationId } = owner;
+  const connection = await findConnection(db, organisationId, flow.connection_id);
+  if (!connection) throw new Refusal('conflict', 'The connection was removed in the meantime.');
+  const { id, label, platform_id: platform } = connection;
+  const manifest = await loadManifest(db, organisationId, platform);
+  const done = await oauth.finish(flow, connection, manifest, query);
+  if (isProblem(done)) throw refusalOf(done);
+  const change = { reason: 'connection_connected', platform, connection: id };
+  await recordChange(governor, { owner: owner.owner, how: 'console', correlationId }, change, async (db, note) => {
+    const connected = await putTokens(db, { organisationId, id }, done.tokens);
+    if (!connected) throw new Refusal('conflict', 'The connection was removed in the meantime.');
+    note({ label, revision: connected.revision, account: done.account, scopes: [...done.scopes] });
+  });
+  return connectedPage(id);
+}
+
+const mayFinish = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTable): boolean =>
+  owner.id === flow.owner_id &&
+  owner.organisation_id === flow.organisation_id &&
+  role === 'admin' &&
+  (flow.session_id === null || flow.session_id === session.id);
+
+/** Who is signed in with this browser, if its session came along. */
+async function ownerHere({ governor, request }: Context<'none', undefined>): Promise<OwnerPrincipal | undefined> {
+  const { baseUrl } = governor.broker;
+  const session = readSessionCookie(request, baseUrl);
+  if (session === undefined || foreignRequest(request, baseUrl) !== undefined) return undefined;
+  const who = await governor.authenticateOwner(session);
+  return who.kind === 'owner' ? who : undefined;
+}

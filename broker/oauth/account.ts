@@ -1,0 +1,76 @@
+/** Whose account it is that was connected, for owners to read: nothing is decided by it. */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import type { Secret } from '../crypto/secret.ts';
+import type { Registered } from './registered.ts';
+
+const LONGEST = 200;
+const PATIENCE_MS = 10_000;
+const MOST_BYTES = 256 * 1024;
+
+/**
+ * What the server calls the account: in its ID token (which came straight from it, so OpenID Connect Core section 3.1.3.7
+ * asks for no signature), at its userinfo endpoint, or where the manifest says. Null when nobody says; never throws.
+ */
+export async function accountOf(
+  { outbound }: Pick<Broker, 'outbound'>,
+  { manners, headers }: Registered,
+  configuration: client.Configuration,
+  accessToken: Secret,
+  claims: Readonly<Record<string, unknown>> | undefined,
+): Promise<string | null> {
+  const named = nameIn(claims);
+  if (named !== null) return named;
+  if (claims !== undefined && configuration.serverMetadata().userinfo_endpoint !== undefined) {
+    const person = await client
+      .fetchUserInfo(configuration, accessToken.reveal(), claims.sub as string)
+      .catch(() => undefined);
+    const known = nameIn(person) ?? textOf(claims.sub);
+    if (known !== null) return known;
+  }
+  if (!manners.account) return textOf(claims?.sub);
+  const answer = await outbound.send({
+    url: new URL(manners.account.url),
+    method: 'GET',
+    headers: {
+      'user-agent': 'agent-broker',
+      accept: 'application/json',
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+      authorization: `Bearer ${accessToken.reveal()}`,
+    },
+    maxResponseBytes: MOST_BYTES,
+    totalTimeoutMs: PATIENCE_MS,
+  });
+  if (answer.kind === 'unreachable' || answer.status !== 200) return null;
+  const text = answer.body.toString('utf8');
+  const found = textOf(at(text, manners.account.pointer));
+  return found?.includes(accessToken.reveal()) ? null : found;
+}
+
+const nameIn = (claims: Readonly<Record<string, unknown>> | undefined): string | null =>
+  textOf(claims?.email) ?? textOf(claims?.preferred_username) ?? textOf(claims?.name);
+
+/** One line without control characters; null for what is no text. */
+function textOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  const line = value
+    .toWellFormed()
+    .replace(/\p{C}+/gu, ' ')
+    .trim()
+    .slice(0, LONGEST);
+  return line === '' ? null : line;
+}
+
+function at(json: string, pointer: string): unknown {
+  try {
+    let value: unknown = JSON.parse(json);
+    for (const part of pointer.slice(1).split('/')) {
+      const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
+      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+      value = (value as Record<string, unknown>)[name];
+    }
+    return value;
+  } catch {
+    return undefined;
+  }
+}

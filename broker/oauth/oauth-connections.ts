@@ -1,0 +1,187 @@
+/**
+ * Connections that a person makes through OAuth, whatever kind of platform they are for: begun, finished, refreshed, ended.
+ * The libraries are loaded with the first use: a broker without such platforms does not pay for them.
+ */
+import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { mintToken } from '../crypto/one-time-token.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../decision/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
+import type { NewTokens } from '../store/oauth-tokens.ts';
+import type { ConnectionTable, OAuthFlowTable } from '../store/schema.ts';
+import { lifeOf, readCredential, writeCredential } from './credential.ts';
+import { readFacts, writeFacts } from './facts.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import { type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
+import { registeredFor } from './registered.ts';
+import type { Kept, Steps } from './steps.ts';
+
+/** Where the server sends the browser back to. */
+export const CONNECTED_PATH = '/console/connections/callback';
+const FLOW_MS = 10 * 60_000;
+
+export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id'>;
+
+/** What a finished flow gives a connection. */
+export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
+
+export type OAuthConnections = {
+  /** Begins a flow. `sessionId`: of the browser that alone may finish it; null: any browser of this owner. */
+  begin(
+    connection: ConnectionId,
+    manifest: Manifest,
+    by: { ownerId: string; sessionId: string | null },
+  ): Promise<{ url: string; expiresAt: Instant } | OAuthProblem>;
+  /** The flow that an answer belongs to; undefined: none that is under way. */
+  flowOf(query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
+  /** Takes the answer to a flow that was just used up. */
+  finish(
+    flow: OAuthFlowTable,
+    connection: ConnectionId,
+    manifest: Manifest,
+    query: URLSearchParams,
+  ): Promise<Connected | OAuthProblem>;
+  refresh(
+    connection: ConnectionId,
+    manifest: Manifest,
+    seen: Parameters<Refresher>[0]['seen'],
+    refused: boolean,
+  ): Promise<Refreshed>;
+  /** Ends the consent at the server, with the tokens as they were stored. False: the server has no place for that. */
+  revoke(connection: ConnectionTable, manifest: Manifest): Promise<boolean | OAuthProblem>;
+};
+
+/** Makes it. Asks nobody for anything yet. */
+export function makeOAuthConnections(broker: Broker): OAuthConnections {
+  let loaded: Promise<{ steps: Steps; refresh: Refresher }> | undefined;
+  const load = () => {
+    loaded ??= import('./steps.ts').then(({ oauthSteps }) => {
+      const steps = oauthSteps(broker);
+      return { steps, refresh: refresher(broker, steps) };
+    });
+    return loaded;
+  };
+  const redirectUri = broker.baseUrl + CONNECTED_PATH;
+  const registered = ({ organisation_id: organisation, platform_id: platform }: ConnectionId, manifest: Manifest) =>
+    registeredFor(broker, organisation, platform, manifest);
+
+  return {
+    begin: async (connection, manifest, { ownerId, sessionId }) => {
+      const client = await registered(connection, manifest);
+      if (isProblem(client)) return client;
+      const state = mintToken('state');
+      const { steps } = await load();
+      const begun = await steps.begin(client, { state: state.token.reveal(), redirectUri });
+      if (isProblem(begun)) return begun;
+      const now = broker.clock();
+      const id = uuidv4();
+      const organisationId = connection.organisation_id;
+      await putOAuthFlow(broker.store.db, {
+        state_hash: state.hash,
+        organisation_id: organisationId,
+        id,
+        connection_id: connection.id,
+        owner_id: ownerId,
+        session_id: sessionId,
+        flow: broker.vault.seal({ table: 'oauth_flows', organisationId, rowId: id }, JSON.stringify(begun.kept)),
+        created_at: now,
+        expires_at: now + FLOW_MS,
+      });
+      return { url: begun.url, expiresAt: now + FLOW_MS };
+    },
+
+    flowOf: async (query) => {
+      const [state, ...more] = query.getAll('state');
+      if (state === undefined || more.length > 0) return undefined;
+      return await findOAuthFlow(broker.store.db, sha256Hex(state), broker.clock());
+    },
+
+    finish: async (flow, connection, manifest, query) => {
+      const client = await registered(connection, manifest);
+      if (isProblem(client)) return client;
+      const place = { table: 'oauth_flows' as const, organisationId: flow.organisation_id, rowId: flow.id };
+      const kept = JSON.parse(broker.vault.open(place, flow.flow).toString('utf8')) as Kept;
+      const { steps } = await load();
+      const state = query.get('state') ?? '';
+      const done = await steps.exchange(client, query, { state, redirectUri, kept });
+      if (isProblem(done)) return done;
+      const { tokens, account, server } = done;
+      const now = broker.clock();
+      const { organisation_id: organisationId, id } = connection;
+      const life = lifeOf(tokens.life, now);
+      const credential = {
+        token: tokens.accessToken,
+        id: uuidv4(),
+        ...life,
+        refreshable: tokens.refreshToken !== undefined,
+        lapsed: false,
+      };
+      const scopes = tokens.scopes ?? client.scopes;
+      return {
+        account,
+        scopes,
+        tokens: {
+          credential: broker.vault.seal(
+            { table: 'connections', organisationId, rowId: id },
+            writeCredential(credential),
+          ),
+          refreshToken: tokens.refreshToken
+            ? broker.vault.seal(refreshPlace({ organisationId, id }), tokens.refreshToken.reveal())
+            : null,
+          tokenId: credential.id,
+          oauth: writeFacts({
+            server,
+            client_id: client.clientId,
+            account,
+            connected_at: now,
+            connected_by: flow.owner_id,
+            refreshed_at: null,
+            expires_at: life.expiresAt,
+          }),
+          // A server that was asked for nothing by name, and says nothing, says nothing of what it granted.
+          upstreamScopes: scopes.length === 0 ? null : JSON.stringify(scopes),
+        },
+      };
+    },
+
+    refresh: async (connection, manifest, seen, refused) => {
+      const { refresh } = await load();
+      return await refresh({
+        place: { organisationId: connection.organisation_id, id: connection.id },
+        seen,
+        refused,
+        registered: () => registered(connection, manifest),
+      });
+    },
+
+    revoke: async (connection, manifest) => {
+      const facts = readFacts(connection.oauth);
+      if (!facts || !connection.credential) return false;
+      const client = await registered(connection, manifest);
+      if (isProblem(client)) return client;
+      try {
+        const { organisation_id: organisationId, id } = connection;
+        // The refresh token stands for the whole consent (RFC 7009 section 2.1).
+        const token = connection.refresh_token
+          ? new Secret(
+              broker.vault.open(refreshPlace({ organisationId, id }), connection.refresh_token).toString('utf8'),
+            )
+          : readCredential(
+              broker.vault
+                .open({ table: 'connections', organisationId, rowId: id }, connection.credential)
+                .toString('utf8'),
+            )?.token;
+        if (!token) return false;
+        const { steps } = await load();
+        return await steps.revoke(client, token, facts.server);
+      } catch (error) {
+        if (!(error instanceof SealError)) throw error;
+        return { problem: 'failed', detail: 'The stored tokens cannot be opened.' };
+      }
+    },
+  };
+}

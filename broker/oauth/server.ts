@@ -1,0 +1,86 @@
+/** A platform's authorization server as its client sees it: what its metadata says, checked, and asked for now and then. */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../decision/facts.ts';
+import { ProviderUnreachable, providerFetch } from '../outbound/provider-fetch.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+
+/** Endpoints seldom change, and a person who mends a server does not want to wait long. */
+const FRESH_MS = 10 * 60_000;
+const KEPT = 200;
+export const PATIENCE_SECONDS = 15;
+
+export type ServerFinder = (registered: Registered) => Promise<client.ServerMetadata | OAuthProblem>;
+
+/** Finds servers; what their metadata said is kept for a while, by issuer. */
+export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
+  const kept = new Map<string, { metadata: client.ServerMetadata; at: Instant }>();
+  const fetch = providerFetch(outbound);
+
+  const discover = async (issuer: string): Promise<client.ServerMetadata | OAuthProblem> => {
+    const found = kept.get(issuer);
+    if (found && Math.abs(clock() - found.at) < FRESH_MS) return found.metadata;
+    const { host, protocol } = new URL(issuer);
+    let unreachable = false;
+    // RFC 8414 first; many servers have only what OpenID Connect Discovery asks for.
+    for (const algorithm of ['oauth2', 'oidc'] as const)
+      try {
+        const configuration = await client.discovery(new URL(issuer), 'agent-broker', undefined, client.None(), {
+          algorithm,
+          [client.customFetch]: fetch,
+          timeout: PATIENCE_SECONDS,
+          ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
+        });
+        const metadata = configuration.serverMetadata();
+        // Exactly (RFC 8414 section 3.3): otherwise one server could speak for another.
+        if (metadata.issuer !== issuer) continue;
+        kept.delete(issuer);
+        kept.set(issuer, { metadata, at: clock() });
+        if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+        return metadata;
+      } catch (error) {
+        unreachable ||= [error, (error as Error).cause].some((one) => one instanceof ProviderUnreachable);
+      }
+    log.warn({ server: host, unreachable }, 'the metadata of an authorization server cannot be used');
+    return unreachable
+      ? { problem: 'unreachable', detail: `The authorization server ${host} could not be reached. Try again shortly.` }
+      : {
+          problem: 'failed',
+          detail: `The authorization server ${host} publishes no metadata that says what the manifest calls its issuer.`,
+        };
+  };
+
+  return async ({ issuer, endpoints, platformId }) => {
+    const discovered = issuer === undefined ? {} : await discover(issuer);
+    if (isProblem(discovered)) return discovered;
+    const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
+    const merged = { ...discovered, ...own } as client.ServerMetadata;
+    const { authorization_endpoint: authorize = '', token_endpoint: token = '' } = merged;
+    // Without an issuer the origin of its page stands in for one; nothing is compared with it.
+    const metadata = { ...merged, issuer: issuer ?? (URL.canParse(authorize) ? new URL(authorize).origin : '') };
+    const insecure = (issuer ?? authorize).startsWith('http:');
+    if (!isEndpoint(authorize, insecure) || !isEndpoint(token, insecure))
+      return {
+        problem: 'failed',
+        detail: `The authorization server of ${platformId} names no authorization_endpoint or token_endpoint that may be used.`,
+      };
+    if (metadata.revocation_endpoint !== undefined && !isEndpoint(metadata.revocation_endpoint, insecure))
+      delete metadata.revocation_endpoint;
+    const methods = metadata.code_challenge_methods_supported;
+    if (methods !== undefined && !methods.includes('S256'))
+      return {
+        problem: 'failed',
+        detail: `The authorization server of ${platformId} does not take PKCE with S256 (RFC 7636), so codes could be stolen.`,
+      };
+    return metadata;
+  };
+}
+
+/** https, or http where the whole server is on this machine; never `javascript:`, and never with a password in it. */
+function isEndpoint(text: string, insecure: boolean): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, hash } = new URL(text);
+  const secure = protocol === 'https:' || (insecure && protocol === 'http:');
+  return secure && username === '' && password === '' && hash === '';
+}

@@ -1,0 +1,248 @@
+/** The steps with an authorization server: code flow with PKCE (RFC 6749, 7636, 9207, 9700), refreshing, revoking (7009). */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
+import { ProviderUnreachable, providerFetch } from '../outbound/provider-fetch.ts';
+import { accountOf } from './account.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+import { PATIENCE_SECONDS, serverFinder } from './server.ts';
+import { tokenFetch } from './token-fetch.ts';
+
+/** What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one. */
+export type Kept = { verifier: string; nonce: string | null; server: string; clientId: string };
+
+export type Tokens = {
+  accessToken: Secret;
+  refreshToken: Secret | undefined;
+  /** Seconds, as the server says it. */
+  life: number | undefined;
+  /** What was granted; undefined: what was asked for (RFC 6749 section 5.1). */
+  scopes: readonly string[] | undefined;
+};
+
+export type Steps = {
+  /** Where to send the browser, and what to remember. */
+  begin(
+    registered: Registered,
+    flow: { state: string; redirectUri: string },
+  ): Promise<{ url: string; kept: Kept } | OAuthProblem>;
+  /** Takes the answer, as it stands in the query of the callback. */
+  exchange(
+    registered: Registered,
+    query: URLSearchParams,
+    flow: { state: string; redirectUri: string; kept: Kept },
+  ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
+  /** `server`: whose token it is; no other one sees it. */
+  refresh(registered: Registered, refreshToken: Secret, server: string): Promise<Tokens | OAuthProblem>;
+  /** `false`: the server has no place for it. */
+  revoke(registered: Registered, token: Secret, server: string): Promise<boolean | OAuthProblem>;
+};
+
+/** Longer ones fit into no header. */
+const LONGEST_TOKEN = 16 * 1024;
+const HEADER_SAFE = /^[\x21-\x7e]+$/;
+
+/** Makes them, with everything that is kept between them. */
+export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): Steps {
+  const find = serverFinder(broker);
+  const fetch = providerFetch(broker.outbound);
+
+  const configure = async (registered: Registered, withoutIdToken: boolean) => {
+    const metadata = await find(registered);
+    if (isProblem(metadata)) return metadata;
+    const configuration = new client.Configuration(
+      metadata,
+      registered.clientId,
+      undefined,
+      authentication(metadata, registered),
+    );
+    configuration[client.customFetch] = tokenFetch(fetch, {
+      tokenType: registered.manners.token_type,
+      withoutIdToken: withoutIdToken || registered.issuer === undefined,
+    });
+    configuration.timeout = PATIENCE_SECONDS;
+    if (metadata.token_endpoint!.startsWith('http:')) client.allowInsecureRequests(configuration);
+    return configuration;
+  };
+
+  /** Does something with the server; what goes wrong becomes an answer. */
+  const asking = async <T>({ platformId }: Registered, work: () => Promise<T>): Promise<T | OAuthProblem> => {
+    try {
+      return await work();
+    } catch (error) {
+      return problemOf(error, platformId, broker.log);
+    }
+  };
+
+  const moved = ({ platformId }: Registered): OAuthProblem => ({
+    problem: 'stale',
+    detail: `The authorization server of ${platformId}, or the broker's client there, is another one now. Connect again.`,
+  });
+
+  return {
+    begin: (registered, { state, redirectUri }) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, false);
+        if (isProblem(configuration)) return configuration;
+        const { manners, scopes, clientId } = registered;
+        const verifier = client.randomPKCECodeVerifier();
+        const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;
+        const url = client.buildAuthorizationUrl(configuration, {
+          ...manners.authorization_parameters,
+          redirect_uri: redirectUri,
+          ...(scopes.length > 0 && { scope: scopes.join(manners.scope_separator ?? ' ') }),
+          state,
+          ...(nonce !== null && { nonce }),
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+        });
+        const server = serverOf(registered, configuration);
+        return { url: url.href, kept: { verifier, nonce, server, clientId } };
+      }),
+
+    exchange: (registered, query, { state, redirectUri, kept }) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, false);
+        if (isProblem(configuration)) return configuration;
+        const metadata = configuration.serverMetadata();
+        const server = serverOf(registered, configuration);
+        if (server !== kept.server || registered.clientId !== kept.clientId) return moved(registered);
+        const answer = answerTo(query, registered, metadata);
+        if (!answer)
+          return {
+            problem: 'stale' as const,
+            detail: 'This is not the answer of the authorization server that was asked. Begin again.',
+          };
+        const given = await client.authorizationCodeGrant(configuration, new URL(`${redirectUri}?${answer}`), {
+          expectedState: state,
+          pkceCodeVerifier: kept.verifier,
+          ...(kept.nonce !== null && { expectedNonce: kept.nonce, idTokenExpected: true }),
+        });
+        const tokens = tokensOf(given, registered);
+        if (isProblem(tokens)) return tokens;
+        const account = await accountOf(broker, registered, configuration, tokens.accessToken, given.claims());
+        return { tokens, account, server };
+      }),
+
+    refresh: (registered, refreshToken, server) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, true);
+        if (isProblem(configuration)) return configuration;
+        if (serverOf(registered, configuration) !== server) return moved(registered);
+        return tokensOf(await client.refreshTokenGrant(configuration, refreshToken.reveal()), registered);
+      }),
+
+    revoke: (registered, token, server) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, true);
+        if (isProblem(configuration)) return configuration;
+        if (serverOf(registered, configuration) !== server) return moved(registered);
+        if (configuration.serverMetadata().revocation_endpoint === undefined) return false;
+        await client.tokenRevocation(configuration, token.reveal());
+        return true;
+      }),
+  };
+}
+
+/** What a server is known by: its issuer, which may move its endpoints; without one, where it gives tokens. */
+const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>
+  issuer ?? configuration.serverMetadata().token_endpoint!;
+
+/** RFC 8414 section 2: a server that does not say takes the secret by HTTP Basic. */
+function authentication(metadata: client.ServerMetadata, { clientSecret, manners }: Registered): client.ClientAuth {
+  if (clientSecret === undefined) return client.None();
+  const methods = metadata.token_endpoint_auth_methods_supported;
+  const usual =
+    methods && !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
+      ? 'client_secret_post'
+      : 'client_secret_basic';
+  const method = manners.token_endpoint_auth_method ?? usual;
+  return method === 'client_secret_post'
+    ? client.ClientSecretPost(clientSecret.reveal())
+    : client.ClientSecretBasic(clientSecret.reveal());
+}
+
+/**
+ * The answer with nothing in it twice. `iss` is compared by the library (RFC 9207); of a server that is known by its
+ * addresses alone, it must at least be of the same origin.
+ */
+function answerTo(
+  query: URLSearchParams,
+  { issuer }: Registered,
+  { authorization_endpoint: authorize }: client.ServerMetadata,
+): URLSearchParams | undefined {
+  const answer = new URLSearchParams();
+  for (const name of ['code', 'error', 'state', 'iss'] as const) {
+    const values = query.getAll(name);
+    if (values.length > 1) return undefined;
+    if (values[0] !== undefined) answer.set(name, values[0]);
+  }
+  if (answer.has('code') === answer.has('error')) return undefined;
+  const iss = answer.get('iss');
+  if (issuer === undefined && iss !== null) {
+    if (!URL.canParse(iss) || new URL(iss).origin !== new URL(authorize!).origin) return undefined;
+    answer.delete('iss');
+  }
+  return answer;
+}
+
+function tokensOf(given: client.TokenEndpointResponse, { platformId }: Registered): Tokens | OAuthProblem {
+  const { access_token: token, token_type: type, refresh_token: refresh, expires_in: life, scope } = given;
+  const usable = token.length >= SHORTEST_CREDENTIAL && token.length <= LONGEST_TOKEN && HEADER_SAFE.test(token);
+  if (type !== 'bearer' || !usable || (refresh?.length ?? 0) > LONGEST_TOKEN)
+    return {
+      problem: 'failed',
+      detail: `The authorization server of ${platformId} answered with a token that cannot be used.`,
+    };
+  return {
+    accessToken: new Secret(token),
+    refreshToken: refresh === undefined ? undefined : new Secret(refresh),
+    life,
+    scopes: scope?.split(' ').filter(Boolean),
+  };
+}
+
+/** What RFC 6749 calls invalid_grant, and what GitHub and Slack call it. */
+const ENDED = new Set([
+  'invalid_grant',
+  'bad_refresh_token',
+  'bad_verification_code',
+  'invalid_refresh_token',
+  'invalid_code',
+  'token_revoked',
+]);
+
+/** The name of an error as servers say it (RFC 6749 sections 4.1.2.1 and 5.2): nothing else of theirs is told. */
+const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
+
+/** What an error means. Of the library's own words only the first go into the log: its causes quote what was answered. */
+function problemOf(error: unknown, platformId: string, log: Broker['log']): OAuthProblem {
+  if (error instanceof client.AuthorizationResponseError)
+    return {
+      problem: 'declined',
+      detail: `The authorization server did not give its consent (${wordOf(error.error)}). Begin again.`,
+    };
+  if (error instanceof client.ResponseBodyError) {
+    const word = wordOf(error.error);
+    log.warn({ platform: platformId, problem: word }, 'an authorization server refused');
+    const detail = `The authorization server of ${platformId} refused (${word}).`;
+    return { problem: ENDED.has(word) ? 'invalid_grant' : 'failed', detail };
+  }
+  const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);
+  const problem = unreachable ?? error;
+  log.warn(
+    { platform: platformId, problem: problem instanceof Error ? problem.message.slice(0, 200) : 'unknown' },
+    'an authorization server could not be used',
+  );
+  return unreachable
+    ? {
+        problem: 'unreachable',
+        detail: `The authorization server of ${platformId} could not be reached. Try again shortly.`,
+      }
+    : {
+        problem: 'failed',
+        detail: `The authorization server of ${platformId} answered with something that cannot be used. The broker's log says what.`,
+      };
+}

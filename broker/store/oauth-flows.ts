@@ -1,0 +1,32 @@
+/** People on the way to an OAuth server and back: what was begun is found by the hash of `state`, and used up once. */
+import type { OAuthFlowTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export async function putOAuthFlow(db: Db, flow: OAuthFlowTable): Promise<void> {
+  await db.insertInto('oauth_flows').values(flow).execute();
+}
+
+/** The flow of this state, as long as it may be finished; or undefined. */
+export async function findOAuthFlow(db: Db, stateHash: string, now: number): Promise<OAuthFlowTable | undefined> {
+  return await db
+    .selectFrom('oauth_flows')
+    .selectAll()
+    .where('state_hash', '=', stateHash)
+    .where('expires_at', '>', now)
+    .executeTakeFirst();
+}
+
+/** Uses a flow up. True to exactly one caller. */
+export async function useOAuthFlow(db: Db, stateHash: string): Promise<boolean> {
+  const used = await db
+    .deleteFrom('oauth_flows')
+    .where('state_hash', '=', stateHash)
+    .returning('id')
+    .executeTakeFirst();
+  return used !== undefined;
+}
+
+/** Forgets flows that ended before `before`. */
+export async function purgeOAuthFlows(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('oauth_flows').where('expires_at', '<', before).execute();
+}

@@ -1,0 +1,131 @@
+/** The tokens of connections that a person made through OAuth: who refreshes them, and what takes their place. */
+import type { ConnectionTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+export type ConnectionPlace = { organisationId: string; id: string };
+
+/** Everything of a connection that tokens are. Null scopes: what the upstream granted stays as it is known. */
+export type NewTokens = {
+  credential: Buffer;
+  refreshToken: Buffer | null;
+  tokenId: string;
+  oauth: string;
+  upstreamScopes: string | null;
+};
+
+/**
+ * Claims the refresh of exactly these tokens until `until`. One caller gets the connection, all others undefined: the
+ * tokens were replaced, cannot be refreshed, or somebody else is at it. `abandoned`: takes the place of an attempt whose
+ * time is over and of which nobody knows what became.
+ */
+export async function claimRefresh(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+  claim: { tokenId: string; name: string; now: number; until: number; abandoned: boolean },
+): Promise<ConnectionTable | undefined> {
+  return await db
+    .updateTable('connections')
+    .set({ refresh_claim: claim.name, refresh_claim_until: claim.until })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('token_id', '=', claim.tokenId)
+    .where('refresh_token', 'is not', null)
+    .where('refresh_claim', claim.abandoned ? 'is not' : 'is', null)
+    .where((eb) => eb.or([eb('refresh_claim_until', 'is', null), eb('refresh_claim_until', '<=', claim.now)]))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Puts refreshed tokens in the place of the ones that were claimed. False: the claim is not ours any more. */
+export async function storeRefreshed(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+  claim: string,
+  tokens: NewTokens & { status: ConnectionTable['status'] },
+): Promise<boolean> {
+  const stored = await db
+    .updateTable('connections')
+    .set({
+      credential: tokens.credential,
+      refresh_token: tokens.refreshToken,
+      token_id: tokens.tokenId,
+      oauth: tokens.oauth,
+      status: tokens.status,
+      refresh_claim: null,
+      refresh_claim_until: null,
+      ...(tokens.upstreamScopes !== null && { upstream_scopes: tokens.upstreamScopes }),
+    })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('refresh_claim', '=', claim)
+    .returning('id')
+    .executeTakeFirst();
+  return stored !== undefined;
+}
+
+/** Gives a claim back; nobody tries again before `until`. */
+export async function releaseRefresh(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+  claim: string,
+  until: number,
+): Promise<void> {
+  await db
+    .updateTable('connections')
+    .set({ refresh_claim: null, refresh_claim_until: until })
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .where('refresh_claim', '=', claim)
+    .execute();
+}
+
+/** Gives a connection the tokens of a new consent. Whoever refreshes the older ones has lost them. */
+export async function putTokens(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+  tokens: NewTokens,
+): Promise<ConnectionTable | undefined> {
+  return await db
+    .updateTable('connections')
+    .set((eb) => ({
+      credential: tokens.credential,
+      refresh_token: tokens.refreshToken,
+      token_id: tokens.tokenId,
+      oauth: tokens.oauth,
+      upstream_scopes: tokens.upstreamScopes,
+      secret_reference: null,
+      status: 'active' as const,
+      refresh_claim: null,
+      refresh_claim_until: null,
+      revision: eb('revision', '+', 1),
+    }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Forgets a connection's tokens; it stays, without a credential. Answers it as it is now. */
+export async function forgetTokens(
+  db: Db,
+  { organisationId, id }: ConnectionPlace,
+): Promise<ConnectionTable | undefined> {
+  return await db
+    .updateTable('connections')
+    .set((eb) => ({
+      credential: null,
+      refresh_token: null,
+      token_id: null,
+      oauth: null,
+      upstream_scopes: null,
+      secret_reference: null,
+      status: 'active' as const,
+      refresh_claim: null,
+      refresh_claim_until: null,
+      revision: eb('revision', '+', 1),
+    }))
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}

@@ -1,0 +1,29 @@
+/** What the manifests of an organisation's platforms name and do not hold: client ids and client secrets, sealed. */
+import type { PlatformSecretTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** All of an organisation, or of one of its platforms. */
+export async function listPlatformSecrets(
+  db: Db,
+  organisationId: string,
+  platformId?: string,
+): Promise<PlatformSecretTable[]> {
+  let query = db.selectFrom('platform_secrets').selectAll().where('organisation_id', '=', organisationId);
+  if (platformId !== undefined) query = query.where('platform_id', '=', platformId);
+  return await query.orderBy('platform_id').orderBy('name').execute();
+}
+
+/** Writes one; an older one of this name is replaced, with its id, which is part of what was sealed. */
+export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Promise<void> {
+  const { id, value, created_at } = secret;
+  await db
+    .insertInto('platform_secrets')
+    .values(secret)
+    .onConflict((c) => c.columns(['organisation_id', 'platform_id', 'name']).doUpdateSet({ id, value, created_at }))
+    .execute();
+}
+
+/** Forgets one. */
+export async function deletePlatformSecret(db: Db, organisationId: string, id: string): Promise<void> {
+  await db.deleteFrom('platform_secrets').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+}

@@ -1,0 +1,262 @@
+/** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshing, and Disconnect. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import type { OwnerTable } from '../broker/store/schema.ts';
+import { type Answer, send, type TestAgent } from './world/agent.ts';
+import {
+  type AuthorizationServer,
+  CLIENT_ID,
+  CLIENT_SECRET,
+  startAuthorizationServer,
+} from './world/authorization-server.ts';
+import { Browser } from './world/browser.ts';
+import { expectEnvelope } from './world/evidence.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { type Organisation, startWorld, type World } from './world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+
+describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) => {
+  let server: AuthorizationServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let connection: string;
+
+  beforeAll(async () => {
+    server = await startAuthorizationServer();
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+    server.serve(world.running.baseUrl);
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    server.slowMs = 0;
+    server.instead = undefined;
+    server.asked.length = 0;
+    organisation = await world.organisation();
+    const applied = await govern();
+    expect(applied.status, applied.text).toBe(200);
+    connection = (await listed())[0].id;
+    agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { docs: { scopeList: ['docs:read', 'docs:write'] } },
+    });
+  });
+
+  const manifest = (scopes = ['openid', 'email', 'docs.read']) => ({
+    kind: 'rest',
+    base_url: `${server.issuer}/api`,
+    auth: {
+      type: 'oauth2',
+      issuer: server.issuer,
+      client_id: { env: 'DOCS_ID' },
+      client_secret: { env: 'DOCS_SECRET' },
+      scopes,
+    },
+    scopes: { 'docs:read': ['GET /items'], 'docs:write': ['POST /items'] },
+    needs: { 'docs:read': ['docs.read'], 'docs:write': ['docs.write'] },
+  });
+  const govern = (document: object = {}, values = { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET }) =>
+    organisation.ask('POST', '/owner/governance/apply', {
+      text: JSON.stringify({
+        platforms: { docs: manifest() },
+        connections: { main: { platform: 'docs' } },
+        ...document,
+      }),
+      values,
+    });
+  const listed = async () => (await organisation.ask('GET', '/owner/connections')).body.connections;
+  const shown = async () => (await listed()).find((one: { id: string }) => one.id === connection);
+
+  /** A browser in which an owner is signed in. */
+  function browserOf(owner: OwnerTable = organisation.owner): Browser {
+    const browser = new Browser();
+    const { token } = mintOwnerSession(world.running.broker, owner);
+    const host = new URL(world.running.baseUrl).hostname;
+    browser.cookies.push({ name: 'svc_owner', value: token, host, path: '/' });
+    return browser;
+  }
+  async function start(browser: Browser): Promise<Answer> {
+    const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
+    return await send(url, { method: 'POST', headers: { cookie: browser.cookieFor(url), 'x-svc-csrf': '1' } });
+  }
+  async function connect(login = 'ann'): Promise<void> {
+    const browser = browserOf();
+    const { body, text } = await start(browser);
+    const visit = await server.consent(browser, login, body.authorization_url);
+    expect(visit.status, visit.text || text).toBe(200);
+    expect(visit.text).toContain('The platform is connected.');
+  }
+
+  test('from a governance file to a call: connect, who it is and what was granted are shown, the agent calls', async () => {
+    expect(await shown()).toMatchObject({ state: 'not_connected', connects_by: 'oauth', oauth: null });
+    expect((await agent.act(READ)).status).toBe(412);
+    await connect('ann');
+    const one = await shown();
+    expect(one).toMatchObject({
+      state: 'connected',
+      upstream_scopes: ['openid', 'email', 'docs.read'],
+      revision: 1,
+      oauth: { account: 'ann@docs.example', connected_by: organisation.owner.id, refreshes: true, refreshed_at: null },
+    });
+    const answer = await agent.act(READ);
+    expect([answer.status, answer.body.data], answer.text).toEqual([200, { who: 'ann', echo: 'Bearer [redacted]' }]);
+    expect(server.bearers.at(-1)).toBe(server.given.access.at(-1));
+  });
+
+  test('what goes to the server: PKCE by S256, our state, the exact redirect URI; and the verifier to the token endpoint', async () => {
+    const { body } = await start(browserOf());
+    const { searchParams, origin, pathname } = new URL(body.authorization_url);
+    expect([origin, pathname]).toEqual([server.issuer, '/auth']);
+    expect(Object.fromEntries(searchParams)).toEqual({
+      client_id: CLIENT_ID,
+      response_type: 'code',
+      redirect_uri: `${world.running.baseUrl}/console/connections/callback`,
+      scope: 'openid email docs.read',
+      state: expect.stringMatching(/^sta_[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: 'S256',
+    });
+    await connect();
+    expect(server.asked[0]!.get('code_verifier')).toMatch(/^[\w-]{43}$/);
+  });
+
+  test('before the token ends it is refreshed, and its refresh token replaced', async () => {
+    await connect();
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(server.asked).toHaveLength(1);
+    for (const hour of [1, 2, 3]) {
+      world.clock.skewMs = hour * 550_000;
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(server.asked.map((asked) => asked.get('grant_type'))).toHaveLength(1 + hour);
+      expect(server.bearers.at(-1)).toBe(server.given.access.at(-1));
+    }
+    const used = server.asked.slice(1).map((asked) => asked.get('refresh_token'));
+    expect(new Set(used).size).toBe(3);
+    expect((await shown()).oauth.refreshed_at).not.toBeNull();
+    // The next one is good for a while again.
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(server.asked).toHaveLength(4);
+  });
+
+  test('a token that the platform refuses is refreshed once, and the call sent again', async () => {
+    await connect();
+    world.clock.skewMs = 60_000;
+    await server.end(server.given.access.at(-1)!);
+    const before = server.bearers.length;
+    const answer = await agent.act(READ);
+    expect([answer.status, server.bearers.length - before], answer.text).toEqual([200, 2]);
+    expect((await shown()).state).toBe('connected');
+    // Refused again at once: it is not the token.
+    await server.end(server.given.access.at(-1)!);
+    const asked = server.asked.length;
+    expectReauth(await agent.act(READ));
+    expect(server.asked).toHaveLength(asked);
+  });
+
+  function expectReauth(answer: Answer) {
+    expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+    const url = `${world.running.baseUrl}/console/connections?connect=${connection}`;
+    expect(answer.body).toMatchObject({
+      platform: 'docs',
+      scope: 'docs:read',
+      consent_requested: false,
+      connect_url: url,
+      consent_url: url,
+      audit_id: expect.any(String),
+      correlation_id: answer.headers.get('x-correlation-id'),
+    });
+  }
+
+  test('a consent that was ended at the server needs an owner again, and nobody is asked in vain', async () => {
+    await connect();
+    const path = `/owner/connections/${connection}`;
+    // As if it had been taken back there.
+    await revokeAtServer(server.given.refresh.at(-1)!);
+    world.clock.skewMs = 700_000;
+    expectReauth(await agent.act(READ));
+    expect((await shown()).state).toBe('reauth_needed');
+    const { length } = server.seen;
+    for (let i = 0; i < 3; i++) expectReauth(await agent.act(READ));
+    expect(server.seen).toHaveLength(length);
+    world.clock.skewMs = 0;
+    await connect('bob');
+    expect((await shown()).oauth.account).toBe('bob@docs.example');
+    expect((await agent.act(READ)).body.data.who).toBe('bob');
+    expect((await organisation.ask('POST', `${path}/test`)).body.upstream_status).not.toBeNull();
+  });
+
+  async function revokeAtServer(token: string) {
+    const authorization = `Basic ${Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64')}`;
+    await send(`${server.issuer}/token/revocation`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ token }).toString(),
+    });
+  }
+
+  test('a server that is away for a moment costs a call, and not the connection', async () => {
+    await connect();
+    await server.down();
+    // Still good for a minute: used as it is. The platform is the same server, so it is not reached.
+    world.clock.skewMs = 700_000;
+    const answer = await agent.act(READ);
+    expectEnvelope(answer, 502, 'upstream_unreachable');
+    expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+    await server.up();
+    world.clock.skewMs += 5_000;
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await shown()).state).toBe('connected');
+  });
+
+  test('50 calls at once with a token that is over: one refresh', async () => {
+    await connect();
+    world.clock.skewMs = 700_000;
+    server.slowMs = 150;
+    const answers = await Promise.all(Array.from({ length: 50 }, () => agent.act(READ)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect(server.asked.map((asked) => asked.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+  });
+
+  test('less was granted than a call needs: 409 needs_consent, an access request, and where to connect', async () => {
+    await connect();
+    const write = { ...READ, method: 'POST', scope: 'docs:write', data: {} };
+    const answer = await agent.act(write);
+    expect([answer.status, answer.body.error], answer.text).toEqual([409, 'needs_consent']);
+    expect(answer.body).toMatchObject({
+      reason_code: 'needs_consent',
+      consent_requested: true,
+      connect_url: `${world.running.baseUrl}/console/connections?connect=${connection}`,
+      poll_url: expect.stringContaining('/v1/access-request/status/'),
+    });
+    expect((await agent.act(write)).body.request_token).toBe(answer.body.request_token);
+    await govern({ platforms: { docs: manifest(['openid', 'email', 'docs.read', 'docs.write']) } });
+    await connect();
+    expect((await agent.act(write)).status).toBe(200);
+  });
+
+  test('disconnecting revokes at the server and forgets here', async () => {
+    await connect();
+    const [access, refresh] = [server.given.access.at(-1)!, server.given.refresh.at(-1)!];
+    const { status, body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    expect([status, body.revoked, body.connection.state]).toEqual([200, true, 'not_connected']);
+    expect(server.seen).toContain('POST /token/revocation');
+    expect((await agent.act(READ)).status).toBe(412);
+    const token = await send(`${server.issuer}/token`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refresh }).toString(),
+    });
+    expect(token.body.error).toBe('invalid_grant');
+    expect(access).not.toBe('');
+    expectEnvelope(
+      await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`),
+      409,
+      'conflict',
+    );
+  });
+});

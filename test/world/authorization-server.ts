@@ -1,0 +1,157 @@
+/** A real OAuth server on loopback, beside an API of its own that takes the tokens which it gives. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Provider from 'oidc-provider';
+import { afterFile } from './after-file.ts';
+import { type Browser, formOf, type Visit } from './browser.ts';
+
+/** Beside what is declared: how the package finds a token that it gave. */
+type Tokens = {
+  AccessToken: { find(value: string): Promise<{ accountId: string; destroy(): Promise<void> } | undefined> };
+};
+const tokensOf = (provider: unknown) => (provider as Tokens).AccessToken;
+
+export const CLIENT_ID = 'broker-at-docs';
+/** The canaries of OAuth: wherever one shows up, it leaked. */
+export const CLIENT_SECRET = 'CANARY-client-0123456789-abcdefghij';
+
+export type AuthorizationServer = {
+  issuer: string;
+  /** `127.0.0.1:port`, for AGENT_BROKER_ALLOW_PRIVATE. */
+  address: string;
+  /** Requests, as method and path. */
+  seen: string[];
+  /** Bodies that came to the token endpoint. */
+  asked: URLSearchParams[];
+  /** Every access token and refresh token that it gave. */
+  given: { access: string[]; refresh: string[] };
+  /** Bearers that the API got, in their order. */
+  bearers: string[];
+  /** Milliseconds that the token endpoint lets everybody wait. */
+  slowMs: number;
+  /** Answers a path in its place; false: goes on. */
+  instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
+  /** Makes it ready for the broker at this address. */
+  serve(baseUrl: string): void;
+  /** Ends an access token: the API refuses it from now on. */
+  end(accessToken: string): Promise<void>;
+  down(): Promise<void>;
+  up(): Promise<void>;
+  /** Goes where an address leads, signs in and consents. Answers the page where it ends. */
+  consent(browser: Browser, login: string, address: string): Promise<Visit>;
+};
+
+/** Starts one; it ends with the test file. */
+export async function startAuthorizationServer(): Promise<AuthorizationServer> {
+  let provider: Provider | undefined;
+  let answer: ReturnType<Provider['callback']> | undefined;
+  const listen = (port: number) => {
+    const made = createServer(async (request, response) => {
+      const { pathname } = new URL(request.url!, 'http://x');
+      server.seen.push(`${request.method} ${pathname}`);
+      const told = server.instead?.(pathname);
+      if (told) {
+        response.writeHead(told.status, { 'content-type': told.type ?? 'application/json' }).end(told.body);
+        return;
+      }
+      if (pathname.startsWith('/api/')) {
+        const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+        server.bearers.push(token);
+        const found = await tokensOf(provider).find(token);
+        response.writeHead(found ? 200 : 401, { 'content-type': 'application/json' });
+        response.end(JSON.stringify(found ? { who: found.accountId, echo: `Bearer ${token}` } : { error: token }));
+        return;
+      }
+      if (!answer) return void response.writeHead(503).end();
+      if (pathname !== '/token') return answer(request, response);
+      if (server.slowMs > 0) await new Promise((resolve) => setTimeout(resolve, server.slowMs));
+      const end = response.end.bind(response);
+      response.end = ((...details: Parameters<typeof end>) => {
+        note(String(details[0] ?? ''));
+        return end(...details);
+      }) as typeof response.end;
+      answer(request, response);
+    });
+    return new Promise<typeof made>((resolve) => made.listen(port, '127.0.0.1', () => resolve(made)));
+  };
+  const note = (text: string) => {
+    if (!text.startsWith('{')) return;
+    const { access_token: access, refresh_token: refresh } = JSON.parse(text);
+    if (access) server.given.access.push(access);
+    if (refresh) server.given.refresh.push(refresh);
+  };
+  let http = await listen(0);
+  const { port } = http.address() as AddressInfo;
+  const issuer = `http://127.0.0.1:${port}`;
+  const server: AuthorizationServer = {
+    issuer,
+    address: `127.0.0.1:${port}`,
+    seen: [],
+    asked: [],
+    given: { access: [], refresh: [] },
+    bearers: [],
+    slowMs: 0,
+    instead: undefined,
+    serve: (baseUrl) => {
+      provider = new Provider(issuer, {
+        clients: [
+          {
+            client_id: CLIENT_ID,
+            client_secret: CLIENT_SECRET,
+            redirect_uris: [`${baseUrl}/console/connections/callback`],
+            grant_types: ['authorization_code', 'refresh_token'],
+            response_types: ['code'],
+            token_endpoint_auth_method: 'client_secret_basic',
+          },
+        ],
+        scopes: ['openid', 'offline_access', 'docs.read', 'docs.write'],
+        claims: { openid: ['sub'], email: ['email'] },
+        conformIdTokenClaims: false,
+        pkce: { required: () => true },
+        issueRefreshToken: async () => true,
+        rotateRefreshToken: () => true,
+        features: { revocation: { enabled: true } },
+        ttl: {
+          Interaction: 600,
+          Session: 600,
+          Grant: 86_400,
+          AccessToken: 600,
+          IdToken: 600,
+          AuthorizationCode: 60,
+          RefreshToken: 86_400,
+        },
+        cookies: { keys: ['a test may know it'] },
+        findAccount: (_context: unknown, sub: string) => ({
+          accountId: sub,
+          claims: () => ({ sub, email: `${sub}@docs.example` }),
+        }),
+      });
+      const { callback } = provider;
+      answer = callback.call(provider);
+      provider.on('grant.success', ((context: { oidc: { params: Record<string, string> } }) => {
+        server.asked.push(new URLSearchParams(context.oidc.params));
+      }) as never);
+    },
+    end: async (accessToken) => (await tokensOf(provider).find(accessToken))?.destroy(),
+    down: async () => {
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+    },
+    up: async () => {
+      http = await listen(port);
+    },
+    consent: async (browser, login, address) => {
+      let visit = await browser.get(address);
+      for (let step = 0; step < 4 && visit.url.startsWith(`${issuer}/interaction/`); step++) {
+        const { action, fields } = formOf(visit);
+        visit = await browser.post(action, { ...fields, ...(fields.prompt === 'login' && { login, password: 'x' }) });
+      }
+      return visit;
+    },
+  };
+  afterFile(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  return server;
+}
