@@ -1,7 +1,5 @@
 /** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshing, and Disconnect. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
-import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import {
   type AuthorizationServer,
@@ -9,7 +7,8 @@ import {
   CLIENT_SECRET,
   startAuthorizationServer,
 } from './world/authorization-server.ts';
-import { Browser } from './world/browser.ts';
+import type { Browser } from './world/browser.ts';
+import { browserOf, pressConnect } from './world/connecting.ts';
 import { expectEnvelope } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -68,20 +67,10 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
   const listed = async () => (await organisation.ask('GET', '/owner/connections')).body.connections;
   const shown = async () => (await listed()).find((one: { id: string }) => one.id === connection);
 
-  /** A browser in which an owner is signed in. */
-  function browserOf(owner: OwnerTable = organisation.owner): Browser {
-    const browser = new Browser();
-    const { token } = mintOwnerSession(world.running.broker, owner);
-    const host = new URL(world.running.baseUrl).hostname;
-    browser.cookies.push({ name: 'svc_owner', value: token, host, path: '/' });
-    return browser;
-  }
-  async function start(browser: Browser): Promise<Answer> {
-    const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
-    return await send(url, { method: 'POST', headers: { cookie: browser.cookieFor(url), 'x-svc-csrf': '1' } });
-  }
+  const browserHere = () => browserOf(world, organisation.owner);
+  const start = (browser: Browser) => pressConnect(world, browser, connection);
   async function connect(login = 'ann'): Promise<void> {
-    const browser = browserOf();
+    const browser = browserHere();
     const { body, text } = await start(browser);
     const visit = await server.consent(browser, login, body.authorization_url);
     expect(visit.status, visit.text || text).toBe(200);
@@ -105,7 +94,7 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
   });
 
   test('what goes to the server: PKCE by S256, our state, the exact redirect URI; and the verifier to the token endpoint', async () => {
-    const { body } = await start(browserOf());
+    const { body } = await start(browserHere());
     const { searchParams, origin, pathname } = new URL(body.authorization_url);
     expect([origin, pathname]).toEqual([server.issuer, '/auth']);
     expect(Object.fromEntries(searchParams)).toEqual({

@@ -1,0 +1,50 @@
+/** An owner who connects a platform in a browser, and a connection whose token is over. */
+import { expect } from 'vitest';
+import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
+import { readCredential, writeCredential } from '../../broker/oauth/credential.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, send } from './agent.ts';
+import { Browser } from './browser.ts';
+import type { World } from './world.ts';
+
+/** A browser in which an owner is signed in. */
+export function browserOf(world: World, owner: OwnerTable): Browser {
+  const browser = new Browser();
+  const { token } = mintOwnerSession(world.running.broker, owner);
+  const host = new URL(world.running.baseUrl).hostname;
+  browser.cookies.push({ name: 'svc_owner', value: token, host, path: '/' });
+  return browser;
+}
+
+/** Presses Connect. Answers what the browser is told. */
+export async function pressConnect(world: World, browser: Browser, connection: string): Promise<Answer> {
+  const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
+  return await send(url, { method: 'POST', headers: { cookie: browser.cookieFor(url), 'x-svc-csrf': '1' } });
+}
+
+/** Connects at a server that consents at once. */
+export async function connectAtOnce(world: World, owner: OwnerTable, connection: string): Promise<void> {
+  const browser = browserOf(world, owner);
+  const begun = await pressConnect(world, browser, connection);
+  expect(begun.status, begun.text).toBe(200);
+  const visit = await browser.get(begun.body.authorization_url);
+  expect([visit.status, visit.text.includes('The platform is connected.')], visit.text).toEqual([200, true]);
+}
+
+/** Makes the access token of a connection one that has been over for a minute, whatever the clock says. */
+export async function outlive(world: World, connection: string): Promise<void> {
+  const { store, vault, clock } = world.running.broker;
+  const row = await store.db
+    .selectFrom('connections')
+    .selectAll()
+    .where('id', '=', connection)
+    .executeTakeFirstOrThrow();
+  const place = { table: 'connections' as const, organisationId: row.organisation_id, rowId: row.id };
+  const credential = readCredential(vault.open(place, row.credential!).toString('utf8'))!;
+  const over = clock() - 60_000;
+  const sealed = vault.seal(
+    place,
+    writeCredential({ ...credential, issuedAt: over - 60_000, refreshAt: over, expiresAt: over }),
+  );
+  await store.db.updateTable('connections').set({ credential: sealed }).where('id', '=', connection).execute();
+}
