@@ -8,7 +8,7 @@ import { secretKeyOf } from '../secret-keys.ts';
 import { putGrant } from '../store/agents.ts';
 import { addConnection } from '../store/connections.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import type { ConnectionTable, GrantTable, SecretAuthorizationTable } from '../store/schema.ts';
+import type { NewConnection, GrantTable, SecretAuthorizationTable } from '../store/schema.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
@@ -105,7 +105,7 @@ async function putConnectionFor(
   }: { authorization: SecretAuthorizationTable; connectionId: string; secret: Secret },
 ): Promise<string> {
   const place = { table: 'connections' as const, organisationId: organisation_id, rowId: connectionId };
-  const connection: ConnectionTable = {
+  const connection: NewConnection = {
     organisation_id,
     id: connectionId,
     platform_id,
