@@ -8,7 +8,7 @@ import { secretKeyOf } from '../secret-keys.ts';
 import { putGrant } from '../store/agents.ts';
 import { addConnection } from '../store/connections.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import type { NewConnection, GrantTable, SecretAuthorizationTable } from '../store/schema.ts';
+import type { GrantTable, NewConnection, SecretAuthorizationTable } from '../store/schema.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
