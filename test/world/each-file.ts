@@ -1,0 +1,5 @@
+/** Set up for each test file (vitest's setupFiles): what the file made is taken down after it. */
+import { afterAll } from 'vitest';
+import { cleanUp } from './after-file.ts';
+
+afterAll(cleanUp);
