@@ -39,8 +39,14 @@ export function judge(findings: Findings): Goal[] {
     add(`p99 of p50 at 32 connections, ${store}`, '≤ 5 times', tail, (value) => `${value.toFixed(1)} times`, tail <= 5);
     const decided = paired(decisions, of(NAMES.nginx), rateShare);
     add(`decisions of nginx, ${store}`, '≥ 18 %', decided, percent, decided >= 0.18);
-    const rate = typical(decisions, (sample) => sample.rate);
-    add(`decisions, ${store}`, '≥ 10,000/s', rate, (value) => `${thousands(value)}/s`, rate >= 10_000);
+    for (const [what, samples] of [
+      ['decisions', decisions],
+      ['AuthZEN decisions', of(found.authzen)],
+      ['TRQP decisions', of(found.trqp)],
+    ] as const) {
+      const rate = typical(samples, (sample) => sample.rate);
+      add(`${what}, ${store}`, '≥ 10,000/s', rate, (value) => `${thousands(value)}/s`, rate >= 10_000);
+    }
     const grown = growth(found.scale);
     add(`CPU a call, most agents over fewest, ${store}`, '≤ +20 %', grown, signedPercent, grown <= 0.2);
     const rest = found.atRest / MEGABYTE;

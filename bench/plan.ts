@@ -36,7 +36,7 @@ export type Findings = {
   /** By target name. */
   many: Map<string, Sample[]>;
   one: Map<string, Sample[]>;
-  brokers: Map<Store, { governed: string; decisions: string } & BrokerFindings>;
+  brokers: Map<Store, { governed: string; decisions: string; authzen: string; trqp: string } & BrokerFindings>;
 };
 
 export const CONNECTIONS = 32;
@@ -53,18 +53,19 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     const main = await stage.startBroker(store, plan.agents);
     if (!main) continue;
     await wait(1_000);
-    const { broker, governed, decisions } = main;
+    const { broker, governed, decisions, authzen, trqp } = main;
     const audit = { sent: 0, answered: 0, rows: -(await broker.auditCount()), verified: 0, failed: 0 };
     const atRest = residentBytes([broker.pid]);
     const found = { healthAfterMs: broker.healthAfterMs, atRest, memory: [], scale: [], waiting: undefined, audit };
-    brokers.set(store, { governed: governed.name, decisions: decisions.name, ...found });
+    const names = { governed: governed.name, decisions: decisions.name, authzen: authzen.name, trqp: trqp.name };
+    brokers.set(store, { ...names, ...found });
     mains.push(main);
   }
 
   const { upstream, nginx, forwarder } = stage;
   const plain: Target[] = [upstream, ...(nginx ? [nginx] : []), forwarder];
   const governed = mains.map((main) => main.governed);
-  const decisions = mains.map((main) => main.decisions);
+  const decisions = mains.flatMap((main) => [main.decisions, main.authzen, main.trqp]);
   const load: Load = { connections: CONNECTIONS, warmupMs: WARMUP_MS, measureMs: plan.measureMs };
   const lone: Load = { ...load, connections: 1, measureMs: plan.measureMs * 0.6 };
   const warm = await warmUp(meter, [...plain, ...governed, ...decisions]);

@@ -29,6 +29,25 @@ export function heldWrite(number: number): object {
   return { platform: BENCH_PLATFORM_ID, endpoint: '/items', method: 'POST', scope: 'bench:items.write', data };
 }
 
+/** A question about one scope, `POST /v1/authzen/access`, by the agent itself. */
+export function authzenQuestion(agentToken: string, agentId: string): Buffer {
+  const subject = { type: 'agent', id: agentId };
+  const asked = { subject, action: { name: SCOPE }, resource: { type: 'platform', id: BENCH_PLATFORM_ID } };
+  return post('/v1/authzen/access', asked, `authorization: Bearer ${agentToken}\r\n`);
+}
+
+/** The same of a stranger, `POST /v1/trqp/authorization`. */
+export function trqpQuestion(agentId: string, port: number): Buffer {
+  const names = { entity_id: agentId, authority_id: `did:web:localhost%3A${port}` };
+  return post('/v1/trqp/authorization', { ...names, action: SCOPE, resource: BENCH_PLATFORM_ID }, '');
+}
+
+function post(path: string, value: object, headers: string): Buffer {
+  const body = JSON.stringify(value);
+  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}`;
+  return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+}
+
 /** A decision alone, `GET /v1/agent/permissions`. */
 export function permissionsQuestion(agentToken: string): Buffer {
   const head = 'GET /v1/agent/permissions HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n';

@@ -44,7 +44,7 @@ export async function seed(
     const { broker } = await startBroker(store, { config, log, clock: Date.now, baseUrl: 'http://localhost', own: [] });
     const { db } = store;
     const organisationId = uuidv4();
-    const settings = { publish_identity_documents: 0, guardrails_version: 0, approval_ttl_ms: 86_400_000 } as const;
+    const settings = { publish_identity_documents: 1, guardrails_version: 0, approval_ttl_ms: 86_400_000 } as const;
     await putOrganisation(db, { id: organisationId, name: 'bench', ...settings, created_at: now });
     const person = { email: 'bench@acme.example', role: 'admin', origin: 'first_start', created_at: now } as const;
     const owner = await putOwner(db, { organisation_id: organisationId, id: uuidv4(), ...person });

@@ -7,7 +7,7 @@ import { startNginx } from './nginx.ts';
 import type { Postgres } from './postgres.ts';
 import { startPostgres } from './postgres.ts';
 import { forkChild } from './process.ts';
-import { governedRead, permissionsQuestion, plainRead } from './requests.ts';
+import { authzenQuestion, governedRead, permissionsQuestion, plainRead, trqpQuestion } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
 export type Store = BrokerOptions['store'];
@@ -21,6 +21,9 @@ export type BrokerOnStage = {
   pids: readonly number[];
   governed: Target;
   decisions: Target;
+  /** AuthZEN by the agents themselves, TRQP by strangers. */
+  authzen: Target;
+  trqp: Target;
   /** Adds a run's answers to the calls that must be in the audit. */
   charge(samples: readonly Sample[]): void;
   charged(): { sent: number; answered: number };
@@ -96,12 +99,15 @@ function onStage(broker: BrokerTarget, store: Store, agents: number, database: r
   const pids = [broker.pid, ...database];
   const count = agents.toLocaleString('en');
   const calls = { sent: 0, answered: 0 };
+  const registry = broker.agents.map(({ agentId }) => trqpQuestion(agentId, port));
   return {
     broker,
     store,
     pids,
     governed: { name: `governed read, ${store}, ${count} agents`, port, pids, requests: remade(governedRead) },
     decisions: { name: `permissions, ${store}, ${count} agents`, port, pids, requests: remade(permissionsQuestion) },
+    authzen: { name: `AuthZEN, ${store}, ${count} agents`, port, pids, requests: remade(authzenQuestion) },
+    trqp: { name: `TRQP, ${store}, ${count} agents`, port, pids, requests: () => registry },
     charge(samples) {
       for (const { sent, answered } of samples) {
         calls.sent += sent;
@@ -111,12 +117,13 @@ function onStage(broker: BrokerTarget, store: Store, agents: number, database: r
     charged: () => ({ ...calls }),
   };
 
-  function remade(make: (token: string) => Buffer): () => readonly Buffer[] {
+  function remade(make: (token: string, agentId: string) => Buffer): () => readonly Buffer[] {
     let of: readonly string[] | undefined;
     let made: Buffer[] = [];
     return () => {
       const tokens = batch.fresh();
-      if (tokens !== of) made = tokens.map(make);
+      if (tokens !== of)
+        made = tokens.map((token, at) => make(token, broker.agents[at % broker.agents.length]!.agentId));
       of = tokens;
       return made;
     };
