@@ -1,6 +1,6 @@
 /** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -41,7 +41,8 @@ describe('the packed package', () => {
   test('it ships JavaScript and no source, test or key', () => {
     const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
     expect(files).toContain(join('dist', 'broker', 'main.js'));
-    expect(files.filter((file) => file.endsWith('.ts'))).toEqual([]);
+    const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
+    expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
     expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
   });
 
@@ -71,6 +72,28 @@ describe('the packed package', () => {
       child.kill('SIGTERM');
     }
     expect(await exitOf(child)).toBe(0);
+  });
+
+  test('agent-broker/client is imported with its types, and nothing else of the package is', async () => {
+    writeFileSync(
+      join(folder, 'use.mts'),
+      `import { AgentKeyError, type CallOutcome, connectAgent } from 'agent-broker/client';
+       const broker = connectAgent({ url: 'http://127.0.0.1:9', bearer: 'none' });
+       const ask = { platform: 'p', endpoint: '/x', method: 'GET', scope: 's' } as const;
+       const outcome: CallOutcome = await broker.call(ask);
+       if (outcome.kind === 'answered') throw new Error(String(outcome.upstreamStatus));
+       // @ts-expect-error There is no such method.
+       const wrong = () => broker.call({ ...ask, method: 'FETCH' });
+       console.log(outcome.kind === 'failed' && outcome.error.code, typeof AgentKeyError, typeof wrong);`,
+    );
+    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+    const strict = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', ''];
+    await run(tsc, [...strict, 'use.mts'], { cwd: folder, env });
+    const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: folder, env });
+    expect(stdout).toBe('unreachable function function\n');
+    await expect(
+      run(process.execPath, ['-e', "import('agent-broker/dist/mcp/profile.js')"], { cwd: folder, env }),
+    ).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
   test('npx agent-broker demo tells the story', async () => {

@@ -1,0 +1,243 @@
+/** The typed client against a real broker, and against connections that fail. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { connectAgent } from '../../mcp/client/connect-agent.ts';
+import { AgentKeyError } from '../../mcp/client/signer.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { approveWith, enrol } from '../world/passkeys.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' } as const;
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } } as const;
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform();
+  agent = await organisation.agent();
+});
+beforeEach(() => {
+  world.upstream.answer = undefined;
+});
+
+const keyOf = ({ agentId, ownerId, keys }: TestAgent) => ({
+  agentId,
+  ownerId,
+  privateKey: keys.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+});
+const clientOf = (of: TestAgent, url = of.baseUrl) => connectAgent({ url, ...keyOf(of) });
+
+describe('what becomes of a call', () => {
+  test('answered, with the platform’s status and the digits of its numbers', async () => {
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end('{"id": 12345678901234567890, "small": 42, "part": 0.1, "text": "12345678901234567890"}');
+    };
+    const outcome = await clientOf(agent).call(READ);
+    expect(outcome).toMatchObject({ kind: 'answered', upstreamStatus: 404, repeated: false });
+    const text = '12345678901234567890';
+    expect(outcome.kind === 'answered' && outcome.data).toEqual({ id: text, small: 42, part: 0.1, text });
+  });
+
+  test('held, waited for, and made: the result, the note, and the receipt of the row', async () => {
+    const client = clientOf(agent);
+    const key = await enrol(world, organisation);
+    const outcome = await client.call(WRITE, { idempotencyKey: 'client-1' });
+    if (outcome.kind !== 'held') throw new Error(outcome.kind);
+    expect(outcome.approvalUrl).toBe(`${agent.baseUrl}/approve/${outcome.approvalId}`);
+    const again = await client.call(WRITE, { idempotencyKey: 'client-1' });
+    expect(again).toMatchObject({ kind: 'held', approvalId: outcome.approvalId, repeated: true });
+    const listed = await client.pendingActions();
+    expect(listed.ok && listed.value.pending.map(({ approval_id }) => approval_id)).toEqual([outcome.approvalId]);
+    expect(await client.settled(outcome.approvalId, { timeoutSeconds: 0 })).toMatchObject({
+      ok: true,
+      value: { state: 'pending', approvalUrl: outcome.approvalUrl },
+    });
+
+    const waiting = client.settled(outcome.approvalId);
+    const approved = await approveWith(world, outcome.approvalId, key);
+    expect(approved.status, approved.text).toBe(200);
+    const settled = await waiting;
+    if (!settled.ok || settled.value.state !== 'done') throw new Error(JSON.stringify(settled));
+    expect(settled.value.result).toMatchObject({ status: 200, data: { method: 'POST', target: '/v1/items' } });
+
+    const receipt = await client.receipt(settled.value.auditId!);
+    if (!receipt.ok) throw receipt.error;
+    const keys = (await (await fetch(receipt.value.jwks_url)).json()) as JSONWebKeySet;
+    await compactVerify(receipt.value.receipt, createLocalJWKSet(keys));
+  });
+
+  test('refused, with the reason and whether asking helps; halted, with the halt', async () => {
+    const refused = await clientOf(agent).call({ ...READ, endpoint: '/elsewhere' });
+    expect(refused).toMatchObject({ kind: 'denied', reason: 'endpoint_scope_mismatch', requestable: false });
+    const unknown = await clientOf(agent).call({ ...READ, platform: 'nowhere' });
+    expect(unknown).toMatchObject({ kind: 'denied', reason: 'no_permission_record', requestable: true });
+
+    const other = await organisation.agent();
+    await organisation.ask('POST', `/owner/agents/${other.agentId}/suspend`, { reason: 'Stop until Monday.' });
+    const halted = await clientOf(other).call(READ);
+    expect(halted).toMatchObject({ kind: 'halted', halt: { state: 'suspended', detail: 'Stop until Monday.' } });
+    const me = await clientOf(other).me();
+    expect(me).toMatchObject({ ok: true, value: { agent_status: 'suspended', halt: { state: 'suspended' } } });
+    expect(await clientOf(other).permissions()).toMatchObject({ ok: false, error: { code: 'agent_halted' } });
+  });
+
+  test('not ready, where somebody has to connect the platform first', async () => {
+    const elsewhere = await world.organisation();
+    await elsewhere.platform({ secret: null });
+    const outcome = await clientOf(await elsewhere.agent()).call(READ);
+    expect(outcome).toMatchObject({ kind: 'not_ready', code: 'platform_not_connected' });
+  });
+
+  test('failed, with the code of the envelope', async () => {
+    const wrong = await clientOf(agent).call({ ...READ, endpoint: '//x' });
+    expect(wrong).toMatchObject({
+      kind: 'failed',
+      error: { code: 'invalid_endpoint', status: 400, mayHaveActed: false },
+    });
+    const stranger = connectAgent({ url: agent.baseUrl, ...keyOf(agent), agentId: 'agt_00000000000000000000' });
+    expect(await stranger.call(READ)).toMatchObject({
+      kind: 'failed',
+      error: { code: 'invalid_signature', status: 401 },
+    });
+    world.upstream.answer = (request) => request.socket.destroy();
+    const lost = await clientOf(agent).call({ ...WRITE, method: 'PATCH', endpoint: '/items/1' });
+    expect(lost).toMatchObject({ kind: 'failed', error: { code: 'upstream_unreachable', mayHaveActed: true } });
+    expect(await clientOf(agent).approval('none')).toMatchObject({ ok: false, error: { code: 'invalid_id' } });
+  });
+});
+
+test('permissions are asked for by ETag: unchanged, they cost no body', async () => {
+  const client = clientOf(agent);
+  const first = await client.permissions();
+  expect(first).toMatchObject({
+    ok: true,
+    value: { changed: true, permissions: { platforms: [{ platformId: 'demo' }] } },
+  });
+  const second = await client.permissions();
+  expect(second).toMatchObject({ ok: true, value: { changed: false } });
+  expect(first.ok && second.ok && second.value.permissions).toBe(first.ok && first.value.permissions);
+});
+
+test('an access request is asked for, is the same while it waits, and is told when it was decided', async () => {
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  const lacking = clientOf(await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } }));
+  const asked = await lacking.requestAccess({ platform: 'demo', scope: 'demo:delete', reason: 'To tidy up.' });
+  const again = await lacking.requestAccess({ platform: 'demo', scope: 'demo:delete' });
+  if (!asked.ok || !again.ok) throw new Error('refused');
+  expect(asked.value.reasonCode).toBe('not_granted');
+  expect(again.value.requestToken).toBe(asked.value.requestToken);
+  const waiting = lacking.accessRequest(asked.value.requestToken, { waitSeconds: 20 });
+  const { body } = await organisation.ask('GET', '/owner/access-requests');
+  const path = `/owner/access-requests/${body.access_requests[0].request_id}/deny`;
+  const denied = await organisation.ask('POST', path, { note: 'Not now.' });
+  expect(denied.status, denied.text).toBe(200);
+  expect(await waiting).toEqual({ ok: true, value: { status: 'denied', note: 'Not now.' } });
+});
+
+test('a report reaches the owners', async () => {
+  const sent = await clientOf(agent).report({ message: 'That was odd.', severity: 'warning' });
+  if (!sent.ok) throw sent.error;
+  const { body } = await organisation.ask('GET', '/owner/diagnostics');
+  expect(body.diagnostics.map(({ id }: { id: string }) => id)).toContain(sent.value.id);
+});
+
+test('a key that cannot sign is refused before anything is sent', () => {
+  for (const privateKey of ['', 'none', makeKeyPair().publicPem])
+    expect(() => connectAgent({ url: agent.baseUrl, agentId: 'a', ownerId: 'b', privateKey })).toThrow(AgentKeyError);
+});
+
+describe('over a connection that fails', () => {
+  let seen: IncomingMessage[];
+  let sockets: Set<unknown>;
+  let behave: (request: IncomingMessage, response: ServerResponse) => void;
+  let server: Server;
+  let url: string;
+  beforeEach(async () => {
+    seen = [];
+    sockets = new Set();
+    server = createServer((request, response) => {
+      seen.push(request);
+      sockets.add(request.socket);
+      request.resume().on('end', () => behave(request, response));
+    });
+    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+  });
+  const answer = (response: ServerResponse, body: unknown, status = 200) => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body));
+  };
+
+  test('a read is asked again, three times in all; a write is not, and says that it may have been made', async () => {
+    behave = (request) => request.socket.destroy();
+    const read = await clientOf(agent, url).call(READ);
+    expect(read).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: false } });
+    expect(seen.length).toBe(3);
+    const write = await clientOf(agent, url).call(WRITE);
+    expect(write).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: true } });
+    expect(seen.length).toBe(4);
+  });
+
+  test('a read that fails twice and then passes is answered, each try with a token of its own', async () => {
+    behave = (request, response) => {
+      if (seen.length < 3) request.socket.destroy();
+      else answer(response, { data: { ok: true }, _meta: { audit_id: 'x', upstream_status: 200 } });
+    };
+    expect(await clientOf(agent, url).call(READ)).toMatchObject({ kind: 'answered', data: { ok: true } });
+    for (const { headers } of seen) expect(headers.authorization).toMatch(/^Bearer [\w-]+\.[\w-]+\.[\w-]+$/);
+  });
+
+  test('what no broker answered is no outcome, whatever it looks like', async () => {
+    for (const [status, body] of [
+      [200, { hello: 'world' }],
+      [502, {}],
+      [302, {}],
+    ] as const) {
+      behave = (_request, response) => answer(response, body, status);
+      expect(await clientOf(agent, url).call(READ)).toMatchObject({ error: { code: 'unexpected_answer', status } });
+      expect(await clientOf(agent, url).me()).toEqual(
+        status === 200 ? { ok: true, value: body } : expect.objectContaining({ ok: false }),
+      );
+    }
+  });
+
+  test('a port where nobody listens: nothing was sent', async () => {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+    const write = await clientOf(agent, url).call(WRITE);
+    expect(write).toMatchObject({ kind: 'failed', error: { code: 'unreachable', mayHaveActed: false } });
+    expect(write.kind === 'failed' && write.error.message).toContain('ECONNREFUSED');
+  });
+
+  test('one connection is kept for many calls, and an aborted one throws the reason', async () => {
+    behave = (_request, response) => answer(response, { data: 1, _meta: {} });
+    const client = clientOf(agent, url);
+    for (let turn = 0; turn < 20; turn++) await client.call(READ);
+    expect(seen.length).toBe(20);
+    // One, or a second that was opened before the first was free again.
+    expect(sockets.size).toBeLessThanOrEqual(2);
+    const reason = new Error('enough');
+    behave = () => {};
+    const given = new AbortController();
+    const waiting = client.approval('x', { waitSeconds: 50, signal: given.signal });
+    given.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+  });
+
+  test('a child presents its token as it is, with its session', async () => {
+    behave = (_request, response) => answer(response, { data: 1, _meta: {} });
+    await connectAgent({ url, bearer: 'child-token', session: 's1' }).call(READ);
+    expect(seen[0]!.headers).toMatchObject({ authorization: 'Bearer child-token', 'x-svc-session': 's1' });
+  });
+});
