@@ -24,6 +24,8 @@ export type LyingServer = {
   /** Bearers that its API takes; others get a 401. */
   good: Set<string>;
   beHonest(): void;
+  /** Gives new tokens, and takes no older refresh token from now on. Answers what the token endpoint would. */
+  rotate(): Record<string, unknown>;
   /** What a manifest says of it. */
   auth(more?: Record<string, unknown>): Record<string, unknown>;
 };
@@ -79,7 +81,7 @@ export async function startLyingServer(): Promise<LyingServer> {
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   const { port } = http.address() as AddressInfo;
   const issuer = `http://127.0.0.1:${port}`;
-  const server: LyingServer & { rotate(): Record<string, unknown> } = {
+  const server: LyingServer = {
     issuer,
     address: `127.0.0.1:${port}`,
     answers: new Map(),
