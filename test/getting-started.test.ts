@@ -1,92 +1,26 @@
 /** The commands of the docs run, and answer what the docs show. */
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { fencesOf } from './world/markdown.ts';
+import { missingTools, perform, SHOWN_AT, startAsShown, still, toolNote } from './world/shell-page.ts';
 import { newFolder } from './world/stores.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-const BIN = join(ROOT, 'bin', 'agent-broker.js');
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 
-/** What the commands of the page need beside the broker. Where it is not there, this part is skipped and says so. */
-const missing = ['bash', 'curl', 'openssl'].filter((tool) => {
-  try {
-    execFileSync(tool, ['--version'], { stdio: 'ignore' });
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT';
-  }
-});
-if (missing.length > 0 && process.env.CI) throw new Error(`CI must run the docs: ${missing.join(', ')} missing.`);
-const toolNote = missing.length > 0 ? ` (skipped: ${missing.join(', ')} not installed)` : '';
-
-describe.skipIf(missing.length > 0)(`the commands of getting-started.md${toolNote}`, () => {
+describe.skipIf(missingTools.length > 0)(`the commands of getting-started.md${toolNote}`, () => {
   const PAGE = 'docs/getting-started.md';
-  const SHOWN_AT = 'http://localhost:8787';
   const folder = newFolder();
-  const brokers: ChildProcess[] = [];
-  afterAll(() => Promise.all(brokers.map((broker) => ended(broker))));
-
-  async function ended(broker: ChildProcess): Promise<void> {
-    if (broker.exitCode !== null) return;
-    const exit = new Promise((done) => broker.once('exit', done));
-    broker.kill('SIGTERM');
-    await exit;
-  }
-
-  /** A broker as the page starts it, on a free port. Answers its address. */
-  function start(data: string, ...words: string[]): Promise<string> {
-    const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
-    const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
-      cwd: folder,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    brokers.push(broker);
-    return new Promise((found, reject) => {
-      let output = '';
-      for (const stream of [broker.stdout, broker.stderr])
-        stream.on('data', (chunk: Buffer) => {
-          output += chunk;
-          const address = /running at (http:\S+)/.exec(output)?.[1];
-          if (address) found(address);
-        });
-      broker.once('exit', (code) => reject(new Error(`the broker ended with ${code}: ${output}`)));
-    });
-  }
-
-  /** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
-  async function perform(block: string, at: { baseUrl: string; data: string; state: string }): Promise<string> {
-    const script = [
-      'set -euo pipefail',
-      `npx() { shift; "${process.execPath}" "${BIN}" "$@"; }`,
-      `if [ -f "${at.state}" ]; then . "${at.state}"; fi`,
-      block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll('/tmp/', `${folder}/`),
-      `declare -px > "${at.state}"`,
-    ].join('\n');
-    const env = { PATH: process.env.PATH, HOME: folder, AGENT_BROKER_DATA: at.data };
-    const { stdout } = await run('bash', ['-c', script], { cwd: folder, env });
-    return stdout.replaceAll(at.baseUrl, SHOWN_AT);
-  }
-
-  /** What differs from one run to the next, made the same. */
-  const still = (text: string): string =>
-    text
-      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>')
-      .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<moment>')
-      .replaceAll(/\bagt_[a-z0-9]{20,21}\b/g, '<agent>')
-      .replaceAll(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<thumbprint>')
-      .replaceAll(/\bscopes: \d+$/gm, 'scopes: <number>');
 
   const fences = fencesOf(read(PAGE));
   const governance = fences.find(({ info }) => info === 'yaml')!.text;
   const worlds = {
-    'sh run': { baseUrl: '', data: join(folder, 'sandbox'), state: join(folder, 'sandbox.env') },
-    'sh run acme': { baseUrl: '', data: join(folder, 'acme', 'data'), state: join(folder, 'acme.env') },
+    'sh run': { folder, baseUrl: '', data: join(folder, 'sandbox'), state: join(folder, 'sandbox.env') },
+    'sh run acme': { folder, baseUrl: '', data: join(folder, 'acme', 'data'), state: join(folder, 'acme.env') },
   };
   const steps = fences.flatMap((fence, i) => {
     const world = worlds[fence.info as keyof typeof worlds];
@@ -97,8 +31,8 @@ describe.skipIf(missing.length > 0)(`the commands of getting-started.md${toolNot
   beforeAll(async () => {
     mkdirSync(join(folder, 'acme'));
     writeFileSync(join(folder, 'acme', 'governance.yaml'), governance);
-    worlds['sh run'].baseUrl = await start(worlds['sh run'].data);
-    worlds['sh run acme'].baseUrl = await start('./acme/data', '--no-sandbox');
+    worlds['sh run'].baseUrl = await startAsShown(folder, worlds['sh run'].data);
+    worlds['sh run acme'].baseUrl = await startAsShown(folder, './acme/data', '--no-sandbox');
   });
 
   test('has blocks to run, in both worlds', () => {

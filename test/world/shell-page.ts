@@ -1,0 +1,78 @@
+/** Pages of the docs whose commands run: what they need, a broker as they start it, and their blocks one by one. */
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterFile } from './after-file.ts';
+
+const run = promisify(execFile);
+const BIN = join(resolve(import.meta.dirname, '..', '..'), 'bin', 'agent-broker.js');
+
+/** The address that the pages show. */
+export const SHOWN_AT = 'http://localhost:8787';
+
+/** What the commands need beside the broker, and is not there: then they are skipped, and say so. In CI it has to be there. */
+export const missingTools = ['bash', 'curl', 'openssl'].filter((tool) => {
+  try {
+    execFileSync(tool, ['--version'], { stdio: 'ignore' });
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  }
+});
+if (missingTools.length > 0 && process.env.CI)
+  throw new Error(`CI must run the docs: ${missingTools.join(', ')} missing.`);
+export const toolNote = missingTools.length > 0 ? ` (skipped: ${missingTools.join(', ')} not installed)` : '';
+
+/** A broker as a page starts it, on a free port; it ends with the test file. Answers its address. */
+export function startAsShown(folder: string, data: string, ...words: string[]): Promise<string> {
+  const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
+  const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  afterFile(() => ended(broker));
+  return new Promise((found, reject) => {
+    let output = '';
+    for (const stream of [broker.stdout, broker.stderr])
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk;
+        const address = /running at (http:\S+)/.exec(output)?.[1];
+        if (address) found(address);
+      });
+    broker.once('exit', (code) => reject(new Error(`the broker ended with ${code}: ${output}`)));
+  });
+}
+
+async function ended(broker: ChildProcess): Promise<void> {
+  if (broker.exitCode !== null) return;
+  const exit = new Promise((done) => broker.once('exit', done));
+  broker.kill('SIGTERM');
+  await exit;
+}
+
+/** `state`: the file in which what blocks exported goes from one to the next. */
+export type ShellWorld = { folder: string; baseUrl: string; data: string; state: string };
+
+/** One block, by itself but for what earlier ones of its world exported. Answers what it printed. */
+export async function perform(block: string, at: ShellWorld): Promise<string> {
+  const script = [
+    'set -euo pipefail',
+    `npx() { shift; "${process.execPath}" "${BIN}" "$@"; }`,
+    `if [ -f "${at.state}" ]; then . "${at.state}"; fi`,
+    block.replaceAll(SHOWN_AT, at.baseUrl).replaceAll('/tmp/', `${at.folder}/`),
+    `declare -px > "${at.state}"`,
+  ].join('\n');
+  const env = { PATH: process.env.PATH, HOME: at.folder, AGENT_BROKER_DATA: at.data };
+  const { stdout } = await run('bash', ['-c', script], { cwd: at.folder, env });
+  return stdout.replaceAll(at.baseUrl, SHOWN_AT);
+}
+
+/** What differs from one run to the next, made the same. */
+export const still = (text: string): string =>
+  text
+    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>')
+    .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<moment>')
+    .replaceAll(/\bagt_[a-z0-9]{20,21}\b/g, '<agent>')
+    .replaceAll(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<thumbprint>')
+    .replaceAll(/\bscopes: \d+$/gm, 'scopes: <number>');
