@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRequests } from '../broker/approvals/access-requests.ts';
 import { mintToken } from '../broker/crypto/one-time-token.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
+import { childOf } from './world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -294,10 +295,9 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
 
     test('a child cannot ask for what its parent lacks', async () => {
       const parent = await newAgent();
-      const child = await newAgent({
-        grants: { demo: { scopeList: [] } },
-        agent: { parent_id: parent.id, agent_type: 'child' },
-      });
+      const child = await childOf(world, organisation, parent);
+      const { db } = world.running.broker.store;
+      await db.updateTable('grants').set({ scopes: '[]' }).where('agent_id', '=', child.id).execute();
       expectEnvelope(await askForWrite(child), 403, 'scope_not_grantable');
       expect((await ask(child, { platform: 'demo', scope: 'demo:read' })).status).toBe(202);
       // The parent sees nothing of it, and has no request by it.

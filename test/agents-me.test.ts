@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { childOf } from './world/child.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -8,6 +9,7 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
   beforeAll(async () => {
     world = await startWorld(store);
     organisation = await world.organisation();
+    await organisation.platform();
   });
   beforeEach(() => {
     world.clock.skewMs = 0;
@@ -36,17 +38,12 @@ describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
   });
 
   test('tells the parent and the end of a child', async () => {
-    const parent = await organisation.agent({ grants: {} });
-    const expires_at = Date.now() + 60_000;
-    const agent = await organisation.agent({
-      agent: { agent_type: 'child', parent_id: parent.id, expires_at },
-      grants: {},
-    });
-    expect((await agent.get('/v1/agents/me')).body).toMatchObject({
-      agent_type: 'child',
-      parent_agent_id: parent.agentId,
-      expires_at: new Date(expires_at).toISOString(),
-    });
+    const parent = await organisation.agent();
+    const child = await childOf(world, organisation, parent, { ttl_seconds: 60 });
+    const { body } = await child.get('/v1/agents/me');
+    expect(body).toMatchObject({ agent_type: 'child', agent_status: 'active', parent_agent_id: parent.agentId });
+    expect(Date.parse(body.expires_at) - Date.now()).toBeLessThanOrEqual(60_000);
+    expect(body).not.toHaveProperty('halt');
   });
 
   test.each(['suspend', 'revoke'] as const)('answers while halted, and says why: %s', async (verb) => {

@@ -6,6 +6,7 @@ import { deleteGrant, listGrants, moveAgent, putGrant } from '../broker/store/ag
 import { strike } from '../broker/store/breakers.ts';
 import { putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
+import { childOf } from './world/child.ts';
 import { evidenceOf, withoutCalls } from './world/evidence.ts';
 import { everythingStored, placesOf } from './world/stored.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -230,7 +231,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     ['its time is over', 'agent_revoked', 'expired'],
   ])('AP-06 a child whose call waits, and %s', async (_what, reason, how) => {
     const parent = await organisation.agent({ policy });
-    const child = await organisation.agent({ policy, agent: { parent_id: parent.id, expires_at: NOW() + 3_600_000 } });
+    const child = await childOf(world, organisation, parent);
     const id = await hold(child);
     if (how === 'expired') world.clock.skewMs = 3_600_000 + 1_000;
     else {

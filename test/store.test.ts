@@ -26,6 +26,7 @@ const MIGRATIONS = [
   '0002-approvals',
   '0003-owners-approve',
   '0004-registration',
+  '0005-children',
   '0006-oauth',
   '0008-mcp-clients',
   '0009-halts',

@@ -1,8 +1,7 @@
 /** From the rows that authentication read to the facts that a decision takes. */
-import type { Broker } from '../broker.ts';
 import { breakerFacts } from '../decision/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../decision/facts.ts';
-import { type FactsRow, findGrantsOn } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts.ts';
 import type { GrantTable } from '../store/schema.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 
@@ -36,7 +35,8 @@ export function grantOf(row: GrantTable): Grant {
   };
 }
 
-function grantOfFacts(row: FactsRow): Grant {
+/** The grant of a row that has one. */
+export function grantOfFacts(row: FactsRow): Grant {
   return {
     id: row.grant_id!,
     platformId: row.platform_id ?? '',
@@ -102,16 +102,48 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
   };
 }
 
-async function parentOf(broker: Broker, row: FactsRow, platformId: string): Promise<ParentFacts | undefined> {
+/** Undefined: it has none. */
+function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): ParentFacts | undefined {
+  const row = rows[0]!;
   if (row.parent_id === null) return undefined;
-  const grants = await findGrantsOn(broker.store, row.organisation_id, row.parent_id, platformId);
+  const grants = new Map<string, Grant>();
+  const breakers = new Map<BreakerFacts['cause'], BreakerFacts>();
+  for (const each of rows) {
+    if (each.parent_grant_id && !grants.has(each.parent_grant_id))
+      grants.set(each.parent_grant_id, grantOfParent(each, platformId));
+    const breaker = breakerOfParent(each, now);
+    if (breaker) breakers.set(breaker.cause, breaker);
+  }
   return {
+    id: row.parent_id,
     agentId: row.parent_agent_id ?? '',
+    name: row.parent_name ?? '',
+    ownerId: row.parent_owner_id ?? '',
     // A parent that is not there any more is one that was revoked.
     status: row.parent_status ?? 'revoked',
-    expiresAt: row.parent_expires_at,
-    grants: grants.map(grantOf),
+    expiresAt: row.parent_expires_at ?? null,
+    grants: [...grants.values()],
+    breakers: [...breakers.values()],
   };
+}
+
+function grantOfParent(row: FactsRow, platformId: string): Grant {
+  return {
+    id: row.parent_grant_id!,
+    platformId,
+    connectionId: row.parent_grant_connection_id ?? null,
+    scopes: JSON.parse(row.parent_grant_scopes!),
+    constraints: JSON.parse(row.parent_grant_constraints!),
+    requireApproval: row.parent_grant_require_approval === 1,
+    expiresAt: row.parent_grant_expires_at ?? null,
+  };
+}
+
+function breakerOfParent(row: FactsRow, now: Instant): BreakerFacts | undefined {
+  const { parent_breaker_cause: cause, parent_breaker_open_until: openUntil } = row;
+  if (!cause || !openUntil) return undefined;
+  const [openedAt, trialAt] = [row.parent_breaker_opened_at ?? null, row.parent_breaker_trial_at ?? null];
+  return breakerFacts({ strikes: 0, windowStart: 0, openedAt, openUntil, trialAt }, cause, now);
 }
 
 export type FactsLoader = (rows: readonly FactsRow[], platformId: string, now: Instant) => Promise<LoadedFacts>;
@@ -120,26 +152,25 @@ export type FactsLoader = (rows: readonly FactsRow[], platformId: string, now: I
  * A loader of everything that a decision about a platform looks at. It waits for the store only for what is new to this
  * process. The last result is kept by the rows themselves, which are the same ones only as long as nothing has changed.
  */
-export function factsLoader(broker: Broker, compiled: Compiled): FactsLoader {
+export function factsLoader(compiled: Compiled): FactsLoader {
   const kept = new WeakMap<readonly FactsRow[], LoadedFacts>();
   return async (rows, platformId, now) => {
     const found = kept.get(rows);
     if (found) return found;
-    const loaded = await loadFacts(broker, compiled, rows, platformId, now);
+    const loaded = await loadFacts(compiled, rows, platformId, now);
     if (isSteady(rows)) kept.set(rows, loaded);
     return loaded;
   };
 }
 
-/** Whether nothing but these rows matters: neither a parent's grants nor, with a breaker, the moment. */
+/** Whether nothing but these rows matters, and not, as with a breaker, the moment. */
 export function isSteady(rows: readonly FactsRow[]): boolean {
-  const { parent_id, auth_open_until, api_open_until } = rows[0]!;
-  if (parent_id !== null || auth_open_until !== null || api_open_until !== null) return false;
-  return rows.every((row) => row.upstream_open_until === null);
+  const { auth_open_until, api_open_until } = rows[0]!;
+  if (auth_open_until !== null || api_open_until !== null) return false;
+  return rows.every((row) => row.upstream_open_until === null && !row.parent_breaker_open_until);
 }
 
 async function loadFacts(
-  broker: Broker,
   compiled: Compiled,
   rows: readonly FactsRow[],
   platformId: string,
@@ -156,13 +187,14 @@ async function loadFacts(
       ? undefined
       : await compiled.policy(organisation, row.policy_id, row.policy_name ?? '', row.policy_version);
   const guardrails = await compiled.guardrails(organisation, row.guardrails_version);
-  const parent = await parentOf(broker, row, platformId);
-  const grants: Grant[] = [];
+  const parent = parentOf(rows, platformId, now);
+  const grants = new Map<string, Grant>();
   const connections = new Map<string, ConnectionFacts>();
   for (const each of rows) {
-    if (each.grant_id === null) continue;
+    // Of a family a grant comes once with each grant of the parent.
+    if (each.grant_id === null || grants.has(each.grant_id)) continue;
     const grant = grantOfFacts(each);
-    grants.push(grant);
+    grants.set(grant.id, grant);
     const connection = connectionOf(each);
     if (connection) connections.set(grant.id, connection);
   }
@@ -178,7 +210,7 @@ async function loadFacts(
           rules: platform.rules,
         },
       }),
-      grants,
+      grants: [...grants.values()],
       ...(policy && { policy }),
       guardrails,
       breakers: breakersOf(row, now),

@@ -13,6 +13,7 @@ import { makeOAuthConnections, type OAuthConnections } from '../oauth/oauth-conn
 import { type FactsReader, factsReader } from '../store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
 import { noteBreaker } from './breakers.ts';
+import { endLifetime } from './child-end.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
@@ -39,7 +40,7 @@ export type Governor = {
   provider: IdentityProvider | undefined;
   /** Connections that a person makes at the platform's authorization server. */
   oauth: OAuthConnections;
-  /** Facts that no token asks for: of replays, and of questions about another. */
+  /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
   facts: FactsReader;
   /** Whether strangers may be told of an agent. */
   published: PublishedReader;
@@ -52,20 +53,22 @@ export function makeGovernor(broker: Broker): Governor {
   const compiled = compiledGovernance(broker);
   const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
-  const facts = factsReader(broker.store);
+  const facts = factsReader(broker.store, 'family');
   const governor: Governor = {
     broker,
     compiled,
-    loadFacts: factsLoader(broker, compiled),
+    loadFacts: factsLoader(compiled),
     credentials: credentialOpener(broker),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),
     changes,
     inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),
-    authenticateAgent: agentAuthenticator(broker, (agent, key) =>
-      noteBreaker(governor, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
-    ),
+    authenticateAgent: agentAuthenticator(broker, {
+      breakerOpened: (agent, key) =>
+        noteBreaker(governor, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
+      endLifetime: (child) => endLifetime(governor, child),
+    }),
     authenticateOwner: ownerAuthenticator(broker, provider),
     authenticateMcpClient: mcpClientAuthenticator(broker, facts, mcpResource(broker)),
     provider,

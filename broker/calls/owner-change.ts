@@ -33,7 +33,7 @@ export type ChangingOwner = {
  * @throws AuditUnavailable when the event could not be recorded: then the change is not made
  */
 export async function recordChange<Made>(
-  { broker, recorder }: Governor,
+  { broker, recorder }: Pick<Governor, 'broker' | 'recorder'>,
   { owner, how, correlationId }: ChangingOwner,
   { reason, detail, agent, platform, scope, connection }: Change,
   make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,

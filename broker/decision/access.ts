@@ -22,7 +22,12 @@ export function accessTo(facts: Facts, { platformId, scope }: Ask, now: Instant)
   const nowhere = leadsNowhere(facts, platformId, scope);
   if (nowhere !== undefined) return { kind: 'refused', detail: nowhere };
   const ask = { platformId, scope };
-  const calm = { ...facts, breakers: [] };
+  const { agent } = facts;
+  const calm = {
+    ...facts,
+    breakers: [],
+    ...(agent.parent && { agent: { ...agent, parent: { ...agent.parent, breakers: [] } } }),
+  };
   const today = decide(calm, ask, now);
   if (today.kind !== 'deny') return { kind: 'usable', detail: today.detail };
   const granted = decide({ ...calm, grants: withScope(facts, platformId, scope, today.grant) }, ask, now);

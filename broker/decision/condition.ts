@@ -54,13 +54,16 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
   }
 }
 
+/** What conditions know of whoever asks. */
+export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'parent'>;
+
 /**
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
  */
 export function conditionInput(
-  agent: AgentFacts,
+  agent: ConditionAgent,
   ask: { platformId: string; scope: string; call: CallAsk },
   now: Instant,
 ): ConditionInput {

@@ -90,12 +90,16 @@ export type Grant = {
   expiresAt: Instant | null;
 };
 
-/** The parent of a child identity, with its grants on the same platform as they are now. */
+/** The parent of a child identity, with its grants on the same platform, and its breakers, as they are now. */
 export type ParentFacts = {
+  id: string;
   agentId: string;
+  name: string;
+  ownerId: string;
   status: AgentStatus;
   expiresAt: Instant | null;
   grants: readonly Grant[];
+  breakers: readonly BreakerFacts[];
 };
 
 export type AgentFacts = {
@@ -135,6 +139,7 @@ export type Facts = {
   platform?: PlatformFacts;
   /** The agent's grants on that platform. */
   grants: readonly Grant[];
+  /** Of a child its parent's. */
   policy?: Policy;
   guardrails: Guardrails;
   breakers: readonly BreakerFacts[];

@@ -27,8 +27,11 @@ const EXPIRED = 'The lifetime of this agent is over. Ask its parent agent or the
 export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now: Instant): AgentHalt | undefined {
   const { status } = agent;
   if (status === 'pending' || status === 'pending_bind') return undefined;
-  if (status === 'revoked' || status === 'deleted') return stopped(agent, 'revoked', REVOKED);
-  if (agent.expiresAt !== null && agent.expiresAt <= now) return expired(agent.expiresAt);
+  const over = agent.expiresAt !== null && agent.expiresAt <= now;
+  // A lifetime that is over is on record without a cause: nobody stopped it.
+  const wasStopped = status === 'revoked' || status === 'deleted';
+  if (wasStopped && !(over && agent.statusCause === 'unknown')) return stopped(agent, 'revoked', REVOKED);
+  if (over) return expired(agent.expiresAt!);
   if (status === 'suspended') return stopped(agent, 'suspended', INSTRUCTIONS[agent.statusCause ?? 'unknown']);
   let last: BreakerFacts | undefined;
   for (const breaker of breakers) {

@@ -2,7 +2,7 @@
  * Policies and guardrails: compiled once per version, matched on every decision. The most severe matching effect wins
  * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
  */
-import { type ConditionInput, compileCondition, conditionInput } from './condition.ts';
+import { type ConditionAgent, type ConditionInput, compileCondition, conditionInput } from './condition.ts';
 import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { PlatformRules } from './operation.ts';
 import { compilePattern, type Pattern, type Relation, type Spelling, spellingsOf } from './pattern.ts';
@@ -31,6 +31,8 @@ export type Question = {
   platform: PlatformRules | undefined;
   spellings(): readonly Spelling[];
   input(): ConditionInput;
+  /** Of a child: the same, asked by its parent. */
+  byParent?: Question;
 };
 
 const SEVERITY: Record<Rule['effect'], number> = { allow: 1, require_approval: 2, deny: 3, suspend: 4 };
@@ -59,6 +61,15 @@ export function ruleProblems(rules: readonly RuleSource[], kind: MatchedRule['so
 
 /** Prepares an ask for `matchRules`. */
 export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
+  const { parent } = facts.agent;
+  const question = questionBy(facts.agent, facts, ask, now);
+  if (parent === undefined) return question;
+  const { id, agentId, name, ownerId } = parent;
+  const { organisationId } = facts.agent;
+  return { ...question, byParent: questionBy({ id, agentId, name, ownerId, organisationId }, facts, ask, now) };
+}
+
+function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): Question {
   const { call } = ask;
   let spellings: readonly Spelling[] | undefined;
   let input: ConditionInput | undefined;
@@ -66,12 +77,30 @@ export function questionOf(facts: Facts, ask: Ask, now: Instant): Question {
     ask,
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () => (input ??= conditionInput(facts.agent, { ...ask, call: call! }, now)),
+    input: () => (input ??= conditionInput(who, { ...ask, call: call! }, now)),
   };
 }
 
-/** Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. */
+/**
+ * Matches rules against an ask: a concrete call, or a standing question about the scope as a whole. Rules may name an agent
+ * (`agent.name`), and a child bears whatever name its parent gave it: the rules have to let both of them, and what is said to
+ * the one that they let less is the answer.
+ */
 export function matchRules(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
+  const own = matchOne(rules, source, question);
+  if (question.byParent === undefined || question.ask.call === undefined || !rules.some((rule) => rule.when))
+    return own;
+  const parents = matchOne(rules, source, question.byParent);
+  return severityOf(parents, source) > severityOf(own, source) ? parents : own;
+}
+
+/** What no rule of a policy lets pass is denied. */
+function severityOf({ effect }: RuleFinding, source: MatchedRule['source']): number {
+  if (effect !== undefined) return SEVERITY[effect];
+  return source === 'policy' ? SEVERITY.deny : 0;
+}
+
+function matchOne(rules: readonly Rule[], source: MatchedRule['source'], question: Question): RuleFinding {
   const finding: RuleFinding = { effect: undefined, matched: [], conditional: false, failures: [] };
   const depending: Rule[] = [];
   for (const rule of rules) {

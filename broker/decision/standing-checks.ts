@@ -62,11 +62,8 @@ function checkStatus({ facts: { agent }, now }: Matter): Finding {
   const halt = haltOf(agent, [], now);
   if (halt === undefined) return deny('agent_inactive', `the agent is ${agent.status} and may not call yet`);
   if (halt.state === 'suspended') return deny('agent_suspended', 'the agent is suspended', { halt });
-  return deny(
-    'agent_revoked',
-    agent.status === 'revoked' || agent.status === 'deleted' ? 'the agent is revoked' : 'the agent expired',
-    { halt },
-  );
+  const expired = halt.cause === 'unknown' && agent.expiresAt !== null && agent.expiresAt <= now;
+  return deny('agent_revoked', expired ? 'the agent expired' : 'the agent is revoked', { halt });
 }
 
 function checkGrant({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
@@ -96,7 +93,10 @@ function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
   const { parent } = agent;
   if (parent === undefined) return PASS;
   if (parent.expiresAt !== null && parent.expiresAt <= now) return deny('agent_revoked', 'the parent agent expired');
-  if (parent.status === 'active') return PASS;
+  if (parent.status === 'active')
+    return parent.breakers.some((breaker) => refuses(breaker, now))
+      ? deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open')
+      : PASS;
   if (parent.status === 'suspended') return deny('agent_suspended', 'the parent agent is suspended');
   return deny('agent_revoked', 'the parent agent is not active any more');
 }

@@ -70,7 +70,7 @@ export type Route<
   strangers?: Limit;
   /** How many of its answers may be under way at once. */
   atOnce?: AtOnce;
-  /** Which platforms' facts come with the authentication of an agent, when the body names none. */
+  /** Which platforms' facts come with the authentication of an agent; absent: the one that the body names, if any. */
   facts?: typeof ALL_PLATFORMS;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;

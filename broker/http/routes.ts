@@ -11,6 +11,7 @@ import { authzenAccess, authzenConfiguration, authzenEvaluation, authzenEvaluati
 import { bindAgent, bindInvite } from './routes/bind.ts';
 import { bindSecret, secretKeys } from './routes/bind-secret.ts';
 import { consentDecision, consentRequest } from './routes/consent.ts';
+import { issueChildren } from './routes/children.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
@@ -73,6 +74,7 @@ export const ROUTES: readonly Route[] = [
   authzenConfiguration,
   trqpAuthorization,
   trqpRecognition,
+  issueChildren,
   auditReceipt,
   approval,
   pendingActions,

@@ -29,7 +29,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       if (stranger) limited = await takeLimit(limits, stranger, source);
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
-      who = await authenticate(route, governor, request, parsed?.ok ? parsed.platform : (route.facts ?? ''), source);
+      who = await authenticate(route, governor, request, route.facts ?? (parsed?.ok ? parsed.platform : ''), source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit?.per === 'agent' && who?.kind === 'agent')
         limited = await takeLimit(limits, route.limit, who.agent.id);

@@ -36,7 +36,8 @@ export type RefusedAgentToken = {
 
 /** In characters, before anything is decoded (JW-20). */
 const MAX_TOKEN = 8192;
-const SESSION_ID = /^[A-Za-z0-9._~:@/+=-]{1,128}$/;
+/** What a session may be called. */
+export const SESSION_ID = /^[A-Za-z0-9._~:@/+=-]{1,128}$/;
 /** Ways for a token to bring its own key or its own rules (JW-06). */
 const FORBIDDEN_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
 

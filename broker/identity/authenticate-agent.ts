@@ -1,12 +1,11 @@
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
-import { sha256Base64url } from '../crypto/canonical.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
-import { BREAKER_LIMITS } from '../decision/breaker.ts';
-import { strike } from '../store/breakers.ts';
-import type { FactsRow } from '../store/facts.ts';
 import { factsReader } from '../store/facts-reader.ts';
 import { parseAgentToken } from './agent-token.ts';
+import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
+import { saysChild } from './child-token.ts';
 import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
 
 /**
@@ -19,36 +18,19 @@ export type AuthenticateAgent = (
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
-const KEPT_STRIKES = 10_000;
+/** Told of what authentication notices beside who asks. */
+export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
 
-/** Told of an agent for which tokens with wrong signatures have opened a breaker, and of the address they came from. */
-export type BreakerOpened = (agent: FactsRow, source: string) => Promise<void>;
-
-/** Specification, Authentication 1 to 3. Keys are parsed once and kept by fingerprint. */
-export function agentAuthenticator(broker: Broker, opened: BreakerOpened): AuthenticateAgent {
-  const readFacts = factsReader(broker.store);
+/** Specification, Authentication 1 to 4. Keys are parsed once and kept by fingerprint. */
+export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime }: Noticed): AuthenticateAgent {
+  const readFacts = factsReader(broker.store, 'alone');
   const keys = createPublicKeyCache();
   const verifier = createAgentTokenVerifier();
-
-  /** A client that repeats one bad token makes one mistake, not five: only distinct ones count. */
-  const struck = new Set<string>();
-  const countStrike = async (agent: FactsRow, source: string, signingInput: string): Promise<void> => {
-    const seen = sha256Base64url(`${source} ${signingInput}`);
-    if (struck.has(seen)) return;
-    struck.add(seen);
-    if (struck.size > KEPT_STRIKES) struck.delete(struck.values().next().value as string);
-    const key = {
-      organisation_id: agent.organisation_id,
-      agent_id: agent.id,
-      cause: 'breaker_auth_failure' as const,
-      key: source,
-    };
-    const now = broker.clock();
-    const row = await strike(broker.store.db, key, BREAKER_LIMITS.breaker_auth_failure, now);
-    if (row.opened_at === now) await opened(agent, source);
-  };
+  const countStrike = countStrikes(broker, breakerOpened);
+  const authenticateChild = childAuthenticator(broker, countStrike, endLifetime);
 
   return async (token, platformId, source) => {
+    if (saysChild(token)) return await authenticateChild(token, platformId, source);
     const parsed = parseAgentToken(token);
     if (!parsed.ok) return { kind: 'refused', code: parsed.code, detail: parsed.detail };
     const rows = await readFacts(parsed.token.claims.agentId, platformId, source);

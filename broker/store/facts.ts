@@ -5,8 +5,9 @@
  */
 import { type Kysely, sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import { FAMILY_SELECTED, type FamilyFacts, keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Bit, Schema } from './schema.ts';
-import { prepare, type Store } from './store.ts';
+import { prepare } from './store.ts';
 
 /** One row a grant on the platform; one row with empty grant columns when there is none. */
 export type FactsRow = {
@@ -28,9 +29,6 @@ export type FactsRow = {
   public_key_pem: string | null;
   key_fingerprint: string | null;
   parent_id: string | null;
-  parent_agent_id: string | null;
-  parent_status: AgentStatus | null;
-  parent_expires_at: number | null;
   policy_id: string | null;
   policy_name: string | null;
   policy_version: number | null;
@@ -58,7 +56,7 @@ export type FactsRow = {
   upstream_opened_at: number | null;
   upstream_open_until: number | null;
   upstream_trial_at: number | null;
-};
+} & Partial<FamilyFacts>;
 
 /** Table and column of each member of a row, in its order. */
 const SELECTED = [
@@ -80,9 +78,6 @@ const SELECTED = [
   'a.public_key_pem',
   'a.key_fingerprint',
   'a.parent_id',
-  'p.agent_id as parent_agent_id',
-  'p.status as parent_status',
-  'p.expires_at as parent_expires_at',
   'po.id as policy_id',
   'po.name as policy_name',
   'po.version as policy_version',
@@ -112,8 +107,17 @@ const SELECTED = [
   'bu.trial_at as upstream_trial_at',
 ] as const;
 
+/** `alone`: an agent that has no parent, which is all that a token signed by the agent itself can be of. */
+export type Whose = 'alone' | 'family';
+
+const columnsOf = (selected: readonly string[]) =>
+  selected.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
+
 /** The members of a row, in the order of the statement's columns. The number of the question comes after them. */
-export const FACTS_COLUMNS = SELECTED.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
+export const FACTS_COLUMNS: Readonly<Record<Whose, readonly (keyof FactsRow)[]>> = {
+  alone: columnsOf(SELECTED),
+  family: columnsOf([...SELECTED, ...FAMILY_SELECTED]),
+};
 
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
@@ -132,64 +136,76 @@ const questions = (slot: (name: string) => unknown, many: boolean) =>
 
 /**
  * The statement for one platform a question, or for all platforms on which the agent has grants. The first one tells of
- * the platform also when there is no grant on it.
+ * the platform also when there is no grant on it. Only the statement for a family looks for a parent, so that children cost
+ * nothing where there are none.
  */
 export const prepareFacts = (
   db: Kysely<Schema>,
   which: 'one_platform' | 'all_platforms',
-  { many }: { many: boolean },
+  { many, whose }: { many: boolean; whose: Whose },
 ) =>
-  prepare(`facts_${which}${many ? '_many' : ''}`, (slot) => {
+  prepare(`facts_${which}_${whose}${many ? '_many' : ''}`, (slot) => {
     const one = which === 'one_platform';
+    const family = whose === 'family';
     const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
-    return db
-      .selectFrom(questions(slot, many))
-      .innerJoin('agents as a', 'a.agent_id', 'q.agent')
-      .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
-      .leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id'))
-      .leftJoin('policies as po', (j) => onOrganisation(j, 'po').onRef('po.id', '=', 'a.policy_id'))
-      .leftJoin('grants as g', (j) => {
-        const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');
-        return one ? ofAgent.onRef('g.platform_id', '=', 'q.platform') : ofAgent;
-      })
-      .leftJoin('platforms as pl', (j) => onOrganisation(j, 'pl').on('pl.platform_id', '=', platform()))
-      .leftJoin('connections as d', (j) =>
-        onOrganisation(j, 'd').on('d.platform_id', '=', platform()).on('d.is_default', '=', 1),
-      )
-      .leftJoin('connections as c', (j) =>
-        onOrganisation(j, 'c').on('c.platform_id', '=', platform()).on(sql`c.id = coalesce(g.connection_id, d.id)`),
-      )
-      .leftJoin('breakers as ba', (j) =>
-        onOrganisation(j, 'ba')
-          .onRef('ba.agent_id', '=', 'a.id')
-          .on('ba.cause', '=', 'breaker_auth_failure')
-          .onRef('ba.key', '=', 'q.source'),
-      )
-      .leftJoin('breakers as be', (j) =>
-        onOrganisation(j, 'be')
-          .onRef('be.agent_id', '=', 'a.id')
-          .on('be.cause', '=', 'breaker_api_error')
-          .on('be.key', '=', ''),
-      )
-      .leftJoin('breakers as bu', (j) =>
-        onOrganisation(j, 'bu')
-          .onRef('bu.agent_id', '=', 'a.id')
-          .on('bu.cause', '=', 'breaker_upstream_failure')
-          .on('bu.key', '=', platform()),
-      )
-      .select([...SELECTED, 'q.n']);
+    return (
+      db
+        .selectFrom(questions(slot, many))
+        .innerJoin('agents as a', 'a.agent_id', 'q.agent')
+        .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
+        .$if(family, (query) =>
+          query.leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id')),
+        )
+        .leftJoin('policies as po', (j) =>
+          onOrganisation(j, 'po').on('po.id', '=', family ? POLICY_OF_FAMILY : sql.ref('a.policy_id')),
+        )
+        .leftJoin('grants as g', (j) => {
+          const ofAgent = onOrganisation(j, 'g').onRef('g.agent_id', '=', 'a.id');
+          return one ? ofAgent.onRef('g.platform_id', '=', 'q.platform') : ofAgent;
+        })
+        .leftJoin('platforms as pl', (j) => onOrganisation(j, 'pl').on('pl.platform_id', '=', platform()))
+        .leftJoin('connections as d', (j) =>
+          onOrganisation(j, 'd').on('d.platform_id', '=', platform()).on('d.is_default', '=', 1),
+        )
+        .leftJoin('connections as c', (j) =>
+          onOrganisation(j, 'c').on('c.platform_id', '=', platform()).on(sql`c.id = coalesce(g.connection_id, d.id)`),
+        )
+        .leftJoin('breakers as ba', (j) =>
+          onOrganisation(j, 'ba')
+            .onRef('ba.agent_id', '=', 'a.id')
+            .on('ba.cause', '=', 'breaker_auth_failure')
+            .onRef('ba.key', '=', 'q.source'),
+        )
+        .leftJoin('breakers as be', (j) =>
+          onOrganisation(j, 'be')
+            .onRef('be.agent_id', '=', 'a.id')
+            .on('be.cause', '=', 'breaker_api_error')
+            .on('be.key', '=', ''),
+        )
+        .leftJoin('breakers as bu', (j) =>
+          onOrganisation(j, 'bu')
+            .onRef('bu.agent_id', '=', 'a.id')
+            .on('bu.cause', '=', 'breaker_upstream_failure')
+            .on('bu.key', '=', platform()),
+        )
+        .$if(family, (query) =>
+          query
+            .leftJoin('grants as pg', (j) =>
+              onOrganisation(j, 'pg').onRef('pg.agent_id', '=', 'a.parent_id').on('pg.platform_id', '=', platform()),
+            )
+            .leftJoin('breakers as pb', (j) =>
+              onOrganisation(j, 'pb')
+                .onRef('pb.agent_id', '=', 'a.parent_id')
+                .on('pb.open_until', 'is not', null)
+                .on('pb.key', '=', keyOfBreaker(platform())),
+            ),
+        )
+        .select(SELECTED)
+        // Kysely does not know of the tables that are joined in one case only.
+        .$if(family, (query) => query.select(FAMILY_SELECTED as never))
+        .select('q.n')
+    );
   });
 
 /** Asks for every platform on which the agent has grants, instead of one. */
 export const ALL_PLATFORMS = '*';
-
-/** The parent's grants on a platform, for a child's call. */
-export async function findGrantsOn(store: Store, organisationId: string, agentUuid: string, platformId: string) {
-  return await store.db
-    .selectFrom('grants')
-    .selectAll()
-    .where('organisation_id', '=', organisationId)
-    .where('agent_id', '=', agentUuid)
-    .where('platform_id', '=', platformId)
-    .execute();
-}

@@ -4,6 +4,7 @@ import { type ColumnTypes, foundation } from './migrations/0001-foundation.ts';
 import { approvals } from './migrations/0002-approvals.ts';
 import { ownersApprove } from './migrations/0003-owners-approve.ts';
 import { registration } from './migrations/0004-registration.ts';
+import { children } from './migrations/0005-children.ts';
 import { oauth } from './migrations/0006-oauth.ts';
 import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
@@ -15,6 +16,7 @@ const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
   '0003-owners-approve': { up: (db: Kysely<unknown>) => ownersApprove(db, types) },
   '0004-registration': { up: (db: Kysely<unknown>) => registration(db, types) },
+  '0005-children': { up: (db: Kysely<unknown>) => children(db) },
   '0006-oauth': { up: (db: Kysely<unknown>) => oauth(db, types) },
   '0008-mcp-clients': { up: (db: Kysely<unknown>) => mcpClients(db) },
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },

@@ -50,10 +50,14 @@ export type AgentTable = {
   origin: 'governance' | 'owner' | 'registration';
   parent_id: string | null;
   public_key_pem: string | null;
+  /** RFC 7638 thumbprint of its key; of a child the hash of its token's `jti`. */
   key_fingerprint: string | null;
   created_at: number;
   expires_at: number | null;
 };
+
+/** Of the children of an agent those that are neither revoked nor, as far as anybody noticed, over. */
+type CountedChildren = { live_children: ColumnType<number, number | undefined, number> };
 
 export type PlatformTable = {
   organisation_id: string;
@@ -511,7 +515,7 @@ export type InstanceTable = { id: string; started_at: number; seen_at: number };
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
   owners: WithDefaults<OwnerTable, 'oidc_subject'>;
-  agents: AgentTable;
+  agents: AgentTable & CountedChildren;
   platforms: PlatformTable;
   platform_versions: PlatformVersionTable;
   connections: WithDefaults<ConnectionTable, TokenColumns>;

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { type Access, accessTo } from '../../broker/decision/access.ts';
 import { decide } from '../../broker/decision/decide.ts';
 import type { Facts, RuleSource } from '../../broker/decision/facts.ts';
-import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, policyOf } from './world.ts';
+import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
 
 const SEND = 'crm:messages.send';
 const ADMIN = 'crm:admin';
 const allow = (rule: Partial<RuleSource>): RuleSource => ({ effect: 'allow', ...rule });
-const parent = (scopes: string[], status: 'active' | 'revoked' = 'active', expiresAt: number | null = null) =>
-  agent({ parent: { agentId: 'agt_p', status, expiresAt: null, grants: [grant({ scopes, expiresAt })] } });
+const childOf = (scopes: string[], status: 'active' | 'revoked' = 'active', expiresAt: number | null = null) =>
+  agent({ parent: parent({ status, grants: [grant({ scopes, expiresAt })] }) });
 
 type Row = [sentence: string, facts: Facts, scope: string, kind: Access['kind'], reason?: string];
 
@@ -91,26 +91,26 @@ const ROWS: Row[] = [
   ['a pattern in place of a scope', facts(), 'crm:*', 'refused'],
   [
     'a child whose parent holds it',
-    facts({ agent: parent([SEND]), grants: [grant({ scopes: [] })] }),
+    facts({ agent: childOf([SEND]), grants: [grant({ scopes: [] })] }),
     SEND,
     'missing',
     'not_granted',
   ],
   [
     'a child without a grant whose parent holds it',
-    facts({ agent: parent([SEND]), grants: [] }),
+    facts({ agent: childOf([SEND]), grants: [] }),
     SEND,
     'missing',
     'not_granted',
   ],
-  ['a child whose parent lacks it', facts({ agent: parent([]), grants: [grant({ scopes: [] })] }), SEND, 'refused'],
+  ['a child whose parent lacks it', facts({ agent: childOf([]), grants: [grant({ scopes: [] })] }), SEND, 'refused'],
   [
     'a child whose parent’s grant has ended',
-    facts({ agent: parent([SEND], 'active', NOW), grants: [] }),
+    facts({ agent: childOf([SEND], 'active', NOW), grants: [] }),
     SEND,
     'refused',
   ],
-  ['a child whose parent is gone', facts({ agent: parent([SEND], 'revoked'), grants: [] }), SEND, 'refused'],
+  ['a child whose parent is gone', facts({ agent: childOf([SEND], 'revoked'), grants: [] }), SEND, 'refused'],
 ];
 
 function open() {

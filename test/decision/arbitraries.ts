@@ -21,6 +21,7 @@ export const CONDITIONS = [
   'request.query.a == "1"',
   'request.body.missing == 1',
   'agent.name == "triage"',
+  'agent.parent_agent_id == "agt_pppppppppppppppppppp"',
 ];
 
 export const ruleOf = <E extends RuleSource['effect']>(effects: fc.Arbitrary<E>): fc.Arbitrary<RuleSource> =>

@@ -1,6 +1,6 @@
 /** Verdicts about who asks: the agent, its breakers, its parent. */
 import type { BreakerFacts, ParentFacts } from '../../broker/decision/facts.ts';
-import { agent, type Case, facts, grant, NOW, READ, send } from './world.ts';
+import { agent, type Case, facts, grant, NOW, parent, READ, send } from './world.ts';
 
 export const open: BreakerFacts = {
   cause: 'breaker_api_error',
@@ -8,13 +8,6 @@ export const open: BreakerFacts = {
   openUntil: NOW + 59_000,
   trialFree: true,
 };
-const parent = (changes: Partial<ParentFacts> = {}): ParentFacts => ({
-  agentId: 'agt_pppppppppppppppppppp',
-  status: 'active',
-  expiresAt: null,
-  grants: [grant({ id: 'grant-of-parent' })],
-  ...changes,
-});
 export const childOf = (changes: Partial<ParentFacts>) => facts({ agent: agent({ parent: parent(changes) }) });
 export const AGENT_CASES: Case[] = [
   ['a suspended agent', facts({ agent: agent({ status: 'suspended' }) }), READ, 'deny', 'agent_suspended'],

@@ -28,7 +28,15 @@ import {
   some,
   world,
 } from './arbitraries.ts';
-import { agent, crmRules, grant, guardrailsOf, NOW, policyOf } from './world.ts';
+import { agent, crmRules, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
+
+/** Open, half-open, and half-open with its trial taken. */
+const breakerOf: fc.Arbitrary<BreakerFacts> = fc.record({
+  cause: some<BreakerFacts['cause']>('breaker_api_error', 'breaker_upstream_failure'),
+  openedAt: fc.constant(NOW - 60_000),
+  openUntil: some(NOW - 1, NOW + 1),
+  trialFree: fc.boolean(),
+});
 
 const SEVERITY: Record<Verdict['kind'], number> = { allow: 0, hold: 1, deny: 2 };
 const severity = (facts: Facts, ask: Ask) => SEVERITY[decide(facts, ask, NOW).kind];
@@ -113,15 +121,21 @@ describe('children', () => {
         fc.array(anyGrant, { maxLength: 3 }),
         some(...AGENT_STATUSES),
         moment,
+        fc.array(breakerOf, { maxLength: 1 }),
         anyAsk,
-        (facts, parentGrants, status, expiresAt, ask) => {
-          const parent = { agentId: 'agt_pppppppppppppppppppp', status, expiresAt, grants: parentGrants };
-          const child = decide({ ...facts, agent: agent({ parent }) }, ask, NOW);
+        (facts, parentGrants, status, expiresAt, breakers, ask) => {
+          const theirs = parent({ status, expiresAt, grants: parentGrants, breakers });
+          const child = decide({ ...facts, agent: agent({ parent: theirs }) }, ask, NOW);
           if (child.kind === 'deny') return;
           // The parent asks for the connection that the child's grant leads to.
           const connectionId = child.grant!.connectionId ?? 'conn-main';
           const own = severity(
-            { ...facts, agent: agent({ status, expiresAt }), grants: parentGrants },
+            {
+              ...facts,
+              agent: agent({ name: theirs.name, id: theirs.id, status, expiresAt }),
+              grants: parentGrants,
+              breakers,
+            },
             { ...ask, connectionId },
           );
           expect(own).toBeLessThanOrEqual(SEVERITY[child.kind]);
@@ -223,7 +237,7 @@ test('deciding never throws, whatever the facts', () => {
           status: f.status,
           expiresAt: f.expiresAt,
           ...(f.parentGrants && {
-            parent: { agentId: 'p', status: 'active', expiresAt: null, grants: f.parentGrants },
+            parent: parent({ grants: f.parentGrants }),
           }),
         }),
         ...(f.hasPlatform && { platform: { ...platform, suspended: f.suspended, rules: f.rules } }),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Facts } from '../../broker/decision/facts.ts';
 import { compilePlatformRules } from '../../broker/decision/operation.ts';
 import { effectivePermissions, nextChange, toWirePermissions } from '../../broker/decision/permissions.ts';
-import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, policyOf } from './world.ts';
+import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
 
 const of = (...changes: Partial<Facts>[]) =>
   effectivePermissions(
@@ -135,14 +135,12 @@ describe('effective permissions', () => {
   });
 
   test("a child's permissions are narrowed by its parent's grant, and end with either's life", () => {
-    const parent = {
-      agentId: 'agt_p',
-      status: 'active' as const,
+    const ofChild = parent({
       expiresAt: NOW + 3000,
       grants: [grant({ scopes: ['crm:contacts.read'], expiresAt: NOW + 9000 })],
-    };
-    const child = agent({ parent, expiresAt: NOW + 5000 });
+    });
+    const child = agent({ parent: ofChild, expiresAt: NOW + 5000 });
     expect(first({ agent: child })).toMatchObject({ scopes: ['crm:contacts.read'], expiresAt: NOW + 3000 });
-    expect(of({ agent: agent({ parent: { ...parent, status: 'suspended' } }) })).toEqual([]);
+    expect(of({ agent: agent({ parent: { ...ofChild, status: 'suspended' } }) })).toEqual([]);
   });
 });

@@ -1,5 +1,14 @@
 /** Plain facts for the tests of deciding: an agent with one grant on a small CRM, which may read and write contacts. */
-import type { AgentFacts, Ask, CallAsk, Facts, Grant, RuleSource, Verdict } from '../../broker/decision/facts.ts';
+import type {
+  AgentFacts,
+  Ask,
+  CallAsk,
+  Facts,
+  Grant,
+  ParentFacts,
+  RuleSource,
+  Verdict,
+} from '../../broker/decision/facts.ts';
 import { compilePlatformRules } from '../../broker/decision/operation.ts';
 import { compileGuardrails, compilePolicy } from '../../broker/decision/rules.ts';
 
@@ -28,6 +37,18 @@ export const agent = (changes: Partial<AgentFacts> = {}): AgentFacts => ({
   statusCause: null,
   statusDetail: null,
   expiresAt: null,
+  ...changes,
+});
+
+export const parent = (changes: Partial<ParentFacts> = {}): ParentFacts => ({
+  id: '0190a5b4-0000-7000-8000-000000000009',
+  agentId: 'agt_pppppppppppppppppppp',
+  name: 'parent',
+  ownerId: '0190a5b4-0000-7000-8000-000000000002',
+  status: 'active',
+  expiresAt: null,
+  grants: [grant({ id: 'grant-of-parent' })],
+  breakers: [],
   ...changes,
 });
 

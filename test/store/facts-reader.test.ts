@@ -21,7 +21,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     world = await startWorld(store);
     organisation = await world.organisation();
     await organisation.platform();
-    read = factsReader(world.running.broker.store);
+    read = factsReader(world.running.broker.store, 'alone');
   });
 
   const db = () => world.running.broker.store.db;
@@ -40,7 +40,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
   test('are the same one by one, in a group, and about all platforms', async () => {
     const agent = await organisation.agent();
     const [alone] = await read(agent.agentId, 'demo', HERE);
-    const together = factsReader(world.running.broker.store);
+    const together = factsReader(world.running.broker.store, 'alone');
     const grouped = await Promise.all([1, 2, 3].map(() => together(agent.agentId, 'demo', HERE)));
     const [onAll] = await read(agent.agentId, ALL_PLATFORMS, HERE);
     expect(grouped).toEqual([[alone], [alone], [alone]]);

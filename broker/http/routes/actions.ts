@@ -15,6 +15,7 @@ import { type ErrorCode, Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, route } from '../route.ts';
+import { inSession } from '../session-marker.ts';
 import { sentence, unreadyReply } from '../unready.ts';
 
 const CAPABILITY = 'actions.execute';
@@ -56,8 +57,12 @@ export const actions = route({
   handle: async (given) => {
     const read = readCaller(given.request, given.body.caller);
     if (!read.ok) return await malformed(given, { body: given.body, detail: read.error });
+    const marked = inSession(given.who, given.request);
+    if (!marked.ok) return await malformed(given, { body: given.body, detail: marked.error });
     const context =
-      read.caller === given.body.caller ? given : { ...given, body: { ...given.body, caller: read.caller } };
+      read.caller === given.body.caller && marked.who === given.who
+        ? given
+        : { ...given, who: marked.who, body: { ...given.body, caller: read.caller } };
     const { governor, who, body, correlationId } = context;
     const key = idempotencyKey(context);
     if (key !== undefined && !key.ok) return await malformed(given, { body, detail: key.error });

@@ -27,7 +27,7 @@ export const agentsMe = route({
       org_id: agent.organisation_id,
       agent_type: agent.agent_type,
       agent_status: agent.status,
-      parent_agent_id: agent.parent_agent_id,
+      parent_agent_id: agent.parent_agent_id ?? null,
       created_at: instant(agent.created_at),
       expires_at: instant(agent.expires_at),
       ...(halt && { halt }),

@@ -1,0 +1,44 @@
+/** The end of a child's lifetime: noticed at its next call, or when its parent needs the place (specification, Child identity). */
+import { correlationId } from '../crypto/ids.ts';
+import { expireChild, freeChildPlace } from '../store/children.ts';
+import type { Governor } from './governor.ts';
+import { recordChange } from './owner-change.ts';
+
+export type EndingChild = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  parent_id: string | null;
+  expires_at: number | null;
+};
+
+/** Undoes the transaction of whoever was not first. */
+class NotFirst extends Error {}
+
+/**
+ * Puts the end on record, once, whoever notices it: the row of the child, its parent's place and an event with its receipt go
+ * together. Never rejects: what cannot be recorded now is noticed again, and the child is refused by its row as it is.
+ */
+export async function endLifetime(governor: Pick<Governor, 'broker' | 'recorder'>, child: EndingChild): Promise<void> {
+  const { broker } = governor;
+  const organisationId = child.organisation_id;
+  const by = { owner: { id: 'time', organisation_id: organisationId }, how: 'time' as const };
+  try {
+    await recordChange(
+      governor,
+      { ...by, correlationId: correlationId() },
+      { reason: 'agent_expired', agent: child },
+      async (db, note) => {
+        if (child.parent_id !== null) await freeChildPlace(db, { organisationId, id: child.parent_id });
+        if (!(await expireChild(db, { organisationId, id: child.id }, broker.clock()))) throw new NotFirst();
+        note({ expired_at: child.expires_at === null ? null : new Date(child.expires_at).toISOString() });
+      },
+    );
+  } catch (error) {
+    if (error instanceof NotFirst) return;
+    broker.log.warn(
+      { err: error, agent: child.agent_id },
+      'the end of a child could not be recorded; it is refused all the same',
+    );
+  }
+}

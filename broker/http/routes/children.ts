@@ -1,0 +1,182 @@
+/** POST /v1/agents/children (specification, Child identity). */
+import { z } from 'zod';
+import { GrantsRefused, type WantedGrant } from '../../agents/child-grants.ts';
+import { CHILD_TTL, issueChild } from '../../calls/children.ts';
+import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { haltOf } from '../../decision/halt.ts';
+import { recipientEntryKind } from '../../decision/recipients.ts';
+import { GrantTerms } from '../../governance/schema.ts';
+import { ALL_PLATFORMS } from '../../store/facts.ts';
+import { text } from '../../wire/action.ts';
+import { Refusal } from '../errors.ts';
+import { AgentName } from '../registering.ts';
+import { json } from '../reply.ts';
+import { type Context, type MalformedBody, route } from '../route.ts';
+
+/** Of one request (specification, Limits). */
+const MOST_GRANTS = 25;
+const MOST_SCOPES = 500;
+
+/** What is absent is as it is for the parent; an empty list allows nobody, or nothing. */
+const Limits = z.strictObject({
+  recipients: z
+    .array(
+      text(320)
+        .min(1)
+        .refine(
+          (entry) => recipientEntryKind(entry) !== undefined,
+          'is no address, no domain as "@acme.example", and no id',
+        ),
+    )
+    .max(1000)
+    .optional()
+    .describe('who may receive what is sent; each within what the parent may'),
+  repos: GrantTerms.shape.repos.describe('`owner/name` or `owner/*`, each within what the parent may'),
+  allow_repo_creation: z.boolean().optional().describe('only where the parent may'),
+});
+
+const Wanted = z.strictObject({
+  platform: text(64).min(1),
+  scopes: z.array(text(256).min(1)).min(1).max(MOST_SCOPES).describe('those that the parent does not hold are dropped'),
+  connection_id: text(64).min(1).nullish().describe("left out: the one that the parent's own calls would use"),
+  constraints: Limits.nullish().describe("left out: the parent's"),
+});
+
+const Body = z.strictObject({
+  name: AgentName.nullish(),
+  ttl_seconds: z
+    .int()
+    .min(1)
+    .max(CHILD_TTL.most)
+    .nullish()
+    .describe(`how long it lives; ${CHILD_TTL.default} when left out, and never longer than its parent`),
+  grants: z.array(Wanted).min(1).max(MOST_GRANTS),
+});
+
+const Issued = z.object({
+  child_agent_id: z.string(),
+  bearer_token: z.string().describe("the child's bearer; it is shown this once"),
+  expires_at: z.iso.datetime(),
+  granted: z.array(
+    z.object({
+      platform: z.string(),
+      scopes: z.array(z.string()),
+      connection_id: z.guid().nullable().describe('null: the default connection of the platform'),
+      constraints: z.object({
+        recipients: z.array(z.string()).optional(),
+        repos: z.array(z.string()).optional(),
+        allow_repo_creation: z.boolean().optional(),
+      }),
+      require_approval: z.boolean().describe('whether every call waits for a person'),
+      expires_at: z.iso.datetime().nullable().describe('when the grant ends, if before the child'),
+    }),
+  ),
+});
+
+export const issueChildren = route({
+  method: 'POST',
+  path: '/v1/agents/children',
+  auth: 'agent',
+  facts: ALL_PLATFORMS,
+  limit: { name: 'children', perMinute: 120, per: 'agent' },
+  capability: 'agents.children',
+  summary: 'Makes a child identity that can do at most what this agent can.',
+  body: Body,
+  answers: { 201: { description: 'The child, and the only copy of its bearer.', schema: Issued } },
+  errors: [
+    'invalid_request',
+    'invalid_grants',
+    'invalid_constraints',
+    'no_scopes_after_attenuation',
+    'child_constraints_looser_than_parent',
+    'agent_not_active',
+    'forbidden',
+    'too_many_children',
+    'rate_limited',
+    'audit_unavailable',
+    'as_signing_unavailable',
+  ],
+  onMalformed: async (context, problem) => {
+    refuseCaller(context);
+    throw malformed(problem);
+  },
+  handle: async (context) => {
+    refuseCaller(context);
+    const { governor, who, body, correlationId } = context;
+    const wish = {
+      name: body.name ?? undefined,
+      ttlSeconds: body.ttl_seconds ?? CHILD_TTL.default,
+      grants: body.grants.map(wantedGrant),
+    };
+    const issued = await issueChild(governor, who, wish, correlationId).catch((error: unknown) => {
+      throw error instanceof GrantsRefused ? new Refusal(error.code, error.message) : error;
+    });
+    switch (issued.kind) {
+      case 'no_key':
+        throw new Refusal('as_signing_unavailable', 'The broker has no key to sign a bearer with. Nothing was made.');
+      case 'parent_not_active':
+        throw new Refusal('agent_not_active', 'This agent was stopped just now. Ask its owner.');
+      case 'too_many':
+        throw new Refusal(
+          'too_many_children',
+          `${issued.limit} children of this agent live already. Wait until one is over, or ask an owner to revoke one.`,
+        );
+      case 'issued': {
+        const { agentId, token, expiresAt, granted } = issued.child;
+        return json(201, {
+          child_agent_id: agentId,
+          bearer_token: token.reveal(),
+          expires_at: new Date(expiresAt).toISOString(),
+          granted: granted.map((grant) => ({
+            platform: grant.platformId,
+            scopes: grant.scopes,
+            connection_id: grant.connectionId,
+            constraints: grant.constraints,
+            require_approval: grant.requireApproval,
+            expires_at: grant.expiresAt === null ? null : new Date(grant.expiresAt).toISOString(),
+          })),
+        });
+      }
+    }
+  },
+});
+
+/** Who may not have children, whatever it asks for. @throws Refusal */
+function refuseCaller({ governor: { broker }, who }: Pick<Context<'agent'>, 'governor' | 'who'>): void {
+  const { agent } = who;
+  const now = broker.clock();
+  const ofAgent = breakersOf(agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
+  const halt = haltOf(agentFacts(agent), ofAgent, now);
+  if (halt !== undefined || agent.status !== 'active')
+    throw new Refusal(
+      'agent_not_active',
+      halt?.instructions ?? `This agent is ${agent.status}: an owner has to finish it.`,
+      {
+        extra: halt ? { halt } : {},
+        ...(halt?.retry_after_seconds != null && { headers: { 'Retry-After': String(halt.retry_after_seconds) } }),
+      },
+    );
+  if (agent.agent_type === 'child')
+    throw new Refusal('forbidden', 'A child identity has no children of its own. Let its parent make another one.');
+}
+
+/** By where the first problem is. */
+function malformed({ detail, issues = [] }: MalformedBody): Refusal {
+  const path = issues[0]?.path ?? [];
+  if (path[0] !== 'grants') return new Refusal('invalid_request', detail);
+  return new Refusal(path[2] === 'constraints' ? 'invalid_constraints' : 'invalid_grants', detail);
+}
+
+function wantedGrant({ platform, scopes, connection_id, constraints }: z.output<typeof Wanted>): WantedGrant {
+  const { recipients, repos, allow_repo_creation } = constraints ?? {};
+  return {
+    platform,
+    scopes,
+    ...(connection_id != null && { connectionId: connection_id }),
+    constraints: {
+      ...(recipients && { recipients }),
+      ...(repos && { repos }),
+      ...(allow_repo_creation && { allow_repo_creation }),
+    },
+  };
+}
