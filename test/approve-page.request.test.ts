@@ -50,7 +50,7 @@ describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) 
       status: 'pending',
       expires_at: expect.any(String),
       expires_in_seconds: expect.any(Number),
-      agent: { name: 'triage', agent_id: agent.agentId },
+      agent: { name: 'triage', agent_id: agent.agentId, parent: null },
       platform: 'demo',
       connection: 'demo-main',
       scope: 'demo:write',

@@ -1,6 +1,7 @@
 /** The pages beside the inbox: agents and what stops them, what was decided, and what an empty page says. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from './world/agent.ts';
+import { childOf } from './world/child.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from './world/console.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -89,6 +90,23 @@ describe.skipIf(withoutChromium)(
         await rowSays(triage, 'Paused');
         await rowSays(triage, 'Too many malformed calls: such calls are refused for another');
         await world.forgive();
+      });
+
+      test('a child stands under its parent, and is contained with it', async () => {
+        const parent = await organisation.agent({ name: 'planner' });
+        const child = await childOf(world, organisation, parent, { name: 'reader' });
+        await go('/console/agents');
+        await rowSays(child, `child of ${parent.agentId}`);
+        await rowSays(child, 'Active');
+        expect(await page.value(`document.querySelector('${row(child)}').previousElementSibling.dataset.agent`)).toBe(
+          parent.agentId,
+        );
+        await organisation.ask('POST', `/owner/agents/${parent.agentId}/revoke`, {});
+        await go('/console/agents');
+        await rowSays(child, 'Its parent is revoked');
+        await page.click(`${row(child)} .revoke`);
+        await page.click('#move');
+        await rowSays(child, 'Stopped by an owner');
       });
 
       test('AP-13 the name of an agent is text', async () => {

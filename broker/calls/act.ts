@@ -48,6 +48,7 @@ export async function act(
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const row = beginRow(who, action, { auditId, correlationId }, broker);
+  if (who.agent.parent_agent_id) noteFlags(row, { parent: who.agent.parent_agent_id });
   if (replay) {
     row.approval_id = replay.approvalId;
     noteFlags(row, { approval: replay.provenance });

@@ -13,7 +13,7 @@ export const MAX_PENDING = 100;
 /** Undoes the transaction that would hold one more. */
 class TooManyPending extends Error {}
 
-/** Stores the call for a decision, unless too many of this agent wait already. */
+/** Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. */
 export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome>> {
   const { broker, recorder, changes } = governor;
   const { agent } = call.who;
@@ -30,8 +30,10 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
   const held: Outcome = { kind: 'held', auditId: row.id, approvalId: id, expiresAt, reason, notes };
   try {
     const recorded = await recorder.finishWith(row, held, async (db) => {
-      await lockPending(db, agent.organisation_id, agent.id);
-      if ((await countPending(db, agent.organisation_id, agent.id, now)) >= MAX_PENDING) throw new TooManyPending();
+      // By its children an agent gets no more before people than it could itself.
+      const eldest = agent.parent_id ?? agent.id;
+      await lockPending(db, agent.organisation_id, eldest);
+      if ((await countPending(db, agent.organisation_id, eldest, now)) >= MAX_PENDING) throw new TooManyPending();
       await putApproval(db, {
         ...ref,
         agent_id: agent.id,

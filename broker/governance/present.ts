@@ -48,7 +48,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     organisation,
     takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
     owners: await listOwners(db, id),
-    agents: agents.filter((agent) => agent.parent_id === null && agent.agent_type !== 'child'),
+    agents,
     formerKeys: new Set((await listFormerKeys(db, id)).map(({ fingerprint }) => fingerprint)),
     grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),

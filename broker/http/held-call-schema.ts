@@ -27,6 +27,7 @@ const AgentNamed = z.object({
   agent_id: z.string(),
   name: z.string(),
   status: z.enum(AGENT_STATUSES),
+  parent: z.object({ agent_id: z.string(), name: z.string() }).nullable().describe('whose child it is, if any'),
 });
 
 export const HeldCallSummary = HeldCallStated.extend({

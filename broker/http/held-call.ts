@@ -36,11 +36,21 @@ export const stated = (one: Omit<ApprovalTable, 'action' | 'result'>, now: numbe
   audit_ids: { held: one.audit_id, decided: one.decision_audit_id, replayed: one.replay_audit_id },
 });
 
+/** Whose child asks, since its name is its parent's invention; null: nobody's. */
+export const parentNamed = ({ parent_public_id, parent_name }: HeldCall) =>
+  parent_public_id === null ? null : { agent_id: parent_public_id, name: parent_name ?? '' };
+
 /** What can be told to an owner without opening the request. `reason` is the agent's own words. */
 export const summary = (broker: Pick<Broker, 'baseUrl' | 'clock'>, held: HeldCall) => ({
   ...stated(held, broker.clock()),
   approve_url: approveUrl(broker, held.id),
-  agent: { id: held.agent_id, agent_id: held.agent_public_id, name: held.agent_name, status: held.agent_status },
+  agent: {
+    id: held.agent_id,
+    agent_id: held.agent_public_id,
+    name: held.agent_name,
+    status: held.agent_status,
+    parent: parentNamed(held),
+  },
   platform: held.platform_id,
   connection: held.connection_id && { connection_id: held.connection_id, label: held.connection_label },
   method: held.method,

@@ -1,7 +1,7 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** So many requests in a minute, counted per agent or per client address. */
-export type Limit = { name: string; perMinute: number; per: 'agent' | 'address' };
+/** So many requests in a minute, counted per agent, per agent together with its children, or per client address. */
+export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' | 'address' };
 
 export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
 

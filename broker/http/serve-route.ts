@@ -31,8 +31,8 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       const parsed = route.body ? parseBody(request, route) : undefined;
       who = await authenticate(route, governor, request, route.facts ?? (parsed?.ok ? parsed.platform : ''), source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
-      if (route.limit?.per === 'agent' && who?.kind === 'agent')
-        limited = await takeLimit(limits, route.limit, who.agent.id);
+      if (route.limit && route.limit.per !== 'address' && who?.kind === 'agent')
+        limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
       const declared = route.query && readQuery(route.query, request.originalUrl);
       const context: Context = {
         ...base,
@@ -65,6 +65,10 @@ function nameable(params: Record<string, string>): Record<string, string> {
   for (const name in params) if (params[name]!.includes('\0')) params[name] = '';
   return params;
 }
+
+/** By its children an agent gets no more calls than it has. */
+const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent_id: string | null }): string =>
+  per === 'family' ? (parent_id ?? id) : id;
 
 async function takeLimit(limits: RateLimits, limit: Limit, key: string): Promise<LimitResult> {
   const result = await limits.take(limit, key);

@@ -3,11 +3,31 @@ import type { AgentStatus, HaltCause } from '../decision/facts.ts';
 import type { AgentTable, GrantTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** An organisation's agents, oldest first; deleted ones only on request. */
+/** An organisation's agents without their children, oldest first; deleted ones only on request. */
 export async function listAgents(db: Db, organisationId: string, options = { deleted: false }): Promise<AgentTable[]> {
-  let query = db.selectFrom('agents').selectAll().where('organisation_id', '=', organisationId);
+  let query = db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('parent_id', 'is', null);
   if (!options.deleted) query = query.where('status', '!=', 'deleted');
   return await query.orderBy('created_at').orderBy('id').execute();
+}
+
+/**
+ * The agents that owners see, oldest first: all that are not deleted, without the children whose lifetime was over by
+ * `endedBy`, of which there may be very many.
+ */
+export async function listShownAgents(db: Db, organisationId: string, endedBy: number): Promise<AgentTable[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organisation_id', '=', organisationId)
+    .where('status', '!=', 'deleted')
+    .where((eb) => eb.or([eb('parent_id', 'is', null), eb('expires_at', '>', endedBy)]))
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
 }
 
 /** One agent of an organisation by its uuid or its `agt_` id, or undefined. */
@@ -22,7 +42,10 @@ export async function findAgent(db: Db, organisationId: string, idOrAgentId: str
     .executeTakeFirst();
 }
 
-/** The agent of this name that is not stopped for good, the oldest if there are several; or undefined. */
+/**
+ * The agent of this name that is not stopped for good, the oldest if there are several; or undefined. Children do not count:
+ * what a parent calls them keeps nobody else from a name.
+ */
 export async function findLiveAgentNamed(
   db: Db,
   organisationId: string,
@@ -33,6 +56,7 @@ export async function findLiveAgentNamed(
     .selectAll()
     .where('organisation_id', '=', organisationId)
     .where('name', '=', name)
+    .where('parent_id', 'is', null)
     .where('status', 'not in', ['revoked', 'deleted'])
     .orderBy('created_at')
     .orderBy('id')
@@ -44,7 +68,7 @@ export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
 }
 
-/** Changes what governance says of an agent. */
+/** Changes what governance says of an agent. Whoever answers for it answers for its children. */
 export async function updateAgent(
   db: Db,
   organisationId: string,
@@ -56,6 +80,13 @@ export async function updateAgent(
     .set(change)
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
+    .execute();
+  if (change.owner_id === undefined) return;
+  await db
+    .updateTable('agents')
+    .set({ owner_id: change.owner_id })
+    .where('organisation_id', '=', organisationId)
+    .where('parent_id', '=', id)
     .execute();
 }
 

@@ -23,13 +23,20 @@ export async function lockPending(db: Db, organisationId: string, agentUuid: str
     .execute();
 }
 
-/** How many calls of this agent wait for a decision. */
+/** How many calls of this agent and of its children wait for a decision. */
 export async function countPending(db: Db, organisationId: string, agentUuid: string, now: number): Promise<number> {
   const row = await db
     .selectFrom('approvals')
     .select((eb) => eb.fn.countAll().as('count'))
     .where('organisation_id', '=', organisationId)
-    .where('agent_id', '=', agentUuid)
+    .where('agent_id', 'in', (eb) =>
+      eb
+        .selectFrom('agents')
+        .select('id')
+        .where('organisation_id', '=', organisationId)
+        .where('id', '=', agentUuid)
+        .unionAll(eb.selectFrom('agents').select('id').where('parent_id', '=', agentUuid)),
+    )
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
     .executeTakeFirstOrThrow();

@@ -95,7 +95,7 @@ export async function replaceCredential(
     .executeTakeFirst();
 }
 
-/** The agents, not stopped for good, of which a grant names this connection; by name. */
+/** The agents, not stopped for good, of which a grant names this connection; by name. Children go with their parents. */
 export async function listAgentsNaming(
   db: Db,
   organisationId: string,
@@ -111,6 +111,7 @@ export async function listAgentsNaming(
     .where('g.organisation_id', '=', organisationId)
     .where('g.connection_id', '=', connectionId)
     .where('a.status', 'not in', ['revoked', 'deleted'])
+    .where('a.parent_id', 'is', null)
     .orderBy('a.name')
     .orderBy('a.agent_id')
     .execute();

@@ -9,6 +9,8 @@ export type HeldCall = ApprovalTable & {
   agent_name: string;
   agent_status: string;
   agent_owner_id: string;
+  parent_public_id: string | null;
+  parent_name: string | null;
   session_id: string | null;
   agent_reason: string | null;
   connection_id: string | null;
@@ -25,6 +27,9 @@ const heldCalls = (db: Db) =>
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'p.organisation_id').onRef('a.id', '=', 'p.agent_id'),
     )
+    .leftJoin('agents as pa', (j) =>
+      j.onRef('pa.organisation_id', '=', 'a.organisation_id').onRef('pa.id', '=', 'a.parent_id'),
+    )
     .leftJoin('audit_rows as h', (j) =>
       j.onRef('h.organisation_id', '=', 'p.organisation_id').onRef('h.id', '=', 'p.audit_id'),
     )
@@ -40,6 +45,8 @@ const heldCalls = (db: Db) =>
       'a.name as agent_name',
       'a.status as agent_status',
       'a.owner_id as agent_owner_id',
+      'pa.agent_id as parent_public_id',
+      'pa.name as parent_name',
       'h.session_id',
       'h.agent_reason',
       'h.connection_id',

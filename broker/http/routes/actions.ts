@@ -26,7 +26,7 @@ export const actions = route({
   method: 'POST',
   path: '/v1/actions',
   auth: 'agent',
-  limit: { name: 'actions', perMinute: 600, per: 'agent' },
+  limit: { name: 'actions', perMinute: 600, per: 'family' },
   capability: CAPABILITY,
   summary: 'Make a governed call to a connected platform.',
   body: Action,

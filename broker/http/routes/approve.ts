@@ -8,7 +8,7 @@ import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
-import { heldBecause, secondsLeft } from '../held-call.ts';
+import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -45,7 +45,7 @@ export const approveRequest = route({
         status: 'pending',
         expires_at: instant(held.expires_at),
         expires_in_seconds: secondsLeft(held, now),
-        agent: { name: held.agent_name, agent_id: held.agent_public_id },
+        agent: { name: held.agent_name, agent_id: held.agent_public_id, parent: parentNamed(held) },
         platform: held.platform_id,
         connection: held.connection_label,
         scope: held.scope,

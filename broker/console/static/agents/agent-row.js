@@ -1,4 +1,4 @@
-import { causeInWords, MOVE, MOVES, PAUSED, pauseInWords, STATUS } from '/console/agents/words.js';
+import { CONTAINED, causeInWords, MOVE, MOVES, PAUSED, pauseInWords, STATUS } from '/console/agents/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
@@ -6,21 +6,23 @@ import { visibleLine } from '/console/visible.js';
 
 /** `may`: whether whoever looks may stop it. `move(verb)` begins to. */
 export function AgentRow({ agent, may, move }) {
-  const { name, agent_id, status } = agent;
+  const { name, agent_id, status, contained, parent_agent_id } = agent;
   const paused = status === 'active' && agent.breakers.length > 0;
-  const { kind, words } = paused ? PAUSED : (STATUS[status] ?? { words: status });
+  const held = status === 'active' || contained === 'expired' ? CONTAINED[contained] : undefined;
+  const { kind, words } = held ?? (paused ? PAUSED : (STATUS[status] ?? { words: status }));
   return html`
-    <li class="row" data-agent=${agent_id} data-status=${status}>
+    <li class=${parent_agent_id ? 'row child' : 'row'} data-agent=${agent_id} data-status=${status} data-contained=${contained}>
       <div class="what">
         <p class="name"><strong class="theirs">${visibleLine(name)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
         <p class="small quiet">
-          <code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
+          ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
         </p>
         <${Why} agent=${agent} />
       </div>
       <div class="buttons">
         ${
           may &&
+          contained !== 'expired' &&
           (MOVES[status] ?? []).map(
             (verb) => html`<button type="button" key=${verb} class=${`compact ${verb}`} onClick=${() => move(verb)}>
               ${MOVE[verb].name}<span class="unseen"> ${name}</span>
@@ -39,7 +41,9 @@ function Since({ at }) {
 }
 
 /** What halts it, and what ends that. */
-function Why({ agent: { status, status_cause, status_detail, status_since, breakers } }) {
+function Why({ agent: { status, status_cause, status_detail, status_since, breakers, contained, expires_at } }) {
+  if (contained === 'expired') return html`<p class="small why">Its time was over <${Ago} at=${expires_at} />.</p>`;
+  if (contained && status === 'active') return html`<p class="small why">${CONTAINED[contained].why}</p>`;
   if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);
   if (status === 'pending_bind')
     return html`<p class="small why">It starts when its key is bound, with the token that came with it.</p>`;

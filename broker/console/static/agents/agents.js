@@ -13,8 +13,7 @@ export function AgentsPage() {
   const owner = useOwner();
   const [moving, setMoving] = useState(undefined);
   const agents = answer?.agents;
-  // Those that are stopped for good stand last.
-  const sorted = agents && [...agents].sort((a, b) => (a.status === 'revoked') - (b.status === 'revoked'));
+  const sorted = agents && inFamilies(agents);
   return html`
     <div class="page-head"><h1>Agents</h1></div>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
@@ -32,6 +31,15 @@ export function AgentsPage() {
     ${agents?.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can stop agents.</p>`}
     ${moving && html`<${MoveDialog} ...${moving} onClose=${() => setMoving(undefined)} onMoved=${reload} />`}
   `;
+}
+
+/** Each agent with its children under it; those that are stopped for good stand last, with whoever is contained by that. */
+function inFamilies(agents) {
+  const lastStopped = (some) => [...some].sort((a, b) => (a.status === 'revoked') - (b.status === 'revoked'));
+  const known = new Set(agents.map(({ agent_id }) => agent_id));
+  const eldest = agents.filter(({ parent_agent_id }) => !known.has(parent_agent_id));
+  const childrenOf = (agent) => agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);
+  return lastStopped(eldest).flatMap((agent) => [agent, ...lastStopped(childrenOf(agent))]);
 }
 
 const NoAgents = () => html`

@@ -9,6 +9,26 @@ export const STATUS = {
   pending_bind: { kind: 'wait', words: 'Waits for its key' },
 };
 
+/** What else keeps an agent from acting than its own status. */
+export const CONTAINED = {
+  expired: { kind: 'bad', words: 'Over' },
+  parent_suspended: {
+    kind: 'wait',
+    words: 'Stopped with its parent',
+    why: 'Its parent is suspended, so its calls are refused too.',
+  },
+  parent_revoked: {
+    kind: 'bad',
+    words: 'Stopped with its parent',
+    why: 'Its parent is revoked, so its calls are refused for good.',
+  },
+  parent_expired: {
+    kind: 'bad',
+    words: 'Stopped with its parent',
+    why: 'The time of its parent is over, so its calls are refused for good.',
+  },
+};
+
 const CAUSES = {
   owner_manual: 'Stopped by an owner',
   suspended_by_policy: 'Suspended by a guardrail',

@@ -61,9 +61,10 @@ export function Waiting({ id, state: { held, changed, stale }, me, deciding, loo
     () => html`<${RequestView} key=${held.request_hash} held=${held} onSeen=${setSeen} who=${who} how=${how} />`,
     [held.request, held.request_hash, who, how],
   );
+  const { parent } = held.agent;
   const mayApprove = seen && !changed && !over && !busy;
   return html`
-    <h1><span class="theirs">${visibleLine(held.agent.name)}</span> <span class="quiet">asks to make this call</span></h1>
+    <h1><span class="theirs">${visibleLine(held.agent.name)}</span> <span class="quiet">${parent && html`(a child of <span class="theirs">${visibleLine(parent.name)}</span>) `}asks to make this call</span></h1>
     ${
       changed &&
       html`<div class="notice" data-kind="bad" role="alert"><p>The request is no longer the one that you looked at.</p>

@@ -41,7 +41,8 @@ const Chevron = () => html`
 function Ask({ entry: { kind, item } }) {
   if (kind === 'registration')
     return html`<strong class="theirs">${visibleLine(item.agent_name)}</strong> asks to become an agent`;
-  const who = html`<strong class="theirs">${visibleLine(item.agent.name)}</strong>`;
+  const { name, parent } = item.agent;
+  const who = html`<strong class="theirs">${visibleLine(name)}</strong>${parent && html` <span class="quiet">(a child of <span class="theirs">${visibleLine(parent.name)}</span>)</span>`}`;
   const platform = html`<strong class="theirs">${visibleLine(item.platform)}</strong>`;
   if (kind === 'access')
     return item.scope === null

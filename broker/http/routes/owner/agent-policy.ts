@@ -25,6 +25,11 @@ export const assignPolicy = route({
     const { organisationId } = who;
     const agent = await findAgent(governor.broker.store.db, organisationId, context.params.id!);
     if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
+    if (agent.parent_id !== null)
+      throw new Refusal(
+        'conflict',
+        'This is a child identity: it is under the policy of its parent. Assign that one another.',
+      );
     const assigned = await ownerChange(context, { reason: 'policy_assigned', agent }, async (db, note) => {
       await lockOrganisation(db, organisationId);
       const policy = await findPolicy(db, organisationId, body.policy);

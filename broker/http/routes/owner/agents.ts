@@ -1,12 +1,15 @@
 /** Agents, as their owners see and stop them. */
 import { z } from 'zod';
 import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
-import { findAgent, listAgents, moveAgent } from '../../../store/agents.ts';
+import { findAgent, listShownAgents, moveAgent } from '../../../store/agents.ts';
 import { listBreakersOpenAt } from '../../../store/breakers.ts';
+import { freeChildPlace } from '../../../store/children.ts';
 import { forgetRefusals } from '../../../store/refusal-counts.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
+import { CONTAINED, containedBy } from '../../contained.ts';
 import { Refusal } from '../../errors.ts';
+import { instant } from '../../instant.ts';
 import { ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -22,12 +25,23 @@ export const Agent = z
     status_cause: z.enum(HALT_CAUSES).nullable(),
     status_detail: z.string().nullable(),
     agent_type: z.enum(['key', 'child', 'mcp_client']).nullable(),
-    policy_id: z.guid().nullable().describe('the policy that it is under; without one nothing is allowed'),
+    policy_id: z
+      .guid()
+      .nullable()
+      .describe(
+        'the policy that it is under; without one nothing is allowed. A child has none: it is under its parent’s',
+      ),
     created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable().describe('when its lifetime ends, as that of every child does'),
   })
   .meta({ id: 'Agent' });
 
 const ListedAgent = Agent.extend({
+  parent_agent_id: z.string().nullable().describe('of a child identity'),
+  contained: z
+    .enum(CONTAINED)
+    .nullable()
+    .describe('what else keeps it from acting, whatever its own status: its time is over, or its parent is stopped'),
   breakers: z
     .array(
       z.object({
@@ -52,7 +66,12 @@ export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
   agent_type: agent.agent_type,
   policy_id: agent.policy_id,
   created_at: new Date(agent.created_at).toISOString(),
+  expires_at: instant(agent.expires_at),
 });
+
+const DAY_MS = 24 * 3600 * 1000;
+/** A parent that is deleted. */
+const GONE = { agent_id: null, status: 'revoked', expires_at: null } as const;
 
 export const AgentId = z.string().describe('its uuid, or its agent id (`agt_…`)');
 
@@ -66,7 +85,7 @@ export const ownerAgents = route({
   summary: "The organisation's agents.",
   answers: {
     200: {
-      description: 'All agents that are not deleted, oldest first.',
+      description: 'All agents that are not deleted, oldest first; children for a day after their end.',
       schema: z.object({ agents: z.array(ListedAgent) }),
     },
   },
@@ -75,7 +94,7 @@ export const ownerAgents = route({
     const { db } = broker.store;
     const now = broker.clock();
     const [agents, open] = await Promise.all([
-      listAgents(db, who.organisationId),
+      listShownAgents(db, who.organisationId, now - DAY_MS),
       listBreakersOpenAt(db, who.organisationId, now),
     ]);
     const breakersOf = (id: string) =>
@@ -86,7 +105,17 @@ export const ownerAgents = route({
           about: key || null,
           retry_after_seconds: Math.ceil((open_until! - now) / 1000),
         }));
-    return json(200, { agents: agents.map((agent) => ({ ...agentShown(agent), breakers: breakersOf(agent.id) })) });
+    const byId = new Map(agents.map((agent) => [agent.id, agent]));
+    const listed = agents.map((agent) => {
+      const parent = agent.parent_id === null ? undefined : (byId.get(agent.parent_id) ?? GONE);
+      return {
+        ...agentShown(agent),
+        parent_agent_id: parent?.agent_id ?? null,
+        contained: containedBy(agent, parent, now),
+        breakers: breakersOf(agent.id),
+      };
+    });
+    return json(200, { agents: listed });
   },
 });
 
@@ -160,6 +189,8 @@ export const ownerAgentMoves = MOVES.map((move) =>
       const place = { organisationId: who.organisationId, id: agent.id };
       const detail = body.reason ?? null;
       const moved = await ownerChange(context, { reason: move.reason, detail, agent }, async (db) => {
+        if (move.to === 'revoked' && agent.parent_id !== null)
+          await freeChildPlace(db, { ...place, id: agent.parent_id });
         const done = await moveAgent(db, place, { ...move, detail }, governor.broker.clock());
         // Who looked at what was refused lets the agent begin anew.
         if (done && move.to === 'active') await forgetRefusals(db, who.organisationId, agent.id);

@@ -1,0 +1,18 @@
+/** What keeps an agent from acting though its own status does not say so: its time, or its parent. */
+import type { Instant } from '../decision/facts.ts';
+import type { AgentTable } from '../store/schema.ts';
+
+export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired'] as const;
+
+type Life = Pick<AgentTable, 'status' | 'expires_at'>;
+
+/** Null: nothing does. `parent` undefined: it has none. */
+export function containedBy(agent: Life, parent: Life | undefined, now: Instant): (typeof CONTAINED)[number] | null {
+  if (isOver(agent, now)) return 'expired';
+  if (parent === undefined) return null;
+  if (isOver(parent, now)) return 'parent_expired';
+  if (parent.status === 'active') return null;
+  return parent.status === 'suspended' ? 'parent_suspended' : 'parent_revoked';
+}
+
+const isOver = ({ expires_at }: Life, now: Instant): boolean => expires_at !== null && expires_at <= now;
