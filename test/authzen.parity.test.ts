@@ -9,6 +9,7 @@ import { putGrant } from '../broker/store/agents.ts';
 import { findAuditRow } from '../broker/store/audit.ts';
 import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from './decision/arbitraries.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
+import { putChild } from './world/child.ts';
 import { auditIdOf } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -136,17 +137,17 @@ describe.each(STORES)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     const organisation = await world.organisation({ guardrails: given.guardrails });
     await organisation.platform({ id: 'crm', manifest: MANIFEST });
     const second = await organisation.connection('crm', { isDefault: false });
+    const policy = given.policy && (await organisation.policy(given.policy));
     let parent: TestAgent | undefined;
     if (given.parent) {
       const { status, ends, grants } = given.parent;
-      parent = await organisation.agent({ policy: null, agent: { status, expires_at: lifetime(ends) }, grants: {} });
+      parent = await organisation.agent({ policy, agent: { status, expires_at: lifetime(ends) }, grants: {} });
       await grant(organisation, parent, grants, second);
     }
-    const agent = await organisation.agent({
-      policy: given.policy && (await organisation.policy(given.policy)),
-      grants: {},
-      agent: { status: given.status, expires_at: lifetime(given.ends), parent_id: parent?.id ?? null },
-    });
+    const row = { status: given.status, expires_at: lifetime(given.ends) };
+    const agent = parent
+      ? await putChild(world, organisation, parent, { grants: {}, agent: row })
+      : await organisation.agent({ policy, grants: {}, agent: row });
     await grant(organisation, agent, given.grants, second);
     if (given.platformOff) {
       const off = db.updateTable('platforms').set({ suspended: 1 }).where('organisation_id', '=', organisation.id);

@@ -4,6 +4,7 @@ import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import type { AgentTable } from '../broker/store/schema.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { send } from './world/agent.ts';
+import { putChild } from './world/child.ts';
 import { expectProblem } from './world/problem.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -338,7 +339,7 @@ describe.each(STORES)(`AuthZEN on %s${postgresNote}`, (store) => {
 
   describe('children', () => {
     const child = (parent: TestAgent, row: Partial<AgentTable> = {}, made: Parameters<Organisation['agent']>[0] = {}) =>
-      organisation.agent({ ...made, agent: { parent_id: parent.id, agent_type: 'child', ...row } });
+      putChild(world, organisation, parent, { ...made, agent: row });
     const move = (of: TestAgent, verb: string) => organisation.ask('POST', `/owner/agents/${of.agentId}/${verb}`, {});
 
     test('CH-11 have what their parent has now', async () => {

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import type { AgentTable } from '../broker/store/schema.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
+import { putChild } from './world/child.ts';
 import { expectDeclared } from './world/declared.ts';
 import { expectProblem } from './world/problem.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -201,7 +202,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
       return message;
     };
     const child = (parent: TestAgent, row: Partial<AgentTable> = {}) =>
-      published.agent({ agent: { parent_id: parent.id, agent_type: 'child', ...row } });
+      putChild(world, published, parent, { agent: row });
 
     test('has the whole form, whatever action and resource say', async () => {
       const asked = query(agent, { action: 'issue', resource: 'a b/ü' });
@@ -440,7 +441,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
       for (const path of BOTH) {
         expect(await statements(hidden, path)).toEqual(['published_agent']);
         expect(await statements({ agentId: newAgentId() }, path)).toEqual(['published_agent']);
-        expect(await statements(agent, path)).toEqual(['published_agent', 'facts_one_platform']);
+        expect(await statements(agent, path)).toEqual(['published_agent', 'facts_one_platform_family']);
       }
     });
 

@@ -84,7 +84,10 @@ export type RecordedDecision = {
  * itself, by its agent id, or, of a secret that came, the owner who authorised it. `broker`: by a rule of the organisation.
  * `agent`: a parent, by its agent id, of its child; `time`: nobody, a lifetime was over. Never a secret, nor the owner's words.
  */
-export type OwnersChange = { by: string; how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'agent' | 'time' } & JsonObject;
+export type OwnersChange = {
+  by: string;
+  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'agent' | 'time';
+} & JsonObject;
 
 /** Who signs, as receipts name it: the broker, and what stands before an agent's id. */
 export type ReceiptIssuer = { did: string; didOfAgents: string };

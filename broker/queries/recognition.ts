@@ -27,7 +27,9 @@ export function recognise(
   if (row.status !== 'active') return STATUS[row.status];
   if (isPast(row.expires_at, now)) return 'expired';
   if (row.parent_id === null) return 'recognized';
-  return row.parent_status === 'active' && !isPast(row.parent_expires_at, now) ? 'recognized' : 'parent_not_active';
+  return row.parent_status === 'active' && !isPast(row.parent_expires_at ?? null, now)
+    ? 'recognized'
+    : 'parent_not_active';
 }
 
 const isPast = (moment: Instant | null, now: Instant): boolean => moment !== null && moment <= now;

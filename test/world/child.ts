@@ -1,5 +1,7 @@
 /** A child identity as whoever made it uses it: with the bearer that came once, and no key. */
 import { expect } from 'vitest';
+import { newAgentId } from '../../broker/crypto/ids.ts';
+import { mintChildToken } from '../../broker/identity/child-token.ts';
 import { findAgent } from '../../broker/store/agents.ts';
 import { type Answer, TestAgent } from './agent.ts';
 import type { Organisation, World } from './world.ts';
@@ -40,4 +42,37 @@ export async function childOf(
   const { child_agent_id: agentId, bearer_token: bearer } = answer.body;
   const row = await findAgent(world.running.broker.store.db, organisation.id, agentId);
   return new TestChild(parent, { id: row!.id, agentId, bearer });
+}
+
+/** A child in whatever state, also such as issuing does not make, with a bearer that fits. */
+export async function putChild(
+  world: World,
+  organisation: Organisation,
+  parent: TestAgent,
+  made: Parameters<Organisation['agent']>[0] = {},
+): Promise<TestChild> {
+  const { broker } = world.running;
+  const now = broker.clock();
+  const agentId = newAgentId();
+  const expires_at = made.agent?.expires_at === undefined ? now + 3_600_000 : made.agent.expires_at;
+  const { token, fingerprint } = mintChildToken(
+    broker,
+    broker.keys.signer('issuing', now),
+    { agentId, ownerId: parent.ownerId, parentAgentId: parent.agentId },
+    { issuedAt: Math.floor(now / 1000), expiresAt: Math.floor((expires_at ?? now + 86_400_000) / 1000) },
+  );
+  const { id } = await organisation.agent({
+    ...made,
+    policy: null,
+    agent: {
+      ...made.agent,
+      agent_id: agentId,
+      agent_type: 'child',
+      parent_id: parent.id,
+      public_key_pem: null,
+      key_fingerprint: fingerprint,
+      expires_at,
+    },
+  });
+  return new TestChild(parent, { id, agentId, bearer: token.reveal() });
 }
