@@ -11,6 +11,7 @@ import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { makeApp } from './http/app.ts';
+import type { Route } from './http/route.ts';
 import { ROUTES } from './http/routes.ts';
 import { type Listener, openListener, ownAddresses } from './listener.ts';
 import { type Log, makeLog } from './log.ts';
@@ -52,6 +53,9 @@ type Open = {
   local?: { remove(): void };
 };
 
+/** Everything that a broker answers to. */
+export const servedRoutes = (): readonly Route[] => [...ROUTES, ...consoleRoutes()];
+
 /** Starts the broker. Throws, with everything closed again, when it cannot. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const log = makeLog(config.logLevel);
@@ -81,7 +85,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'expiring registrations': (now) => expireRegistrations(broker, governor.changes, now),
     });
     open.local = writeRunFile(config, listener.localUrl, governor);
-    listener.serve(makeApp(governor, [...ROUTES, ...consoleRoutes()]));
+    listener.serve(makeApp(governor, servedRoutes()));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {

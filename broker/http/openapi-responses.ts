@@ -1,51 +1,47 @@
 /** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
+import { STATUS_CODES } from 'node:http';
 import { ERRORS, type ErrorCode } from './errors.ts';
+import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';
 import type { JsonSchema, Schemas } from './openapi-schemas.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
-import type { Route } from './route.ts';
+import type { AnswerDeclaration, Route } from './route.ts';
 
-const ref = (kind: 'headers' | 'schemas', name: string) => ({ $ref: `#/components/${kind}/${name}` });
+const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers/${name}` });
+
+const SAMPLE_ID = '0199a3c4-7f52-7c1e-9d7a-3f0f6a4b2c11';
 
 /** Specification, Error shapes: the envelope. Some errors bring members of their own. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['error', 'detail', 'correlation_id'],
   properties: {
-    error: { type: 'string', description: 'a code, for programs' },
-    detail: { type: 'string', description: 'what was wrong and what to do next, for people' },
+    error: { type: 'string', description: 'a code, for programs: branch on it' },
+    detail: { type: 'string', description: 'what was wrong and what to do next, for people; may change' },
     correlation_id: { type: 'string', format: 'uuid', description: 'names this request in the log' },
+    report_hint: {
+      type: 'object',
+      description: 'where to report an answer that should have been another, and with what',
+      required: ['url', 'suggested_payload'],
+      properties: { url: { type: 'string', format: 'uri' }, suggested_payload: { type: 'object' } },
+    },
   },
-};
-
-export const HEADERS: JsonSchema = {
-  CorrelationId: { description: 'Names this request in the log.', schema: { type: 'string', format: 'uuid' } },
-  RateLimit: {
-    description: 'What is left, and in how many seconds it is whole again (draft-ietf-httpapi-ratelimit-headers).',
-    schema: { type: 'string' },
-    example: '"sign-in";r=9;t=60',
-  },
-  RateLimitPolicy: { description: 'The limit.', schema: { type: 'string' }, example: '"sign-in";q=10;w=60' },
-  RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer', minimum: 1 } },
-  RequestId: { description: 'What the request said there, if it did.', schema: { type: 'string' } },
-  WwwAuthenticate: { description: 'RFC 6750 section 3.', schema: { type: 'string' } },
 };
 
 export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   const responses: Record<string, JsonSchema> = {};
-  for (const [status, answer] of Object.entries(route.answers)) {
-    const { description, schema, type } = typeof answer === 'string' ? { description: answer } : answer;
-    const hasBody = type !== undefined || schema !== undefined || /^2/.test(status);
-    const media = { ...(schema && { schema: schemas.of(schema, 'output') }) };
+  for (const [status, declared] of Object.entries(route.answers)) {
+    const answer = typeof declared === 'string' ? { description: declared } : declared;
+    const hasBody = answer.type !== undefined || answer.schema !== undefined || /^2/.test(status);
     responses[status] = {
-      description,
-      headers: headersOf(route, Number(status)),
-      ...(hasBody && status !== '204' && { content: { [type ?? 'application/json']: media } }),
+      description: answer.description,
+      headers: headersOf(route, Number(status), answer),
+      ...(hasBody && status !== '204' && { content: contentOf(answer, schemas) }),
     };
   }
-  const { type, form } = errorForm(route, schemas);
+  const { type, form, sample } = errorForm(route, schemas);
   for (const [status, codes] of codesByStatus(route)) {
     const schema = { allOf: [form, { properties: { error: { enum: codes } } }] };
-    const refused = { [type]: { schema } };
     const known = responses[status];
     responses[status] = known
       ? {
@@ -53,40 +49,67 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
           description: `${known.description} Or refused: ${codes.join(', ')}.`,
           content: either(known, type, schema),
         }
-      : { description: `${codes.join(', ')}.`, headers: headersOf(route, status), content: refused };
+      : {
+          description: `${codes.join(', ')}.`,
+          headers: headersOf(route, status),
+          content: { [type]: { schema, example: sample(codes[0]!) } },
+        };
   }
   responses.default = {
     description: 'Anything else that kept the request from being answered: 405, 421, 500, 503.',
-    headers: { 'X-Correlation-Id': ref('headers', 'CorrelationId') },
-    content: { [type]: { schema: form } },
+    headers: { 'X-Correlation-Id': headerRef('CorrelationId') },
+    content: { [type]: { schema: form, example: sample('store_unavailable') } },
   };
   return responses;
 }
 
-/** The media type of a route's errors, and what all of them have. */
-function errorForm({ dialect }: Route, schemas: Schemas): { type: string; form: JsonSchema } {
+/** The media type of a route's errors, what all of them have, and what one looks like. */
+function errorForm({ dialect }: Route, schemas: Schemas) {
+  const common = { detail: 'What was wrong, and what to do next.', correlation_id: SAMPLE_ID };
   return dialect === 'problem'
-    ? { type: PROBLEM_TYPE, form: schemas.of(Problem, 'output') }
-    : { type: 'application/json', form: ref('schemas', 'Error') };
+    ? {
+        type: PROBLEM_TYPE,
+        form: schemas.of(Problem, 'output'),
+        sample: (error: ErrorCode) => ({ title: STATUS_CODES[ERRORS[error]], status: ERRORS[error], error, ...common }),
+      }
+    : {
+        type: 'application/json',
+        form: schemaRef('ErrorEnvelope'),
+        sample: (error: ErrorCode) => ({ error, ...common }),
+      };
+}
+
+type Answer = Exclude<AnswerDeclaration, string>;
+
+function contentOf({ type, schema, also, example }: Answer, schemas: Schemas): JsonSchema {
+  const media = {
+    ...(schema && { schema: schemas.of(schema, 'output') }),
+    ...(example !== undefined && { example }),
+  };
+  const others = Object.entries(also ?? {}).map(([name, other]) => [name, { schema: schemas.of(other, 'output') }]);
+  return { [type ?? 'application/json']: media, ...Object.fromEntries(others) };
 }
 
 /** A status that is an answer as well as an error: one or the other. */
 function either(known: JsonSchema, type: string, error: JsonSchema): JsonSchema {
   const content = known.content as Record<string, { schema?: JsonSchema }> | undefined;
-  const { schema } = content?.[type] ?? {};
-  return { ...content, [type]: { schema: schema ? { anyOf: [schema, error] } : error } };
+  const { schema, ...more } = content?.[type] ?? {};
+  return { ...content, [type]: { ...more, schema: schema ? { anyOf: [schema, error] } : error } };
 }
 
-function headersOf({ limit, strangers, dialect }: Route, status: number): JsonSchema {
+function headersOf({ limit, strangers, anyOrigin, dialect }: Route, status: number, answer?: Answer): JsonSchema {
+  const own = (answer?.headers ?? []).map((name) => [name, headerRef(ANSWER_HEADERS[name])]);
   return {
-    'X-Correlation-Id': ref('headers', 'CorrelationId'),
+    'X-Correlation-Id': headerRef('CorrelationId'),
+    ...(anyOrigin && { 'Access-Control-Allow-Origin': headerRef('AccessControlAllowOrigin') }),
     ...((limit || strangers) && {
-      RateLimit: ref('headers', 'RateLimit'),
-      'RateLimit-Policy': ref('headers', 'RateLimitPolicy'),
+      RateLimit: headerRef('RateLimit'),
+      'RateLimit-Policy': headerRef('RateLimitPolicy'),
     }),
-    ...(dialect === 'problem' && { 'X-Request-ID': ref('headers', 'RequestId') }),
-    ...(status === 401 && { 'WWW-Authenticate': ref('headers', 'WwwAuthenticate') }),
-    ...(status === 429 && { 'Retry-After': ref('headers', 'RetryAfter') }),
+    ...(dialect === 'problem' && { 'X-Request-ID': headerRef('RequestId') }),
+    ...(status === 401 && { 'WWW-Authenticate': headerRef('WwwAuthenticate') }),
+    ...(status === 429 && { 'Retry-After': headerRef('RetryAfter') }),
+    ...Object.fromEntries(own),
   };
 }
 

@@ -6,6 +6,7 @@ import type { JsonObject } from '../decision/facts.ts';
 import type { Principal } from '../identity/principal.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
+import type { AnswerHeader } from './openapi-headers.ts';
 import type { AtOnce, Limit } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
@@ -43,9 +44,22 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
 
 /**
  * What an answer holds: in words, and as a schema where there is one, which the OpenAPI document shows and a test holds real
- * answers to. `type`: the media type; JSON unless said otherwise.
+ * answers to. `type`: the media type; JSON unless said otherwise. `also`: what a client may get instead that asks for it by
+ * Accept, by media type. `headers`: those that are not on every answer. `example`: of the body.
  */
-export type AnswerDeclaration = string | { description: string; schema?: z.ZodType; type?: string };
+export type AnswerDeclaration =
+  | string
+  | {
+      description: string;
+      schema?: z.ZodType;
+      type?: string;
+      also?: Readonly<Record<string, z.ZodType>>;
+      headers?: readonly AnswerHeader[];
+      example?: unknown;
+    };
+
+/** A header that a request may bring. */
+export type RequestHeader = { description: string; example?: string };
 
 /** Why a body was refused: in one sentence, and every finding when it was JSON. */
 export type MalformedBody = { body: unknown; detail: string; issues?: readonly z.core.$ZodIssue[] };
@@ -79,6 +93,12 @@ export type Route<
   /** `_meta.capability`. */
   capability: string;
   summary: string;
+  /** What the summary leaves out, for the document: a paragraph, in Markdown. */
+  description?: string;
+  /** Headers of requests that mean something here, beside those of every route. */
+  headers?: Readonly<Record<string, RequestHeader>>;
+  /** A body as it may be sent, for the document. */
+  example?: unknown;
   /** The parameters of the path, for the document: to what is none of them the handler has its own answer, a 404. */
   params?: Readonly<Record<string, z.ZodType<string>>>;
   /** Parameters after `?`. Names that are not declared are left alone. */

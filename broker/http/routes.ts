@@ -17,6 +17,7 @@ import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import { mcp } from './routes/mcp.ts';
 import { oauthRoutes } from './routes/oauth.ts';
+import { agentOpenApi } from './routes/openapi.ts';
 import {
   approveAccessRequest,
   denyAccessRequest,
@@ -172,5 +173,6 @@ export const ROUTES: readonly Route[] = [
   ownerGuardrails,
   changeGuardrails,
   ownerSimulate,
+  agentOpenApi(() => ROUTES),
   ownerOpenApi(() => ROUTES),
 ];

@@ -65,3 +65,35 @@ export const DeviceName = text(64)
   .refine((name) => name.trim() !== '', 'must not be blank')
   .refine((name) => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name), 'must not contain control or direction characters')
   .describe('what the owner calls the authenticator');
+
+const Descriptor = z.object({
+  id: CredentialId,
+  type: z.literal('public-key'),
+  transports: z.array(z.string()).optional(),
+});
+const UserVerification = z.enum(['required', 'preferred', 'discouraged']);
+
+/** PublicKeyCredentialCreationOptionsJSON (WebAuthn section 5.1.9). Other members may come. */
+export const CreationOptions = z
+  .looseObject({
+    challenge: Large,
+    rp: z.object({ id: z.string(), name: z.string() }),
+    user: z.object({ id: z.string(), name: z.string(), displayName: z.string() }),
+    pubKeyCredParams: z.array(z.object({ alg: z.int(), type: z.literal('public-key') })),
+    authenticatorSelection: z.looseObject({ userVerification: UserVerification, residentKey: z.string() }),
+    timeout: z.int(),
+    attestation: z.string(),
+    excludeCredentials: z.array(Descriptor).optional(),
+  })
+  .meta({ id: 'PublicKeyCredentialCreationOptions' });
+
+/** PublicKeyCredentialRequestOptionsJSON (WebAuthn section 5.1.10). Other members may come. */
+export const RequestOptions = z
+  .looseObject({
+    challenge: Large,
+    rpId: z.string(),
+    allowCredentials: z.array(Descriptor),
+    userVerification: UserVerification,
+    timeout: z.int(),
+  })
+  .meta({ id: 'PublicKeyCredentialRequestOptions' });

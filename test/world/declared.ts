@@ -16,10 +16,10 @@ export function routeOf(method: string, path: string): Route | undefined {
   return ADDRESSES.find(({ route, address }) => route.method === method && address.test(plain))?.route;
 }
 
-/** The schema that an answer of this status is declared with. */
-export function schemaOf(route: Route, status: number): z.ZodType | undefined {
+/** The schema that an answer of this status is declared with, in the media type in which it came. */
+export function schemaOf(route: Route, status: number, type = ''): z.ZodType | undefined {
   const declared = route.answers[status];
-  return typeof declared === 'object' ? declared.schema : undefined;
+  return typeof declared === 'object' ? (declared.also?.[type] ?? declared.schema) : undefined;
 }
 
 /** What any address may answer: the documents say so once for all. */
@@ -34,14 +34,14 @@ const ANYWHERE: readonly ErrorCode[] = [
  * An answer has everything that its declared schema wants, and nothing that the schema does not know; an error is one that
  * the route declares.
  */
-export function expectDeclared(method: string, path: string, { status, body, text }: Answer): void {
+export function expectDeclared(method: string, path: string, { status, headers, body, text }: Answer): void {
   const route = routeOf(method, path);
   if (!route) return;
   if (typeof body?.error === 'string' && body.error in ERRORS)
     expect([...errorsOf(route), ...ANYWHERE], `${method} ${path} refuses as it does not declare`).toContain(body.error);
-  const schema = schemaOf(route, status);
-  // A refusal where the status is also an answer.
-  if (!schema || typeof body?.correlation_id === 'string') return;
+  const schema = schemaOf(route, status, headers.get('content-type')?.split(';')[0]);
+  // A refusal where the status is also an answer. Nothing comes of a HEAD.
+  if (!schema || body === '' || (typeof body?.correlation_id === 'string' && body.error in ERRORS)) return;
   const declared = route.answers[status];
   const isLines = typeof declared === 'object' && declared.type === 'application/x-ndjson';
   for (const value of isLines ? text.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : [])) : [body]) {

@@ -10,6 +10,7 @@ import type { DenyReason } from '../../decision/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
 import { Action } from '../../wire/action.ts';
 import { readCaller } from '../caller.ts';
+import { ACTION_DOCUMENTED } from '../documented-action.ts';
 import { envelope, errorReply, meta, reportHint } from '../envelope.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
@@ -31,13 +32,7 @@ export const actions = route({
   summary: 'Make a governed call to a connected platform.',
   body: Action,
   nulAllowedIn: ['data'],
-  answers: {
-    200: 'The upstream answered.',
-    202: 'Held for a person to approve.',
-    403: 'Refused, or the agent is halted: the reason.',
-    409: 'The agent or the connection is not ready, or the idempotency key is taken.',
-    412: 'The platform, or the person, is not connected.',
-  },
+  ...ACTION_DOCUMENTED,
   errors: [
     'invalid_request',
     'invalid_endpoint',

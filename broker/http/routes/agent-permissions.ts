@@ -4,7 +4,9 @@ import { toWirePermissions } from '../../decision/permissions.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
 import { envelope, meta } from '../envelope.ts';
 import { matchesEtag } from '../etag.ts';
+import { ActionDenied } from '../governed-answers.ts';
 import { haltedReply } from '../halted.ts';
+import { EffectivePermissions } from '../permissions-answer.ts';
 import { route } from '../route.ts';
 
 /** GET /v1/agent/permissions (specification, Effective permissions). */
@@ -16,7 +18,18 @@ export const agentPermissions = route({
   limit: { name: 'permissions', perMinute: 600, per: 'agent' },
   capability: 'permissions.read',
   summary: 'What this agent can do now.',
-  answers: { 200: 'The effective permissions.', 304: 'They are what the ETag says.' },
+  description:
+    'Grants intersected with policy, guardrails, expiry, breakers and status, as they are at this moment. `version` is a hash of all that the agent can act on: send it as If-None-Match, and a 304 says that nothing changed.',
+  headers: { 'If-None-Match': { description: 'The ETag of the last 200.', example: '"Gk3v0n2cVJ0"' } },
+  answers: {
+    200: {
+      description: 'The effective permissions.',
+      schema: EffectivePermissions,
+      headers: ['ETag', 'Cache-Control'],
+    },
+    304: { description: 'They are what the ETag says.', headers: ['ETag', 'Cache-Control'] },
+    403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
+  },
   errors: ['rate_limited'],
   handle: async (context) => {
     const { governor, who, request } = context;

@@ -1,6 +1,7 @@
 import { didOfAgent } from '../../broker.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
 import { haltOf } from '../../decision/halt.ts';
+import { AgentIdentity } from '../governed-answers.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -13,7 +14,7 @@ export const agentsMe = route({
   limit: { name: 'agents-me', perMinute: 30, per: 'agent' },
   capability: 'agents.me',
   summary: 'Who this agent is, and whether it is halted.',
-  answers: { 200: 'The identity of the calling agent.' },
+  answers: { 200: { description: 'The identity of the calling agent.', schema: AgentIdentity } },
   errors: ['agent_not_found', 'rate_limited'],
   handle: async ({ governor: { broker }, who }) => {
     const { agent } = who;

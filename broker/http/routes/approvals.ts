@@ -7,6 +7,7 @@ import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { findApproval, listApprovalsOf } from '../../store/approvals.ts';
 import type { ApprovalTable } from '../../store/schema.ts';
+import { Approval, PendingActions } from '../approval-answers.ts';
 import { Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
 import { instant } from '../instant.ts';
@@ -27,7 +28,7 @@ export const approval = route({
   summary: 'One held call of this agent: its status, and once it was approved and made, the answer of the platform.',
   params: { id: z.guid().describe('the approval_id') },
   query: Waiting,
-  answers: { 200: 'The approval.' },
+  answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ governor, who, params, query: { wait: waitMs }, request }) => {
     const id = params.id!.toLowerCase();
@@ -91,7 +92,7 @@ export const pendingActions = route({
   limit: { name: 'pending-actions', perMinute: 30, per: 'agent' },
   capability: 'approvals.list',
   summary: 'Held calls of this agent that wait, and those of the last 24 hours that no longer do.',
-  answers: { 200: 'Both lists, newest first.' },
+  answers: { 200: { description: 'Both lists, newest first.', schema: PendingActions } },
   errors: ['rate_limited'],
   handle: async ({ governor: { broker }, who }) => {
     const now = broker.clock();

@@ -1,8 +1,20 @@
+import { z } from 'zod';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findAuditRow } from '../../store/audit.ts';
 import { Refusal } from '../errors.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
+
+const Receipt = z
+  .object({
+    audit_id: z.guid(),
+    kid: z.string(),
+    receipt: z.string().describe('compact JWS: ES256, typ svc-receipt+jwt'),
+    jwks_url: z.url().describe('the keys that verify it'),
+    did: z.string().describe("the broker's own DID"),
+    verify_hint: z.string().optional(),
+  })
+  .meta({ id: 'AuditReceipt' });
 
 /** GET /v1/audit/{id}/receipt (specification, Audit receipts). */
 export const auditReceipt = route({
@@ -13,7 +25,16 @@ export const auditReceipt = route({
   limit: { name: 'receipts', perMinute: 600, per: 'agent' },
   capability: 'audit.receipt',
   summary: 'The signed receipt of one decision.',
-  answers: { 200: 'The receipt, as JSON or as the bare compact JWS.' },
+  headers: { Accept: { description: '`application/jose` for the bare compact JWS.', example: 'application/json' } },
+  params: { id: z.guid().describe('the audit_id of the decision') },
+  answers: {
+    200: {
+      description: 'The receipt, as JSON or as the bare compact JWS.',
+      schema: Receipt,
+      also: { 'application/jose': z.string().describe('compact JWS: ES256, typ svc-receipt+jwt') },
+      headers: ['Vary'],
+    },
+  },
   errors: ['not_your_row', 'not_found', 'rate_limited'],
   handle: async ({ governor: { broker }, who, params, request }) => {
     const id = params.id!.toLowerCase();

@@ -31,7 +31,12 @@ export const diagnostics = route({
   capability: 'diagnostics.report',
   summary: 'Reports an answer that the agent did not expect.',
   body: Report,
-  answers: { 201: 'The report was stored for the owners.' },
+  answers: {
+    201: {
+      description: 'The report was stored for the owners.',
+      schema: z.object({ id: z.guid(), received_at: z.iso.datetime() }),
+    },
+  },
   errors: ['invalid_request', 'payload_too_large', 'rate_limited'],
   handle: async ({ governor: { broker }, who, body }) => {
     const context = body.context === undefined ? null : JSON.stringify(body.context);

@@ -1,10 +1,15 @@
 /** What anyone may read (specification, Discovery and health). */
+import { z } from 'zod';
 import { readBuild } from '../../build.ts';
 import { ping } from '../../store/ping.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
 const build = readBuild();
+
+const JwkSet = z
+  .object({ keys: z.array(z.looseObject({ kty: z.string(), kid: z.string(), alg: z.string().optional() })) })
+  .meta({ id: 'JwkSet' });
 
 /** GET /health: 200 only when the store answers. */
 export const health = route({
@@ -13,7 +18,7 @@ export const health = route({
   auth: 'none',
   capability: 'health',
   summary: 'Whether the broker and its store answer.',
-  answers: { 200: 'Both answer.' },
+  answers: { 200: { description: 'Both answer.', schema: z.object({ status: z.literal('ok') }) } },
   errors: ['store_unavailable'],
   handle: async ({ governor }) => {
     await ping(governor.broker.store.db);
@@ -28,7 +33,18 @@ export const version = route({
   auth: 'none',
   capability: 'version',
   summary: 'Which build this is.',
-  answers: { 200: 'Version, commit and time of the build.' },
+  answers: {
+    200: {
+      description: 'Version, commit and time of the build.',
+      schema: z.object({
+        service: z.literal('proxy'),
+        version: z.string(),
+        sha: z.string().describe('the commit, or `unknown`'),
+        builtAt: z.iso.datetime().nullable(),
+      }),
+      headers: ['Cache-Control'],
+    },
+  },
   errors: [],
   handle: async () =>
     json(
@@ -46,7 +62,7 @@ export const issuingKeys = route({
   anyOrigin: true,
   capability: 'oauth.jwks',
   summary: 'Keys of the bearer tokens that the broker issues.',
-  answers: { 200: 'A JWK Set.' },
+  answers: { 200: { description: 'A JWK Set.', schema: JwkSet, headers: ['Cache-Control'] } },
   errors: [],
   handle: async ({ governor }) => ({
     status: 200,
@@ -63,7 +79,7 @@ export const receiptKeys = route({
   anyOrigin: true,
   capability: 'receipts.keys',
   summary: 'Keys that verify receipts.',
-  answers: { 200: 'A JWK Set.' },
+  answers: { 200: { description: 'A JWK Set.', schema: JwkSet, headers: ['Cache-Control'] } },
   errors: ['not_found'],
   handle: async ({ governor }) => ({
     status: 200,

@@ -15,7 +15,13 @@ import { howOf } from '../owner-change.ts';
 import { patiently } from '../patiently.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
-import { AuthenticationResponse, DeviceName, RegistrationResponse } from '../webauthn-json.ts';
+import {
+  AuthenticationResponse,
+  CreationOptions,
+  DeviceName,
+  RegistrationResponse,
+  RequestOptions,
+} from '../webauthn-json.ts';
 
 /** One for the four routes together. */
 const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address' } as const;
@@ -33,7 +39,7 @@ export const passkeyRegisterBegin = route({
   limit: LIMIT,
   capability: 'passkeys.register.begin',
   summary: 'Options to make a passkey of this owner with.',
-  answers: { 200: 'PublicKeyCredentialCreationOptions as JSON.' },
+  answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },
   errors: ['conflict', 'rate_limited'],
   handle: async ({ governor: { broker }, who: { owner } }) => {
     const { db } = broker.store;
@@ -113,7 +119,7 @@ export const passkeySignBegin = route({
   summary: "Options to approve a held call with a passkey of the agent's owner.",
   body: z.strictObject({ approval_id: z.string().regex(UUID_PATTERN, 'must be the id of an approval, a UUID') }),
   maxBodyBytes: MAX_BODY_BYTES,
-  answers: { 200: 'PublicKeyCredentialRequestOptions as JSON.' },
+  answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ governor: { broker }, body }) => {
     const { db } = broker.store;
@@ -146,7 +152,16 @@ export const passkeySignFinish = route({
   summary: 'Approves the held call that the challenge was made for; it is then made at most once.',
   body: z.strictObject({ response: AuthenticationResponse }),
   maxBodyBytes: MAX_BODY_BYTES,
-  answers: { 200: 'Approved; executed_at is null while the platform has not answered.' },
+  answers: {
+    200: {
+      description: 'Approved; executed_at is null while the platform has not answered.',
+      schema: z.object({
+        status: z.literal('approved'),
+        approval_id: z.guid(),
+        executed_at: z.iso.datetime().nullable(),
+      }),
+    },
+  },
   errors: [
     'invalid_request',
     'verification_failed',

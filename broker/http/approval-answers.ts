@@ -1,0 +1,40 @@
+/** What an agent is told of its own held calls (specification, Approval; Pending actions). */
+import { z } from 'zod';
+
+const moment = z.iso.datetime();
+
+export const Approval = z
+  .object({
+    approval_id: z.guid(),
+    status: z.enum(['pending', 'approved', 'denied', 'expired']),
+    created_at: moment,
+    expires_at: moment.nullable(),
+    executed_at: moment.nullable(),
+    result: z
+      .object({ status: z.int(), data: z.unknown() })
+      .optional()
+      .describe("the platform's answer, once the approved call was made"),
+    execution_error: z.string().optional().describe('why the approved call was not made, or what failed'),
+    note: z.string().optional().describe('what whoever decided wrote to the agent'),
+    audit_id: z.guid().optional().describe('the audit row of the call that was made'),
+  })
+  .meta({ id: 'Approval' });
+
+const item = { approval_id: z.guid(), platform_id: z.string(), scope: z.string(), created_at: moment };
+
+export const PendingActions = z
+  .object({
+    pending: z.array(z.object({ ...item, expires_at: moment.nullable() })),
+    recently_completed: z
+      .array(
+        z.object({
+          ...item,
+          status: z.enum(['approved', 'denied', 'expired']),
+          executed_at: moment.nullish(),
+          result_summary: z.string().nullish(),
+          execution_error: z.string().nullish(),
+        }),
+      )
+      .describe('what was decided or expired within 24 hours'),
+  })
+  .meta({ id: 'PendingActions' });

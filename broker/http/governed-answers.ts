@@ -1,0 +1,124 @@
+/** What governed calls answer, as schemas (specification, Resources and their fields; Governed call). */
+import { z } from 'zod';
+import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../decision/facts.ts';
+
+const moment = z.iso.datetime();
+
+/** EnvelopeMeta. */
+export const EnvelopeMeta = z
+  .looseObject({
+    capability: z.string(),
+    timestamp: moment,
+    next_actions: z
+      .array(z.object({ capability: z.string(), endpoint: z.string() }))
+      .describe('sensible next calls from here'),
+    docs: z.url().describe('where this capability is described'),
+    audit_id: z.guid().optional().describe('the audit row, whose receipt can be fetched'),
+  })
+  .meta({ id: 'EnvelopeMeta' });
+
+export const AgentHalt = z
+  .object({
+    state: z.enum(['suspended', 'revoked', 'breaker_open']),
+    since: moment.nullable(),
+    cause: z.enum(HALT_CAUSES),
+    detail: z.string().nullable(),
+    recoverable_by: z.enum(['owner', 'time']),
+    retry_after_seconds: z.int().nullable(),
+    instructions: z.string().describe('what to do, in a sentence'),
+  })
+  .meta({ id: 'AgentHalt' });
+
+const ReportHint = z
+  .object({ url: z.url(), suggested_payload: z.record(z.string(), z.unknown()) })
+  .describe('ready to be sent to POST /v1/agents/self/diagnostics')
+  .meta({ id: 'ReportHint' });
+
+export const ActionDenied = z
+  .object({
+    error: z.enum(['Permission denied', 'agent_halted']),
+    reason: z.enum(DENY_REASONS),
+    detail: z.string(),
+    correlation_id: z.guid(),
+    audit_id: z.guid().optional(),
+    halt: AgentHalt.optional().describe('only when the agent itself is halted'),
+    violating: z.array(z.string()).optional().describe('what the grant does not allow: addresses, domains, owner/repo'),
+    constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
+    report_hint: ReportHint,
+    _meta: EnvelopeMeta.optional(),
+  })
+  .meta({ id: 'ActionDenied' });
+
+/** 200 of POST /v1/actions. */
+export const PlatformAnswer = z
+  .object({
+    data: z.unknown().describe("the platform's answer, whatever its status; a credential in it is taken out"),
+    _meta: EnvelopeMeta.extend({ upstream_status: z.int().describe("the platform's own status") }).catchall(
+      z.unknown(),
+    ),
+  })
+  .meta({ id: 'PlatformAnswer' });
+
+export const PendingApproval = z
+  .object({
+    status: z.literal('pending_approval'),
+    approval_id: z.guid().nullable(),
+    message: z.string(),
+    expires_at: moment,
+    _meta: EnvelopeMeta,
+  })
+  .meta({ id: 'PendingApproval' });
+
+/** 409 of POST /v1/actions. */
+export const NotReady = z
+  .object({
+    error: z.enum(['needs_consent', 'platform_reauth_needed', 'agent_inactive']),
+    platform: z.string(),
+    consent_requested: z.boolean().describe('whether an access request waits for an owner'),
+    message: z.string(),
+    correlation_id: z.guid(),
+    reason_code: z.literal('needs_consent').optional(),
+    scope: z.string().optional(),
+    request_token: z.string().optional(),
+    connect_url: z.url().optional(),
+    consent_url: z.url().optional().describe('the same as connect_url'),
+    poll_url: z.string().optional(),
+    audit_id: z.guid().nullish(),
+  })
+  .meta({ id: 'NotReady' });
+
+/** 412 of POST /v1/actions. */
+export const NotConnected = z
+  .object({
+    error: z.enum(['platform_not_connected', 'consent_required']),
+    platform: z.string(),
+    correlation_id: z.guid(),
+    code: z.string().optional(),
+    reason: z.enum(['no_caller', 'asserted_not_allowed', 'not_consented']).optional(),
+    detail: z.string().optional(),
+    consent_url: z.url().optional(),
+    consent_token: z.string().optional(),
+    poll_url: z.string().optional(),
+    expires_at: moment.optional(),
+    message: z.string().optional(),
+    audit_id: z.guid().nullish(),
+  })
+  .meta({ id: 'NotConnected' });
+
+/** 200 of GET /v1/agents/me. */
+export const AgentIdentity = z
+  .object({
+    status: z.literal('approved'),
+    agent_id: z.string(),
+    did: z.string(),
+    name: z.string(),
+    owner_id: z.guid(),
+    org_id: z.guid().nullable(),
+    agent_type: z.string().nullable(),
+    agent_status: z.enum(AGENT_STATUSES),
+    parent_agent_id: z.string().nullable().describe('of a child identity'),
+    created_at: moment.nullable(),
+    expires_at: moment.nullable(),
+    halt: AgentHalt.optional().describe('only while halted'),
+  })
+  .meta({ id: 'AgentIdentity' });

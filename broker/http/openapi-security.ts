@@ -1,0 +1,80 @@
+/** Who may call a route, for the OpenAPI document. */
+import { sessionCookieName } from '../identity/session-cookie.ts';
+import type { JsonSchema } from './openapi-schemas.ts';
+import type { Auth, Route } from './route.ts';
+
+type Way = Record<string, string[]>;
+
+const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
+  agentToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description:
+      'Signed by the agent with its own key (RS256), 60 seconds long, at most 5 minutes, a fresh one for each request. Claims: `agent_id`, `owner_id`, `iat`, `exp`; `sub`, `aud` and `session_id` may be there.',
+  },
+  mcpToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'An access token of /mcp, by OAuth 2.1.',
+  },
+  ownerSession: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description:
+      'A session of an owner: of this broker, or a token of the identity provider that the broker was told to trust.',
+  },
+  ownerCookie: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: sessionCookieName(baseUrl),
+    description: 'The session of an owner in a browser.',
+  },
+  csrfHeader: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Svc-Csrf',
+    description: 'With any value: goes with the cookie where something changes, because no other site can send it.',
+  },
+  localCredential: {
+    type: 'http',
+    scheme: 'bearer',
+    description: "The credential of the command line on the broker's machine.",
+  },
+});
+
+/** Which credentials a request needs: one way of the list; of a way everything that is in it. */
+export type Security = {
+  of(route: Route): Way[];
+  /** Those that the routes use. */
+  schemes(routes: readonly Route[]): Record<string, JsonSchema>;
+};
+
+/** `cookies`: whether the document is for those whose sessions are in a browser, too. */
+export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: boolean }): Security {
+  const of = ({ auth, method }: Route): Way[] => {
+    const cookie: Way = method === 'GET' ? { ownerCookie: [] } : { ownerCookie: [], csrfHeader: [] };
+    const owner: Way[] = [{ ownerSession: [] }, ...(cookies ? [cookie] : [])];
+    const ways: Record<Auth, Way[]> = {
+      none: [],
+      agent: [{ agentToken: [] }],
+      mcp_client: [{ mcpToken: [] }],
+      owner,
+      agent_or_owner: [{ agentToken: [] }, ...owner],
+      // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).
+      anyone: [{}, { agentToken: [] }, { ownerSession: [] }],
+      owner_or_local: [...owner, { localCredential: [] }],
+      local: [{ localCredential: [] }],
+    };
+    return ways[auth];
+  };
+  return {
+    of,
+    schemes: (routes) => {
+      const used = new Set(routes.flatMap((route) => of(route).flatMap((way) => Object.keys(way))));
+      return Object.fromEntries(Object.entries(schemesAt(baseUrl)).filter(([name]) => used.has(name)));
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** What GET /v1/agent/permissions answers (specification, Effective permissions). */
+import { z } from 'zod';
+import { EnvelopeMeta } from './governed-answers.ts';
+
+const scopes = z.array(z.string());
+
+const Connection = z.looseObject({
+  connection_id: z.string().nullable().describe('for connection_id of a call'),
+  label: z.string().nullable(),
+  scopes,
+  requireApproval: z.boolean(),
+  default: z.boolean().describe('what a call without connection_id goes through'),
+});
+
+const Platform = z
+  .object({
+    platformId: z.string(),
+    platformName: z.string(),
+    scopes,
+    requireApproval: z.boolean().describe('whether every call is held'),
+    approvalScopes: scopes.optional().describe('scopes whose calls a policy or a guardrail holds'),
+    conditionalScopes: scopes.optional().describe('usable scopes whose real call may still be held or refused'),
+    unenforcedScopes: scopes
+      .optional()
+      .describe('scopes that no rule of the platform knows, so that they allow nothing'),
+    constraints: z.looseObject({}).optional().describe('recipients or repositories that the grant is held to'),
+    connections: z.array(Connection).optional(),
+    expiresInSeconds: z.int().optional(),
+    callStyle: z.literal('graphql').optional(),
+    serverHost: z.string().optional(),
+    serverName: z.string().optional(),
+  })
+  .meta({ id: 'PlatformPermissions' });
+
+export const EffectivePermissions = z
+  .object({
+    data: z.object({
+      agent: z.looseObject({ id: z.string(), name: z.string() }),
+      platforms: z.array(Platform),
+      version: z.string().describe('equals the ETag'),
+      egress: z.looseObject({}).optional().describe('the hosts that calls reach'),
+    }),
+    _meta: EnvelopeMeta,
+  })
+  .meta({ id: 'EffectivePermissions' });

@@ -1,0 +1,148 @@
+/**
+ * The contract (specification, Versioning): what the specification says, what is served and what the document says agree.
+ * Three witnesses that know nothing of each other: the transcribed specification, the live route table, and, in the files
+ * beside this one, live answers that are held to the document.
+ */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { makeApp } from '../../broker/http/app.ts';
+import { servedRoutes } from '../../broker/main.ts';
+import { send } from '../world/agent.ts';
+import { startWorld, type World } from '../world/world.ts';
+import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';
+import { NOT_YET_SERVED } from './not-yet-served.ts';
+import { NEVER_DOCUMENTED, SPECIFICATION, type SpecAuth } from './specification.ts';
+
+/** What is served beside the public surface, by where it is. A route that is nowhere here has to be documented. */
+const WITHOUT_CONTRACT = [
+  { what: 'the owner API, which has a document of its own', paths: /^\/owner\// },
+  { what: 'pages for people', paths: /^\/$|^\/(console|approve|docs)(\/|$)/ },
+  { what: 'the remote MCP server and its OAuth server', paths: /^\/(mcp|oauth)(\/|$)/ },
+];
+
+/** Documented though the specification does not have it. */
+const BEYOND: readonly string[] = [];
+
+/** Everything of the specification that is served. */
+const SERVED = SPECIFICATION.filter(({ method, path }) => !NOT_YET_SERVED.includes(`${method} ${path}`));
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+
+let world: World;
+let document: Json;
+/** Methods by path, as Express has them: `{id}` for a parameter. */
+const table = new Map<string, string[]>();
+beforeAll(async () => {
+  world = await startWorld('sqlite');
+  document = await servedDocument(world.running.baseUrl);
+  type Layer = { route?: { path: string; methods: Record<string, boolean> } };
+  const { stack } = makeApp(world.running.governor, servedRoutes()).router as unknown as { stack: Layer[] };
+  for (const { route } of stack) {
+    if (!route) continue;
+    const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
+    const methods = Object.keys(route.methods).filter((method) => method !== 'options');
+    // The one behind all others, which tells whoever came with another method.
+    if (methods.length > 1) continue;
+    table.set(path, [...(table.get(path) ?? []), ...methods.map((method) => method.toUpperCase())]);
+  }
+});
+const live = () => [...table].flatMap(([path, methods]) => methods.map((method) => `${method} ${path}`));
+
+describe('the specification', () => {
+  test('is transcribed whole, each route once', () => {
+    expect(new Set(SPECIFICATION.map(nameOf)).size).toBe(SPECIFICATION.length);
+    expect(SPECIFICATION).toHaveLength(46);
+    const known = SPECIFICATION.map(nameOf);
+    expect(NOT_YET_SERVED.filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  test.each(NOT_YET_SERVED.map((name) => [name] as const))('%s is not served yet', async (name) => {
+    expect(live(), `${name} is served: take it out of test/contract/not-yet-served.ts`).not.toContain(name);
+    expect(operationsOf(document)).not.toContain(name);
+    const [method = '', path = ''] = name.split(' ');
+    const answer = await send(world.running.baseUrl + path.replaceAll(/\{\w+\}/g, 'x'), { method });
+    expect(answer.status, `${name} is served: take it out of test/contract/not-yet-served.ts`).toBe(404);
+  });
+
+  const ways: Record<SpecAuth, (names: string[]) => boolean> = {
+    A: (names) => names.includes('agentToken') && !names.includes('ownerSession'),
+    O: (names) => names.join() === 'ownerSession',
+    none: (names) => names.length === 0,
+    'A or O': (names) => names.includes('agentToken') && names.includes('ownerSession'),
+    'none, A or O': (names) => names.includes('agentToken') && names.includes('ownerSession') && names.includes(''),
+    basic: (names) => names.join() === 'gitBasic',
+  };
+
+  test.each(SERVED.map((one) => [nameOf(one), one] as const))('%s is documented, with every status', (name, one) => {
+    const operation = operationOf(document, name);
+    expect(operation, 'it is served and not documented').toBeDefined();
+    const statuses = Object.keys(operation.responses);
+    expect(one.statuses.filter((status) => !statuses.includes(String(status)))).toEqual([]);
+    const security: Record<string, unknown>[] = operation.security;
+    const names = security.flatMap((way) => (Object.keys(way).length === 0 ? [''] : Object.keys(way)));
+    expect(ways[one.auth](names), `${one.auth}: ${names}`).toBe(true);
+    const good = one.statuses.find((status) => status < 300)!;
+    const types = Object.keys(operation.responses[good].content);
+    expect(types.toSorted()).toEqual([...(one.types ?? ['application/json'])].toSorted());
+    for (const status of one.statuses.filter((code) => code >= 400)) {
+      const { content } = operation.responses[status];
+      // An answer of its own, such as the 410 of a DID document, is in the type of the good one.
+      expect([one.errors ?? 'application/json', ...types]).toContain(Object.keys(content ?? {})[0]);
+    }
+  });
+});
+
+describe('the live routes', () => {
+  test('every public route is documented, and every documented route is served', () => {
+    const documented = operationsOf(document);
+    expect(documented.filter((name) => !live().includes(name))).toEqual([]);
+    const elsewhere = (name: string) => WITHOUT_CONTRACT.some(({ paths }) => paths.test(name.split(' ')[1]!));
+    expect(live().filter((name) => !documented.includes(name) && !elsewhere(name))).toEqual([]);
+    expect(documented.filter(elsewhere)).toEqual([]);
+  });
+
+  test('nothing is documented that the specification does not have', () => {
+    const known = [...SPECIFICATION.map(nameOf), ...BEYOND];
+    expect(operationsOf(document).filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  test('no billing, admin or webhook route appears', () => {
+    expect(Object.keys(document.paths).filter((path) => NEVER_DOCUMENTED.test(path))).toEqual([]);
+    expect('/v1/billing/x /owner/agents /v1/webhooks'.split(' ').every((path) => NEVER_DOCUMENTED.test(path))).toBe(
+      true,
+    );
+  });
+
+  test('what listens has exactly the routes of the table: another method is told which ones there are', async () => {
+    const paths = [...table].filter(([path]) => !path.startsWith('/console/'));
+    expect(paths.length).toBeGreaterThan(60);
+    for (const [path, methods] of paths) {
+      const answer = await send(world.running.baseUrl + path.replaceAll(/\{\w+\}/g, 'x'), { method: 'PATCH' });
+      expect(answer.status, path).toBe(405);
+      const allowed = answer.headers.get('allow')!.split(', ');
+      expect(allowed.toSorted(), path).toEqual([...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].toSorted());
+    }
+  });
+});
+
+describe('the document', () => {
+  test('is OpenAPI 3.1, version 0.79.1, of this broker, and any page may read it', async () => {
+    expect([document.openapi, document.info.version]).toEqual(['3.1.0', '0.79.1']);
+    expect(document.servers).toEqual([{ url: world.running.baseUrl }]);
+    const { headers } = await send(`${world.running.baseUrl}/v1/openapi.json`, {});
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  test('has an answer to each question that somebody who writes a client asks', () => {
+    for (const name of operationsOf(document)) {
+      const operation = operationOf(document, name);
+      for (const [status, response] of Object.entries<Json>(operation.responses)) {
+        for (const [type, { schema }] of Object.entries<Json>(response.content ?? {}))
+          if (/json/.test(type)) expect(schema, `${name} ${status} has no schema`).toBeDefined();
+        if (status === '429') expect(response.headers, name).toHaveProperty('Retry-After');
+        if (status === '401') expect(response.headers, name).toHaveProperty('WWW-Authenticate');
+      }
+      if (operation.requestBody)
+        expect(Object.values<Json>(operation.requestBody.content)[0].schema, `${name} has no body`).toBeDefined();
+    }
+  });
+});
