@@ -1,0 +1,49 @@
+/** Live answers to what anyone may read, held to the document and to the headers that the specification fixes. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { NOT_YET_SERVED } from './not-yet-served.ts';
+import { makeShow } from './shown.ts';
+import { SPECIFICATION } from './specification.ts';
+
+let world: World;
+let published: Organisation;
+beforeAll(async () => {
+  world = await startWorld('sqlite');
+  published = await world.organisation();
+  await published.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+});
+
+const show = makeShow(() => world.running.baseUrl);
+const get = (path: string) => send(world.running.baseUrl + path, {});
+
+describe('discovery and health', () => {
+  show('GET /health → 200', () => get('/health'));
+  show('GET /version → 200', () => get('/version'));
+  show('GET /v1/openapi.json → 200', () => get('/v1/openapi.json'));
+  show('GET /v1/oauth/jwks.json → 200', () => get('/v1/oauth/jwks.json'));
+  show('GET /.well-known/svc-receipt-keys.json → 200', () => get('/.well-known/svc-receipt-keys.json'));
+  show('GET /.well-known/did.json → 200', () => get('/.well-known/did.json'));
+  const did = async (agent = {}) => get(`/agents/${(await published.agent({ grants: {}, agent })).agentId}/did.json`);
+  show('GET /agents/{agentId}/did.json → 200', () => did());
+  show('GET /agents/{agentId}/did.json → 404: nobody', () => get('/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'));
+  show('GET /agents/{agentId}/did.json → 410: revoked', () => did({ status: 'revoked' }));
+});
+
+/** Headers that the specification fixes, on the live answer. */
+const FIXED = SPECIFICATION.filter(
+  ({ method, path, headers }) => headers && method === 'GET' && !NOT_YET_SERVED.includes(`GET ${path}`),
+);
+
+test.each(FIXED.map(({ path, headers }) => [path, headers!] as const))(
+  'GET %s has its headers',
+  async (path, headers) => {
+    const agent = await published.agent({ grants: {} });
+    const answer = path.startsWith('/v1/agent/')
+      ? await agent.get(path)
+      : await get(path.replace('{agentId}', agent.agentId));
+    expect(answer.status, answer.text).toBe(200);
+    for (const [name, value] of Object.entries(headers))
+      expect(answer.headers.get(name), name).toEqual(typeof value === 'string' ? value : expect.stringMatching(value));
+  },
+);

@@ -1,0 +1,55 @@
+/** Live 429s, held to the document: each has Retry-After (specification, Errors 2). */
+import { beforeAll, describe } from 'vitest';
+import { type Answer, send } from '../world/agent.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { makeShow } from './shown.ts';
+
+let world: World;
+let organisation: Organisation;
+beforeAll(async () => {
+  // Every limit is one a minute.
+  world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.001' });
+  organisation = await world.organisation();
+  await organisation.platform();
+});
+
+const show = makeShow(() => world.running.baseUrl);
+let addresses = 0;
+/** Asks twice, from an address of its own. */
+async function twice(method: string, path: string, body?: string): Promise<Answer> {
+  const from = `127.0.0.${10 + (++addresses % 200)}`;
+  const headers = { 'content-type': 'application/json' };
+  const ask = () => send(world.running.baseUrl + path, { method, headers, from, ...(body !== undefined && { body }) });
+  await ask();
+  return await ask();
+}
+async function twiceAs(method: string, path: string, body?: string): Promise<Answer> {
+  const by = await organisation.agent({ grants: {} });
+  const ask = () =>
+    by.request(method, path, {
+      headers: { 'content-type': 'application/json' },
+      ...(body !== undefined && { body }),
+    });
+  await ask();
+  return await ask();
+}
+
+describe('too many', () => {
+  show('POST /v1/actions → 429', () => twiceAs('POST', '/v1/actions', '{}'));
+  show('GET /v1/agents/me → 429', () => twiceAs('GET', '/v1/agents/me'));
+  show('GET /v1/agents/me/pending-actions → 429', () => twiceAs('GET', '/v1/agents/me/pending-actions'));
+  show('GET /v1/agent/permissions → 429', () => twiceAs('GET', '/v1/agent/permissions'));
+  show('POST /v1/agents/self/diagnostics → 429', () => twiceAs('POST', '/v1/agents/self/diagnostics', '{}'));
+  show('GET /v1/approvals/{id} → 429', () => twiceAs('GET', '/v1/approvals/x'));
+  show('POST /v1/access-request → 429', () => twiceAs('POST', '/v1/access-request', '{}'));
+  show('POST /v1/register → 429', () => twice('POST', '/v1/register', '{}'));
+  show('POST /v1/agents/bind → 429', () => twice('POST', '/v1/agents/bind', '{}'));
+  show('POST /v1/invites/bind → 429', () => twice('POST', '/v1/invites/bind', '{}'));
+  const ROOT = '/v1/approvals/passkeys';
+  show('POST /v1/approvals/passkeys/register/begin → 429', () => twice('POST', `${ROOT}/register/begin`));
+  show('POST /v1/approvals/passkeys/register/finish → 429', () => twice('POST', `${ROOT}/register/finish`, '{}'));
+  show('POST /v1/approvals/passkeys/sign/begin → 429', () => twice('POST', `${ROOT}/sign/begin`, '{}'));
+  show('POST /v1/approvals/passkeys/sign/finish → 429', () => twice('POST', `${ROOT}/sign/finish`, '{}'));
+  show('GET /.well-known/did.json → 429', () => twice('GET', '/.well-known/did.json'));
+  show('GET /agents/{agentId}/did.json → 429', () => twice('GET', '/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'));
+});
