@@ -31,6 +31,17 @@ export const ScopesOnPlatforms = z
   .max(MOST_PLATFORMS)
   .transform(mergeScopes);
 
+/** The body of POST /v1/register. */
+export const Registering = z.strictObject({
+  owner_id: z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .describe('the uuid of the owner who is to answer for the agent'),
+  agent_name: AgentName,
+  agent_description: text(1000).optional().describe('what it is for; shown to whoever decides'),
+  requested_scopes: ScopesOnPlatforms,
+});
+
 /** The same, in answers. */
 export const ScopesOn = z.array(z.object({ platformId: z.string(), scopes: z.array(z.string()) }));
 

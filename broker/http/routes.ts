@@ -17,6 +17,7 @@ import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import { mcp } from './routes/mcp.ts';
 import { oauthRoutes } from './routes/oauth.ts';
+import { metadata } from './routes/metadata.ts';
 import { agentOpenApi } from './routes/openapi.ts';
 import {
   approveAccessRequest,
@@ -174,5 +175,6 @@ export const ROUTES: readonly Route[] = [
   changeGuardrails,
   ownerSimulate,
   agentOpenApi(() => ROUTES),
+  ...metadata(() => ROUTES),
   ownerOpenApi(() => ROUTES),
 ];

@@ -24,6 +24,10 @@ describe('discovery and health', () => {
   show('GET /v1/oauth/jwks.json → 200', () => get('/v1/oauth/jwks.json'));
   show('GET /.well-known/svc-receipt-keys.json → 200', () => get('/.well-known/svc-receipt-keys.json'));
   show('GET /.well-known/did.json → 200', () => get('/.well-known/did.json'));
+  for (const name of ['oauth-authorization-server', 'oauth-protected-resource', 'aa-agent-schema'] as const)
+    show(`GET /.well-known/${name} → 200`, () => get(`/.well-known/${name}`));
+  show('GET /llms.txt → 200', () => get('/llms.txt'));
+  show('GET /agent-manifest.json → 200', () => get('/agent-manifest.json'));
   const did = async (agent = {}) => get(`/agents/${(await published.agent({ grants: {}, agent })).agentId}/did.json`);
   show('GET /agents/{agentId}/did.json → 200', () => did());
   show('GET /agents/{agentId}/did.json → 404: nobody', () => get('/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'));

@@ -14,11 +14,6 @@ export const NOT_YET_SERVED: readonly string[] = [
   'POST /git/{owner}/{repo}/git-upload-pack',
   'POST /git/{owner}/{repo}/git-receive-pack',
   'GET /.well-known/svc-attestation',
-  'GET /.well-known/oauth-authorization-server',
-  'GET /.well-known/oauth-protected-resource',
-  'GET /.well-known/aa-agent-schema',
   'GET /.well-known/authzen-configuration',
-  'GET /llms.txt',
-  'GET /agent-manifest.json',
   'POST /lab/mcp',
 ];

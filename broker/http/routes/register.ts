@@ -9,28 +9,10 @@ import { SealError } from '../../crypto/seal.ts';
 import { findAgent } from '../../store/agents.ts';
 import { type KnownRegistration, takePrivateKey } from '../../store/registrations.ts';
 import type { RegistrationTable } from '../../store/schema.ts';
-import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
-import {
-  AgentName,
-  loadRegistration,
-  PRIVATE,
-  REGISTRATION_STATUSES,
-  ScopesOnPlatforms,
-  Token,
-} from '../registering.ts';
+import { loadRegistration, PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
-
-const Registering = z.strictObject({
-  owner_id: z
-    .guid()
-    .transform((id) => id.toLowerCase())
-    .describe('the uuid of the owner who is to answer for the agent'),
-  agent_name: AgentName,
-  agent_description: text(1000).optional().describe('what it is for; shown to whoever decides'),
-  requested_scopes: ScopesOnPlatforms,
-});
 
 /** POST /v1/register: the same answer whether there is such an owner or not. */
 export const register = route({

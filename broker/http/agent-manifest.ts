@@ -1,0 +1,103 @@
+/** The agent API in two short forms: for programs (/agent-manifest.json) and for language models (/llms.txt). */
+import { GUIDES } from './guides.ts';
+import { INTERFACE_VERSION, operationId } from './openapi.ts';
+import { AGENT_TAGS } from './openapi-tags.ts';
+import type { Auth, Route } from './route.ts';
+
+const NAME = 'Agent Broker';
+const ABOUT =
+  'A governance broker for AI agents: the agent names a platform, an endpoint, a method and a scope; the broker decides, holds the call for a person where it must, calls with a credential that the agent never sees, and leaves a signed receipt.';
+
+const WHO: Record<Auth, string> = {
+  none: 'nobody has to say who they are',
+  agent: 'agent token',
+  owner: 'owner session',
+  agent_or_owner: 'agent token or owner session',
+  owner_or_local: 'owner session',
+  local: 'command line',
+};
+
+/** Documents that have an address of their own, by what they are. One is named when it is served. */
+const DOCUMENTS = {
+  openapi: '/v1/openapi.json',
+  llms: '/llms.txt',
+  did: '/.well-known/did.json',
+  receipt_keys: '/.well-known/svc-receipt-keys.json',
+  issuing_keys: '/v1/oauth/jwks.json',
+  attestation: '/.well-known/svc-attestation',
+  authzen: '/.well-known/authzen-configuration',
+  oauth_authorization_server: '/.well-known/oauth-authorization-server',
+  oauth_protected_resource: '/.well-known/oauth-protected-resource',
+  agent_schema: '/.well-known/aa-agent-schema',
+} as const;
+
+/** `routes`: those of the public surface. */
+export function agentManifest(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
+  const served = new Set(routes.map(({ path }) => path));
+  const documents = Object.entries(DOCUMENTS).filter(([, path]) => served.has(path));
+  return {
+    name: NAME,
+    description: ABOUT,
+    version: INTERFACE_VERSION,
+    base_url: baseUrl,
+    documentation: `${baseUrl}/docs`,
+    documents: Object.fromEntries(documents.map(([name, path]) => [name, baseUrl + path])),
+    authentication: {
+      agent_token: {
+        scheme: 'Bearer',
+        format: 'JWT',
+        algorithm: 'RS256',
+        claims: ['agent_id', 'owner_id', 'iat', 'exp'],
+        lifetime_seconds: 60,
+        documentation: `${baseUrl}/docs/agents#the-agent-token`,
+      },
+    },
+    capabilities: routes.map((route) => ({
+      capability: route.capability,
+      operation_id: operationId(route),
+      method: route.method,
+      path: route.path,
+      summary: route.summary,
+      authentication: WHO[route.auth],
+      documentation: `${baseUrl}/docs#${route.capability}`,
+    })),
+  };
+}
+
+/** In the form of llmstxt.org: a title, what it is, and lists of links. */
+export function llmsText(baseUrl: string, routes: readonly Route[]): string {
+  const link = (name: string, to: string, about: string) => `- [${name}](${baseUrl}${to}): ${about}`;
+  const operations = AGENT_TAGS.all.flatMap(({ name, description }) => {
+    const those = routes.filter((route) => AGENT_TAGS.of(route) === name);
+    if (those.length === 0) return [];
+    const lines = those.map((route) =>
+      link(`${route.method} ${route.path}`, `/docs#${route.capability}`, `${route.summary} (${WHO[route.auth]})`),
+    );
+    return [`### ${name}`, '', description, '', ...lines, ''];
+  });
+  return [
+    `# ${NAME}`,
+    '',
+    `> ${ABOUT}`,
+    '',
+    `The base address is ${baseUrl}. An agent signs a JWT with its own RSA key (RS256; claims agent_id, owner_id, iat, exp; 60 seconds), a fresh one for each request, and sends it as Authorization: Bearer. Bodies are JSON.`,
+    '',
+    '- A 202 means that a person decides: poll /v1/approvals/{id}?wait=50, and do not send the call again.',
+    '- A 403 says why in `reason`. After scope_not_granted ask for access: POST /v1/access-request.',
+    '- A 403 agent_halted says in `halt` what ends it. A 429 says in Retry-After how long to wait.',
+    '- Branch on `error` and `reason`, never on `detail`.',
+    '',
+    '## Documents',
+    '',
+    link('OpenAPI document', '/v1/openapi.json', 'the whole agent API, OpenAPI 3.1'),
+    link('Capability manifest', '/agent-manifest.json', 'the same in short, as JSON'),
+    '',
+    '## Guides',
+    '',
+    ...GUIDES.map(({ name, title, about }) => link(title, `/docs/${name}.md`, about)),
+    '',
+    '## Operations',
+    '',
+    ...operations,
+  ].join('\n');
+}
