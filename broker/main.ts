@@ -9,6 +9,7 @@ import { type Governor, makeGovernor } from './calls/governor.ts';
 import { type Recovery, startRecovery } from './calls/recovery.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
+import { docsRoutes } from './docs/routes.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { makeApp } from './http/app.ts';
 import type { Route } from './http/route.ts';
@@ -54,7 +55,7 @@ type Open = {
 };
 
 /** Everything that a broker answers to. */
-export const servedRoutes = (): readonly Route[] => [...ROUTES, ...consoleRoutes()];
+export const servedRoutes = (): readonly Route[] => [...ROUTES, ...consoleRoutes(), ...docsRoutes(ROUTES)];
 
 /** Starts the broker. Throws, with everything closed again, when it cannot. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {

@@ -26,6 +26,7 @@ const FLOORS = [
   'broker/queries',
   'broker/http',
   'broker/console',
+  'broker/docs',
   'broker/top',
 ] as const;
 

@@ -1,14 +1,10 @@
-/** The owner's web pages: files, served with a Content-Security-Policy that allows nothing inline and no framing. */
-import { createHash } from 'node:crypto';
+/** The owner's web pages: files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Reply } from '../http/reply.ts';
+import type { Served } from '../http/page.ts';
 import { withPreloads } from './preload.ts';
 import { vendored } from './vendor.ts';
-
-/** What answers at a path. */
-export type Served = { path: string; summary: string; body: Buffer; type: string };
 
 /** Pages by their address. What they load (`static/x.js`, at `/console/x.js`) is found by itself. */
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
@@ -59,31 +55,4 @@ function typeOf(file: string): string {
   const type = TYPES[extname(file)];
   if (!type) throw new Error(`The console has a file of a kind that is not served: ${file}`);
   return type;
-}
-
-const HEADERS = {
-  'Content-Security-Policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "connect-src 'self'",
-    "img-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'X-Frame-Options': 'DENY',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  // Asked for anew each time, sent anew only when it changed.
-  'Cache-Control': 'no-cache',
-};
-
-/** Answers with a file, or with 304 to whoever has it already (RFC 9110 section 13.1.2). */
-export function pageReply({ body, type }: Served): (ifNoneMatch: string | undefined) => Reply {
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  const headers = { ...HEADERS, ETag: etag };
-  return (ifNoneMatch) =>
-    ifNoneMatch?.includes(etag) ? { status: 304, headers } : { status: 200, type, headers, body };
 }

@@ -1,5 +1,6 @@
+import { pageReply } from '../http/page.ts';
 import { type Route, route } from '../http/route.ts';
-import { pageReply, readPages } from './pages.ts';
+import { readPages } from './pages.ts';
 
 /** What people type who know no more than where the broker is. */
 const WAYS_IN = ['/', '/console/'];
@@ -28,7 +29,7 @@ export function consoleRoutes(): Route[] {
       summary: served.summary,
       answers: { 200: 'The file.', 304: 'The file that you have is still the same.' },
       errors: [],
-      handle: async ({ request }) => reply(request.headers['if-none-match']),
+      handle: async ({ request }) => reply(request.headers),
     });
   });
   return [...ways, ...files];

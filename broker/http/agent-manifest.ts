@@ -8,14 +8,17 @@ const NAME = 'Agent Broker';
 const ABOUT =
   'A governance broker for AI agents: the agent names a platform, an endpoint, a method and a scope; the broker decides, holds the call for a person where it must, calls with a credential that the agent never sees, and leaves a signed receipt.';
 
-const WHO: Record<Auth, string> = {
-  none: 'nobody has to say who they are',
-  agent: 'agent token',
-  owner: 'owner session',
-  agent_or_owner: 'agent token or owner session',
-  owner_or_local: 'owner session',
-  local: 'command line',
+/** Who may ask, in the words of the manifest; nobody in particular when it is empty. */
+const WHO: Record<Auth, readonly string[]> = {
+  none: [],
+  agent: ['agent'],
+  owner: ['owner'],
+  agent_or_owner: ['agent', 'owner'],
+  owner_or_local: ['owner'],
+  local: [],
 };
+
+const whoInWords = ({ auth }: Route): string => WHO[auth].join(' or ') || 'no authentication';
 
 /** Documents that have an address of their own, by what they are. One is named when it is served. */
 const DOCUMENTS = {
@@ -71,7 +74,7 @@ export function llmsText(baseUrl: string, routes: readonly Route[]): string {
     const those = routes.filter((route) => AGENT_TAGS.of(route) === name);
     if (those.length === 0) return [];
     const lines = those.map((route) =>
-      link(`${route.method} ${route.path}`, `/docs#${route.capability}`, `${route.summary} (${WHO[route.auth]})`),
+      link(`${route.method} ${route.path}`, `/docs#${route.capability}`, `${route.summary} (${whoInWords(route)})`),
     );
     return [`### ${name}`, '', description, '', ...lines, ''];
   });

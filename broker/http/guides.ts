@@ -18,4 +18,5 @@ export const GUIDES: readonly Guide[] = [
   { name: 'operations', title: 'Operations', about: 'Settings, PostgreSQL and replicas, keys, backups.' },
   { name: 'security', title: 'Security', about: 'What is promised, with the test that shows it, and what is not.' },
   { name: 'architecture', title: 'Architecture', about: 'Where things live, and why.' },
+  { name: 'changelog', title: 'Changelog', about: 'What there is, and since when.' },
 ];

@@ -1,0 +1,60 @@
+/** The frame of every page of /docs. Nothing inline: no style, no script. */
+import { GUIDES } from '../http/guides.ts';
+
+export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
+
+/** A page. `body` and `aside` are HTML; `path`: where it is, so that the menu shows it; `wide`: it has an own measure. */
+export type Page = {
+  path: string;
+  title: string;
+  body: string;
+  aside?: string;
+  head?: string;
+  wide?: true;
+};
+
+const REFERENCES = [
+  { path: '/docs', title: 'Overview' },
+  { path: '/docs/reference', title: 'Agent API' },
+  { path: '/docs/owner-reference', title: 'Owner API' },
+];
+
+const entry = (path: string, title: string, here: string): string =>
+  `<li><a class="entry" href="${path}"${path === here ? ' aria-current="page"' : ''}>${inHtml(title)}</a></li>`;
+
+function menu(here: string): string {
+  const references = REFERENCES.map(({ path, title }) => entry(path, title, here)).join('');
+  const guides = GUIDES.map(({ name, title }) => entry(`/docs/${name}`, title, here)).join('');
+  return `<p class="part">Reference</p><ul role="list">${references}</ul><p class="part">Guides</p><ul role="list">${guides}</ul>`;
+}
+
+export function renderPage({ path, title, body, aside, head = '', wide }: Page): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${inHtml(title)} · Agent Broker</title>
+<link rel="icon" href="/console/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/console/base.css">
+<link rel="stylesheet" href="/docs/static/docs.css">
+${head}</head>
+<body>
+<a class="skip" href="#content">To the text</a>
+<header class="bar">
+<a class="brand" href="/docs"><img src="/console/icon.svg" alt="" width="22" height="22"> Agent Broker <span class="quiet">docs</span></a>
+<nav aria-label="Elsewhere"><a href="/v1/openapi.json">OpenAPI</a> <a href="/console">Console</a></nav>
+</header>
+<div class="frame"${wide ? ' data-wide' : ''}>
+<details class="menu-small"><summary>Contents</summary><nav aria-label="Contents">${menu(path)}</nav></details>
+<nav class="menu" aria-label="Contents">${menu(path)}</nav>
+<main id="content" tabindex="-1">
+${body}
+</main>
+${aside ? `<aside>${aside}</aside>` : ''}
+</div>
+</body>
+</html>
+`;
+}

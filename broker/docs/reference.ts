@@ -1,0 +1,62 @@
+/** The API references: Swagger UI, served by us, with nothing from elsewhere. */
+import { existsSync, readFileSync } from 'node:fs';
+import type { Served } from '../http/page.ts';
+import { renderPage } from './layout.ts';
+
+/** What is taken of swagger-ui-dist, by the address at which it is served. */
+const FILES = [
+  { name: 'swagger-ui.js', file: 'swagger-ui-bundle.js', type: 'text/javascript; charset=utf-8' },
+  { name: 'swagger-ui.css', file: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
+] as const;
+
+/**
+ * Where a file of swagger-ui-dist is: the build copies it beside the compiled files, a checkout has it from npm. It is no
+ * dependency of the package, because what it depends on itself reports installations to its maker.
+ */
+function find(file: string): URL | undefined {
+  const copied = new URL(`./vendor/${file}`, import.meta.url);
+  if (existsSync(copied)) return copied;
+  try {
+    return new URL(import.meta.resolve(`swagger-ui-dist/${file}`));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Its parts; none when this install came without it. They name source maps, which are not served. */
+export function referenceParts(): Served[] {
+  const found = FILES.map(({ name, file, type }) => ({ name, type, url: find(file) }));
+  return found.flatMap(({ name, type, url }) => {
+    if (!url || !existsSync(url)) return [];
+    const text = readFileSync(url, 'utf8').replace(/^(\/\/|\/\*)# sourceMappingURL=.*$/m, '');
+    return [{ path: `/docs/static/${name}`, summary: 'Part of the reference.', body: Buffer.from(text), type }];
+  });
+}
+
+const REFERENCES = [
+  { path: '/docs/reference', title: 'Agent API', document: '/v1/openapi.json' },
+  { path: '/docs/owner-reference', title: 'Owner API', document: '/owner/openapi.json' },
+] as const;
+
+/** The pages. `whole`: whether the renderer is there; without it they lead to the documents themselves. */
+export function referencePages(whole: boolean): { path: string; html: string }[] {
+  return REFERENCES.map(({ path, title, document }) => {
+    const head = `<link rel="stylesheet" href="/docs/static/swagger-ui.css">
+<link rel="stylesheet" href="/docs/static/reference.css">
+<script src="/docs/static/swagger-ui.js" defer></script>
+<script src="/docs/static/reference.js" type="module"></script>
+`;
+    const missing = `<p class="notice">This install came without the reference. <a href="${document}">The OpenAPI document</a> opens in any tool.</p>`;
+    const shown = `<div id="reference" data-document="${document}"><p class="quiet">Loading <a href="${document}">the document</a> …</p></div>`;
+    return {
+      path,
+      html: renderPage({
+        path,
+        title,
+        wide: true,
+        body: `<h1 class="unseen">${title}</h1>${whole ? shown : missing}`,
+        ...(whole && { head }),
+      }),
+    };
+  });
+}

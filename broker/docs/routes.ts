@@ -1,0 +1,88 @@
+/** Everything under /docs. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Refusal } from '../http/errors.ts';
+import { GUIDES } from '../http/guides.ts';
+import { pageReply, type Served } from '../http/page.ts';
+import type { Reply } from '../http/reply.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { isPublic } from '../http/routes/openapi.ts';
+import { guidePage, readGuide, readPicture } from './guide-pages.ts';
+import { referencePages, referenceParts } from './reference.ts';
+import { startPage } from './start-page.ts';
+
+const HTML = 'text/html; charset=utf-8';
+const STATIC = new URL('./static/', import.meta.url);
+const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
+
+/** The routes of the docs. Style sheets are read now, pages when somebody asks for one. */
+export function docsRoutes(routes: readonly Route[]): Route[] {
+  const parts = referenceParts();
+  const pages: [string, string, () => string][] = [
+    ['/docs', 'The documentation: guides, and every operation.', () => startPage(routes.filter(isPublic))],
+    ...referencePages(parts.length > 0).map(({ path, html }): [string, string, () => string] => [
+      path,
+      'An API reference.',
+      () => html,
+    ]),
+    ...GUIDES.map((guide): [string, string, () => string] => [
+      `/docs/${guide.name}`,
+      `A guide: ${guide.title}.`,
+      () => guidePage(guide),
+    ]),
+  ];
+  return [
+    ...pages.map(([path, summary, render]) =>
+      page(path, summary, () => pageReply({ body: Buffer.from(render()), type: HTML }, { pictures: true })),
+    ),
+    ...GUIDES.map(({ name }) =>
+      page(`/docs/${name}.md`, 'A guide, as Markdown.', () =>
+        pageReply({ body: Buffer.from(readGuide(name)), type: 'text/markdown; charset=utf-8' }),
+      ),
+    ),
+    ...[...ownParts(), ...parts].map((part) => page(part.path, part.summary, () => pageReply(part, { large: true }))),
+    picture,
+  ];
+}
+
+/** One page, made at the first request. */
+function page(path: string, summary: string, make: () => ReturnType<typeof pageReply>): Route {
+  let made: ReturnType<typeof pageReply> | undefined;
+  return route({
+    method: 'GET',
+    path,
+    auth: 'none',
+    capability: 'docs.page',
+    summary,
+    answers: { 200: 'The page.', 304: 'The page that you have is still the same.' },
+    errors: [],
+    handle: async ({ request }) => {
+      made ??= make();
+      return made(request.headers);
+    },
+  });
+}
+
+const picture = route({
+  method: 'GET',
+  path: '/docs/images/{name}',
+  auth: 'none',
+  capability: 'docs.picture',
+  summary: 'A picture of a guide.',
+  answers: { 200: { description: 'The picture.', type: 'image/png' } },
+  errors: ['not_found'],
+  handle: async ({ params, request }: Context<'none'>): Promise<Reply> => {
+    const body = readPicture(params.name!);
+    if (!body) throw new Refusal('not_found', 'There is no such picture.');
+    return pageReply({ body, type: 'image/png' })(request.headers);
+  },
+});
+
+function ownParts(): Served[] {
+  return readdirSync(fileURLToPath(STATIC)).map((file) => ({
+    path: `/docs/static/${file}`,
+    summary: 'Part of the documentation.',
+    body: readFileSync(new URL(file, STATIC)),
+    type: TYPES[file.endsWith('.css') ? 'css' : 'js'],
+  }));
+}
