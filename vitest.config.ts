@@ -13,6 +13,7 @@ const LONG = [
   'test/crash.test.ts',
   'test/mcp/clients.test.ts',
   'test/mcp/waiting.test.ts',
+  'test/docs-browser.test.ts',
   'test/oidc-lies.test.ts',
   'test/registration.stream.test.ts',
 ];

@@ -1,17 +1,17 @@
 /** The documentation that a broker serves: whole, linked, and within the strict policy. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { renderMarkdown } from '../broker/docs/guide-pages.ts';
-import { GUIDES } from '../broker/http/guides.ts';
+import { listGuides, readGuide } from '../broker/http/guides.ts';
 import { isPublic } from '../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../broker/main.ts';
 import { send } from './world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { addressesOfPage, makeReader } from './world/links.ts';
 import { startWorld, type World } from './world/world.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
+const GUIDES = listGuides();
 const PAGES = ['/docs', '/docs/reference', '/docs/owner-reference', ...GUIDES.map(({ name }) => `/docs/${name}`)];
 
 let world: World;
@@ -22,8 +22,10 @@ const get = (path: string, headers: Record<string, string> = {}) => send(world.r
 
 describe('the pages', () => {
   test('are all guides of docs/, and each is linked from the first page', async () => {
-    const files = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-    expect(GUIDES.map(({ name }) => `${name}.md`).toSorted()).toEqual([...files, 'changelog.md'].toSorted());
+    const files = readdirSync(join(ROOT, 'docs'), { recursive: true }).map(String);
+    const pages = files.filter((name) => name.endsWith('.md'));
+    expect(GUIDES.map(({ name }) => `${name}.md`).toSorted()).toEqual([...pages, 'changelog.md'].toSorted());
+    expect(GUIDES[0]!.name).toBe('getting-started');
     const { text } = await get('/docs');
     for (const { name } of GUIDES) expect(text).toContain(`href="/docs/${name}"`);
   });
@@ -108,6 +110,8 @@ describe('Markdown', () => {
   test('gets the anchors that GitHub gives, wide tables a box of their own, and HTML no power', () => {
     const { html, headings } = renderMarkdown(
       '# A `b`\n\n## A `b`\n\n<script>alert(1)</script>\n\n| a |\n| --- |\n| <b>x</b> |\n\n[x](agents.md#answers) [y](../broker/a.ts)',
+      'docs/x.md',
+      GUIDES,
     );
     expect(headings.map(({ id }) => id)).toEqual(['a-b', 'a-b-1']);
     expect(html).toContain('<div class="scrolls"');
@@ -116,64 +120,14 @@ describe('Markdown', () => {
   });
 
   test('every anchor of the repository’s pages is the one that is served', () => {
-    for (const { name } of GUIDES.filter((guide) => guide.name !== 'changelog')) {
-      const markdown = readFileSync(join(ROOT, 'docs', `${name}.md`), 'utf8');
-      const known = new Set(renderMarkdown(markdown).headings.map(({ id }) => id));
+    for (const guide of GUIDES) {
+      const markdown = readGuide(guide);
+      const known = new Set(renderMarkdown(markdown, guide.file, GUIDES).headings.map(({ id }) => id));
       const named = [...markdown.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor = '']) => anchor);
       expect(
         named.filter((anchor) => !known.has(anchor)),
-        name,
+        guide.name,
       ).toEqual([]);
     }
-  });
-});
-
-describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let page: Page;
-  beforeAll(async () => {
-    page = await (await startBrowser()).page({ width: 1280, height: 900 });
-  });
-  const SIZES = [
-    ['desk', { width: 1280, height: 900 }, 'window'],
-    ['phone', { width: 360, height: 740 }, 'phone'],
-  ] as const;
-
-  test.each(['/v1/openapi.json', '/owner/openapi.json'])(
-    'the reference of %s is drawn whole, from this broker alone, and the policy refuses nothing',
-    async (document) => {
-      await page.open(
-        `${world.running.baseUrl}${document.startsWith('/v1') ? '/docs/reference' : '/docs/owner-reference'}`,
-      );
-      const operations = Object.values<object>((await get(document)).body.paths).flatMap(Object.keys);
-      await page.until(`document.querySelectorAll('.opblock').length === ${operations.length}`);
-      const loaded = await page.value<string[]>(`performance.getEntriesByType('resource').map(({ name }) => name)`);
-      const foreign = loaded.filter((url) => !url.startsWith(world.running.baseUrl) && !url.startsWith('data:'));
-      expect([foreign, page.complaints]).toEqual([[], []]);
-    },
-  );
-
-  test('a link to an operation opens it', async () => {
-    await page.open('about:blank');
-    await page.open(`${world.running.baseUrl}/docs/reference#/Governed%20calls/actionsExecute`);
-    await page.until(
-      `document.querySelector('.opblock.is-open .opblock-summary-path')?.textContent.includes('actions')`,
-    );
-    expect(page.complaints).toEqual([]);
-  });
-
-  test.each(SIZES)('nothing is wider than the window on a %s, light and dark', async (name, size, as) => {
-    await page.resize(size, as);
-    for (const scheme of ['light', 'dark'] as const) {
-      await page.prefer(scheme);
-      for (const path of ['/docs', '/docs/agents', '/docs/reference']) {
-        await page.open(world.running.baseUrl + path);
-        await page.until(`document.readyState === 'complete' && document.querySelector('main') !== null`);
-        if (path === '/docs/reference') await page.until(`document.querySelectorAll('.opblock').length > 20`);
-        const over = await page.value<number>('document.documentElement.scrollWidth - innerWidth');
-        expect(over, `${path} ${scheme}`).toBeLessThanOrEqual(0);
-        if (process.env.PICTURES) await page.screenshot(`docs${path.replaceAll('/', '-')}-${name}-${scheme}.png`);
-      }
-    }
-    expect(page.complaints).toEqual([]);
   });
 });

@@ -1,42 +1,29 @@
-/** The guides of docs/, from Markdown to pages. They ship with the package and are read when somebody asks for one. */
-import { existsSync, readFileSync } from 'node:fs';
+/** The guides, from Markdown to pages. */
 import GithubSlugger from 'github-slugger';
 import { Marked, type Tokens } from 'marked';
-import { GUIDES, type Guide } from '../http/guides.ts';
+import { type Guide, readGuide } from '../http/guides.ts';
 import { inHtml, renderPage } from './layout.ts';
 
-/** Beside the sources, and beside the compiled files. */
-const ROOT = ['../../', '../../../']
-  .map((up) => new URL(up, import.meta.url))
-  .find((root) => existsSync(new URL('docs/agents.md', root)));
-
-const fileOf = (name: string): string => (name === 'changelog' ? 'CHANGELOG.md' : `docs/${name}.md`);
-
-/** The Markdown of a guide. Throws when it is not part of this install. */
-export function readGuide(name: string): string {
-  if (!ROOT) throw new Error('The guides are not part of this install.');
-  return readFileSync(new URL(fileOf(name), ROOT), 'utf8');
-}
-
-/** Undefined when there is no such picture. */
-export function readPicture(name: string): Buffer | undefined {
-  const file = ROOT && /^[a-z-]+\.png$/.test(name) ? new URL(`docs/images/${name}`, ROOT) : undefined;
-  return file && existsSync(file) ? readFileSync(file) : undefined;
-}
-
-/** Where a link of a guide leads here; undefined for files of the repository that are not served. */
-function served(href: string): string | undefined {
-  if (/^(https?:|#|\/)/.test(href)) return href;
-  const [, page = '', anchor = ''] = /^(?:\.\.\/)?([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
-  const name = page.toLowerCase();
-  if (href.startsWith('../') && name !== 'changelog') return undefined;
-  return GUIDES.some((guide) => guide.name === name) ? `/docs/${name}${anchor}` : undefined;
+/** Where a link of a page leads here; undefined for files of the repository that are not served. */
+function served(href: string, from: string, guides: readonly Guide[]): string | undefined {
+  if (/^([a-z]+:|#|\/)/.test(href)) return href;
+  const { pathname, hash } = new URL(href, `file:///${from}`);
+  const guide = guides.find(({ file }) => pathname === `/${file}`);
+  return guide && `/docs/${guide.name}${hash}`;
 }
 
 type Heading = { depth: number; id: string; html: string };
 
-/** HTML, and the headings in it, with the anchors that GitHub gives them. */
-export function renderMarkdown(markdown: string): { html: string; headings: Heading[] } {
+/**
+ * HTML, and the headings in it, with the anchors that GitHub gives them.
+ *
+ * @param from the file that it is, so that its links lead to the other guides
+ */
+export function renderMarkdown(
+  markdown: string,
+  from: string,
+  guides: readonly Guide[],
+): { html: string; headings: Heading[] } {
   const slugger = new GithubSlugger();
   const headings: Heading[] = [];
   const marked = new Marked({
@@ -50,7 +37,7 @@ export function renderMarkdown(markdown: string): { html: string; headings: Head
       },
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
-        const to = served(href);
+        const to = served(href, from, guides);
         return to === undefined ? text : `<a href="${inHtml(to)}">${text}</a>`;
       },
       image: ({ href, text }: Tokens.Image) => `<img src="/docs/${inHtml(href)}" alt="${inHtml(text)}" loading="lazy">`,
@@ -62,11 +49,12 @@ export function renderMarkdown(markdown: string): { html: string; headings: Head
 }
 
 /** The page of a guide. */
-export function guidePage({ name, title }: Guide): string {
-  const { html, headings } = renderMarkdown(readGuide(name));
+export function guidePage(guide: Guide, guides: readonly Guide[]): string {
+  const { name, title, file } = guide;
+  const { html, headings } = renderMarkdown(readGuide(guide), file, guides);
   const parts = headings.filter(({ depth }) => depth === 2);
   const list = parts.map(({ id, html: words }) => `<li><a class="entry" href="#${id}">${words}</a></li>`).join('');
-  return renderPage({
+  return renderPage(guides, {
     path: `/docs/${name}`,
     title,
     body: `<article class="text">${html}</article>`,

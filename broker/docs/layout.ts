@@ -1,5 +1,5 @@
 /** The frame of every page of /docs. Nothing inline: no style, no script. */
-import { GUIDES } from '../http/guides.ts';
+import type { Guide } from '../http/guides.ts';
 
 export const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
@@ -22,13 +22,14 @@ const REFERENCES = [
 const entry = (path: string, title: string, here: string): string =>
   `<li><a class="entry" href="${path}"${path === here ? ' aria-current="page"' : ''}>${inHtml(title)}</a></li>`;
 
-function menu(here: string): string {
+function menu(all: readonly Guide[], here: string): string {
   const references = REFERENCES.map(({ path, title }) => entry(path, title, here)).join('');
-  const guides = GUIDES.map(({ name, title }) => entry(`/docs/${name}`, title, here)).join('');
+  const guides = all.map(({ name, title }) => entry(`/docs/${name}`, title, here)).join('');
   return `<p class="part">Reference</p><ul role="list">${references}</ul><p class="part">Guides</p><ul role="list">${guides}</ul>`;
 }
 
-export function renderPage({ path, title, body, aside, head = '', wide }: Page): string {
+export function renderPage(guides: readonly Guide[], { path, title, body, aside, head = '', wide }: Page): string {
+  const contents = menu(guides, path);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -47,8 +48,8 @@ ${head}</head>
 <nav aria-label="Elsewhere"><a href="/v1/openapi.json">OpenAPI</a> <a href="/console">Console</a></nav>
 </header>
 <div class="frame"${wide ? ' data-wide' : ''}>
-<details class="menu-small"><summary>Contents</summary><nav aria-label="Contents">${menu(path)}</nav></details>
-<nav class="menu" aria-label="Contents">${menu(path)}</nav>
+<details class="menu-small"><summary>Contents</summary><nav aria-label="Contents">${contents}</nav></details>
+<nav class="menu" aria-label="Contents">${contents}</nav>
 <main id="content" tabindex="-1">
 ${body}
 </main>

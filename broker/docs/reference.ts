@@ -1,5 +1,6 @@
 /** The API references: Swagger UI, served by us, with nothing from elsewhere. */
 import { existsSync, readFileSync } from 'node:fs';
+import type { Guide } from '../http/guides.ts';
 import type { Served } from '../http/page.ts';
 import { renderPage } from './layout.ts';
 
@@ -39,7 +40,7 @@ const REFERENCES = [
 ] as const;
 
 /** The pages. `whole`: whether the renderer is there; without it they lead to the documents themselves. */
-export function referencePages(whole: boolean): { path: string; html: string }[] {
+export function referencePages(whole: boolean, guides: readonly Guide[]): { path: string; html: string }[] {
   return REFERENCES.map(({ path, title, document }) => {
     const head = `<link rel="stylesheet" href="/docs/static/swagger-ui.css">
 <link rel="stylesheet" href="/docs/static/reference.css">
@@ -50,7 +51,7 @@ export function referencePages(whole: boolean): { path: string; html: string }[]
     const shown = `<div id="reference" data-document="${document}"><p class="quiet">Loading <a href="${document}">the document</a> …</p></div>`;
     return {
       path,
-      html: renderPage({
+      html: renderPage(guides, {
         path,
         title,
         wide: true,

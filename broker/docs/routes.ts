@@ -2,12 +2,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
-import { GUIDES } from '../http/guides.ts';
+import { listGuides, readGuide, readPicture } from '../http/guides.ts';
 import { pageReply, type Served } from '../http/page.ts';
 import type { Reply } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isPublic } from '../http/routes/openapi.ts';
-import { guidePage, readGuide, readPicture } from './guide-pages.ts';
+import { guidePage } from './guide-pages.ts';
 import { referencePages, referenceParts } from './reference.ts';
 import { startPage } from './start-page.ts';
 
@@ -18,26 +18,27 @@ const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=ut
 /** The routes of the docs. Style sheets are read now, pages when somebody asks for one. */
 export function docsRoutes(routes: readonly Route[]): Route[] {
   const parts = referenceParts();
+  const guides = listGuides();
   const pages: [string, string, () => string][] = [
-    ['/docs', 'The documentation: guides, and every operation.', () => startPage(routes.filter(isPublic))],
-    ...referencePages(parts.length > 0).map(({ path, html }): [string, string, () => string] => [
+    ['/docs', 'The documentation: guides, and every operation.', () => startPage(routes.filter(isPublic), guides)],
+    ...referencePages(parts.length > 0, guides).map(({ path, html }): [string, string, () => string] => [
       path,
       'An API reference.',
       () => html,
     ]),
-    ...GUIDES.map((guide): [string, string, () => string] => [
+    ...guides.map((guide): [string, string, () => string] => [
       `/docs/${guide.name}`,
       `A guide: ${guide.title}.`,
-      () => guidePage(guide),
+      () => guidePage(guide, guides),
     ]),
   ];
   return [
     ...pages.map(([path, summary, render]) =>
       page(path, summary, () => pageReply({ body: Buffer.from(render()), type: HTML }, { pictures: true })),
     ),
-    ...GUIDES.map(({ name }) =>
-      page(`/docs/${name}.md`, 'A guide, as Markdown.', () =>
-        pageReply({ body: Buffer.from(readGuide(name)), type: 'text/markdown; charset=utf-8' }),
+    ...guides.map((guide) =>
+      page(`/docs/${guide.name}.md`, 'A guide, as Markdown.', () =>
+        pageReply({ body: Buffer.from(readGuide(guide)), type: 'text/markdown; charset=utf-8' }),
       ),
     ),
     ...[...ownParts(), ...parts].map((part) => page(part.path, part.summary, () => pageReply(part, { large: true }))),

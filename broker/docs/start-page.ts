@@ -1,5 +1,5 @@
 /** GET /docs: the guides, and every operation of the agent API under its capability, which `_meta.docs` points at. */
-import { GUIDES } from '../http/guides.ts';
+import type { Guide } from '../http/guides.ts';
 import { operationId } from '../http/openapi.ts';
 import { AGENT_TAGS } from '../http/openapi-tags.ts';
 import type { Auth, Route } from '../http/route.ts';
@@ -8,6 +8,8 @@ import { inHtml, renderPage } from './layout.ts';
 const WHO: Record<Auth, string> = {
   none: 'Anybody',
   agent: 'Agent',
+  mcp_client: 'MCP client',
+  anyone: 'Anybody; an agent or an owner hears more',
   owner: 'Owner',
   agent_or_owner: 'Agent or owner',
   owner_or_local: 'Owner',
@@ -28,8 +30,8 @@ ${description === undefined ? '' : `<p class="quiet small">${prose(description)}
 }
 
 /** `routes`: those of the public surface. */
-export function startPage(routes: readonly Route[]): string {
-  const guides = GUIDES.map(
+export function startPage(routes: readonly Route[], guides: readonly Guide[]): string {
+  const cards = guides.map(
     ({ name, title, about }) =>
       `<li class="card"><a class="guide" href="/docs/${name}"><strong>${inHtml(title)}</strong><span>${prose(about)}</span></a></li>`,
   );
@@ -47,12 +49,12 @@ export function startPage(routes: readonly Route[]): string {
 <p>Agents name a platform, an endpoint, a method and a scope. The broker decides, holds the call for a person where it must, puts in a
 credential that the agent never sees, and leaves a signed receipt. <a href="/docs/getting-started">Getting started</a> makes the first
 call.</p>
-<ul role="list" class="cards">${guides.join('')}</ul>
+<ul role="list" class="cards">${cards.join('')}</ul>
 <h2 id="agent-api">Agent API</h2>
 <p>Every operation under its capability, the name that answers carry in <code>_meta.capability</code>. The
 <a href="/docs/reference">reference</a> has bodies, answers and examples; <a href="/v1/openapi.json">the OpenAPI document</a> has it
 for programs, <a href="/llms.txt">llms.txt</a> for language models.</p>
 </div>
 ${parts.join('\n')}`;
-  return renderPage({ path: '/docs', title: 'Documentation', body });
+  return renderPage(guides, { path: '/docs', title: 'Documentation', body });
 }

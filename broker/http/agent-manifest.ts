@@ -1,5 +1,5 @@
 /** The agent API in two short forms: for programs (/agent-manifest.json) and for language models (/llms.txt). */
-import { GUIDES } from './guides.ts';
+import type { Guide } from './guides.ts';
 import { INTERFACE_VERSION, operationId } from './openapi.ts';
 import { AGENT_TAGS } from './openapi-tags.ts';
 import type { Auth, Route } from './route.ts';
@@ -12,6 +12,8 @@ const ABOUT =
 const WHO: Record<Auth, readonly string[]> = {
   none: [],
   agent: ['agent'],
+  mcp_client: ['agent'],
+  anyone: [],
   owner: ['owner'],
   agent_or_owner: ['agent', 'owner'],
   owner_or_local: ['owner'],
@@ -68,8 +70,9 @@ export function agentManifest(baseUrl: string, routes: readonly Route[]): Record
 }
 
 /** In the form of llmstxt.org: a title, what it is, and lists of links. */
-export function llmsText(baseUrl: string, routes: readonly Route[]): string {
-  const link = (name: string, to: string, about: string) => `- [${name}](${baseUrl}${to}): ${about}`;
+export function llmsText(baseUrl: string, routes: readonly Route[], guides: readonly Guide[]): string {
+  const link = (name: string, to: string, about: string) =>
+    `- [${name}](${baseUrl}${to})${about === '' ? '' : `: ${about}`}`;
   const operations = AGENT_TAGS.all.flatMap(({ name, description }) => {
     const those = routes.filter((route) => AGENT_TAGS.of(route) === name);
     if (those.length === 0) return [];
@@ -97,7 +100,7 @@ export function llmsText(baseUrl: string, routes: readonly Route[]): string {
     '',
     '## Guides',
     '',
-    ...GUIDES.map(({ name, title, about }) => link(title, `/docs/${name}.md`, about)),
+    ...guides.map(({ name, title, about }) => link(title, `/docs/${name}.md`, about)),
     '',
     '## Operations',
     '',

@@ -10,6 +10,7 @@ export const Approval = z
     created_at: moment,
     expires_at: moment.nullable(),
     executed_at: moment.nullable(),
+    approval_url: z.url().describe('the page on which an owner decides'),
     result: z
       .object({ status: z.int(), data: z.unknown() })
       .optional()

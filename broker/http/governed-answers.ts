@@ -64,6 +64,7 @@ export const PendingApproval = z
     status: z.literal('pending_approval'),
     approval_id: z.guid().nullable(),
     message: z.string(),
+    approval_url: z.url().describe('the page on which an owner decides'),
     expires_at: moment,
     _meta: EnvelopeMeta,
   })

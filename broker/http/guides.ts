@@ -1,22 +1,58 @@
-/** The guides that a broker serves under /docs: pages of docs/, by name, in the order in which one reads them. */
+/** The guides that a broker serves under /docs: the pages of docs/, which ship with the package, and the changelog. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
-export type Guide = { name: string; title: string; about: string };
+/** `name`: the address below /docs, `clients/remote` for docs/clients/remote.md. `file`: from the root of the package. */
+export type Guide = { name: string; title: string; about: string; file: string };
 
-export const GUIDES: readonly Guide[] = [
-  { name: 'getting-started', title: 'Getting started', about: 'The first call, the first real platform.' },
-  { name: 'agents', title: 'Agents', about: 'Tokens, POST /v1/actions, every answer and what to do next.' },
-  { name: 'approvals', title: 'Approvals', about: 'Calls that wait for a person, and the page that shows them.' },
-  { name: 'console', title: 'The console', about: 'The inbox, its keys, agents and activity.' },
-  { name: 'governance', title: 'Governance as code', about: 'The file, policies, guardrails, conditions.' },
-  { name: 'platforms', title: 'Platforms', about: 'The built-in ones, and writing your own.' },
-  {
-    name: 'owner-api',
-    title: 'Owner API',
-    about: 'What people and their programs do: decide, suspend, connect, audit.',
-  },
-  { name: 'receipts', title: 'Receipts', about: 'What they hold, and verifying them offline.' },
-  { name: 'operations', title: 'Operations', about: 'Settings, PostgreSQL and replicas, keys, backups.' },
-  { name: 'security', title: 'Security', about: 'What is promised, with the test that shows it, and what is not.' },
-  { name: 'architecture', title: 'Architecture', about: 'Where things live, and why.' },
-  { name: 'changelog', title: 'Changelog', about: 'What there is, and since when.' },
-];
+/** In the order in which one reads them. Pages that are not named here come after them, by their headings. */
+const ABOUT: Readonly<Record<string, string>> = {
+  'getting-started': 'The first call, the first real platform.',
+  agents: 'Tokens, POST /v1/actions, every answer and what to do next.',
+  approvals: 'Calls that wait for a person, and the page that shows them.',
+  console: 'The inbox, its keys, agents and activity.',
+  governance: 'The file, policies, guardrails, conditions.',
+  platforms: 'The built-in ones, and writing your own.',
+  queries: 'What an agent may do, asked by AuthZEN and TRQP.',
+  'owner-api': 'What people and their programs do: decide, suspend, connect, audit.',
+  receipts: 'What they hold, and verifying them offline.',
+  operations: 'Settings, PostgreSQL and replicas, keys, backups.',
+  security: 'What is promised, with the test that shows it, and what is not.',
+  architecture: 'Where things live, and why.',
+  coverage: 'Every route and status of the specification, with the test that shows it.',
+  changelog: 'What there is, and since when.',
+};
+
+/** The root of the package: beside the sources, and beside the compiled files. */
+const ROOT = ['../../', '../../../']
+  .map((up) => new URL(up, import.meta.url))
+  .find((root) => existsSync(new URL('docs/agents.md', root)));
+
+const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8');
+
+/** Those that are part of this install. */
+export function listGuides(): Guide[] {
+  if (!ROOT) return [];
+  const pages = readdirSync(fileURLToPath(new URL('docs/', ROOT)), { recursive: true })
+    .map((file) => String(file).replaceAll('\\', '/'))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => ({ name: file.slice(0, -'.md'.length), file: `docs/${file}` }));
+  const order = Object.keys(ABOUT);
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.indexOf('queries') + 0.5);
+  return [...pages, { name: 'changelog', file: 'CHANGELOG.md' }]
+    .filter(({ file }) => existsSync(new URL(file, ROOT)))
+    .map(({ name, file }) => {
+      const title = /^# (.+)$/m.exec(read(file))?.[1] ?? name;
+      return { name, file, title, about: ABOUT[name] ?? '' };
+    })
+    .toSorted((a, b) => place(a.name) - place(b.name) || (a.name < b.name ? -1 : 1));
+}
+
+/** The Markdown of a guide. */
+export const readGuide = ({ file }: Guide): string => read(file);
+
+/** A picture of a guide, by its file's name; undefined when there is none. */
+export function readPicture(name: string): Buffer | undefined {
+  const file = ROOT && /^[\w-]+\.png$/.test(name) ? new URL(`docs/images/${name}`, ROOT) : undefined;
+  return file && existsSync(file) ? readFileSync(file) : undefined;
+}

@@ -16,8 +16,8 @@ import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
 import { mcp } from './routes/mcp.ts';
-import { oauthRoutes } from './routes/oauth.ts';
 import { metadata } from './routes/metadata.ts';
+import { oauthRoutes } from './routes/oauth.ts';
 import { agentOpenApi } from './routes/openapi.ts';
 import {
   approveAccessRequest,

@@ -40,7 +40,7 @@ export const SPECIFICATION: readonly SpecRoute[] = [
   spec('GET /v1/consent/caller/status/{token}', 'none', [200, 404]),
   // Permissions and authorization queries
   spec('GET /v1/agent/permissions', 'A', [200, 304, 401, 403], { headers: { etag: /^".+"$/ } }),
-  spec('POST /v1/authzen/access', 'A or O', [200, 400, 401]),
+  spec('POST /v1/authzen/access', 'A or O', [200, 400, 401], PROBLEM),
   spec('POST /v1/trqp/authorization', 'none, A or O', [200, 400, 401, 429], PROBLEM),
   spec('POST /v1/trqp/recognition', 'none, A or O', [200, 400, 401, 429], PROBLEM),
   // Agent identity and self-service

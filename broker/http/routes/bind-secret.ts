@@ -4,6 +4,7 @@ import { openSentSecret, SecretRefused, takeSecret } from '../../calls/bind-secr
 import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
+import { JwkSet } from '../jwk-set.ts';
 import { Credential, checkSecret } from '../owned-connection.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -19,7 +20,9 @@ export const secretKeys = route({
   limit: { name: 'secret-keys', perMinute: 60, per: 'address' },
   capability: 'secrets.keys',
   summary: 'The key to seal secrets to.',
-  answers: { 200: 'A JWK Set with one key for ECDH-ES.' },
+  answers: {
+    200: { description: 'A JWK Set with one key for ECDH-ES.', schema: JwkSet, headers: ['Cache-Control'] },
+  },
   errors: ['rate_limited'],
   handle: async ({ governor: { broker } }) => ({
     status: 200,

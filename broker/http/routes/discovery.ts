@@ -2,14 +2,11 @@
 import { z } from 'zod';
 import { readBuild } from '../../build.ts';
 import { ping } from '../../store/ping.ts';
+import { JwkSet } from '../jwk-set.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
 const build = readBuild();
-
-const JwkSet = z
-  .object({ keys: z.array(z.looseObject({ kty: z.string(), kid: z.string(), alg: z.string().optional() })) })
-  .meta({ id: 'JwkSet' });
 
 /** GET /health: 200 only when the store answers. */
 export const health = route({

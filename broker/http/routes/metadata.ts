@@ -1,7 +1,7 @@
 /** Documents about the interface itself (specification, Discovery and health). */
 import { z } from 'zod';
 import { agentManifest, llmsText } from '../agent-manifest.ts';
-import { authorizationServerMetadata, protectedResourceMetadata } from '../oauth-metadata.ts';
+import { listGuides } from '../guides.ts';
 import { registrationSchema } from '../registration-schema.ts';
 import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';
@@ -15,24 +15,6 @@ const COMMON = { method: 'GET', auth: 'none', anyOrigin: true, errors: [] } as c
 const answer = (description: string, schema: z.ZodType, type?: string) => ({
   200: { description, schema, headers: ['Cache-Control'] as const, ...(type !== undefined && { type }) },
 });
-
-const AuthorizationServer = z
-  .looseObject({
-    issuer: z.url(),
-    jwks_uri: z.url(),
-    response_types_supported: z.array(z.string()),
-    grant_types_supported: z.array(z.string()),
-    service_documentation: z.url(),
-  })
-  .meta({ id: 'OAuthAuthorizationServer' });
-
-const ProtectedResource = z
-  .looseObject({
-    resource: z.url(),
-    authorization_servers: z.array(z.url()),
-    bearer_methods_supported: z.array(z.string()),
-  })
-  .meta({ id: 'OAuthProtectedResource' });
 
 const Manifest = z
   .looseObject({
@@ -50,23 +32,7 @@ const Manifest = z
 
 /** @param routes all routes, these among them; asked for at each request */
 export function metadata(routes: () => readonly Route[]): Route[] {
-  const authorizationServer = route({
-    ...COMMON,
-    path: '/.well-known/oauth-authorization-server',
-    capability: 'oauth.authorization_server',
-    summary: "Metadata of the broker's OAuth server (RFC 8414); it names only what is served.",
-    answers: answer('The metadata.', AuthorizationServer),
-    handle: async ({ governor: { broker } }) =>
-      json(200, authorizationServerMetadata(broker.baseUrl, routes()), CACHING),
-  });
-  const protectedResource = route({
-    ...COMMON,
-    path: '/.well-known/oauth-protected-resource',
-    capability: 'oauth.protected_resource',
-    summary: 'Metadata of the agent API as a protected resource (RFC 9728).',
-    answers: answer('The metadata.', ProtectedResource),
-    handle: async ({ governor: { broker } }) => json(200, protectedResourceMetadata(broker.baseUrl), CACHING),
-  });
+  const guides = listGuides();
   const agentSchema = route({
     ...COMMON,
     path: '/.well-known/aa-agent-schema',
@@ -84,7 +50,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     handle: async ({ governor: { broker } }) => ({
       status: 200,
       type: 'text/plain; charset=utf-8',
-      body: llmsText(broker.baseUrl, routes().filter(isPublic)),
+      body: llmsText(broker.baseUrl, routes().filter(isPublic), guides),
       headers: CACHING,
     }),
   });
@@ -97,5 +63,5 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     handle: async ({ governor: { broker } }) =>
       json(200, agentManifest(broker.baseUrl, routes().filter(isPublic)), CACHING),
   });
-  return [authorizationServer, protectedResource, agentSchema, llms, manifest];
+  return [agentSchema, llms, manifest];
 }

@@ -1,5 +1,6 @@
 /** The authorization server of remote MCP clients: metadata of our own, the rest by the OAuth library. */
 import type { IncomingMessage } from 'node:http';
+import type { z } from 'zod';
 import {
   authorizationServerMetadata,
   mcpResource,
@@ -7,12 +8,19 @@ import {
   protectedResourceMetadata,
 } from '../../authorization/metadata.ts';
 import type { Broker } from '../../broker.ts';
+import { AuthorizationServer, ProtectedResource } from '../oauth-answers.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
 
 const CACHING = { 'Cache-Control': 'public, max-age=300' };
 
-const metadata = (path: string, capability: string, summary: string, of: (broker: Broker) => unknown) =>
+const metadata = (
+  path: string,
+  capability: string,
+  summary: string,
+  schema: z.ZodType,
+  of: (broker: Broker) => unknown,
+) =>
   route({
     method: 'GET',
     path,
@@ -20,7 +28,7 @@ const metadata = (path: string, capability: string, summary: string, of: (broker
     anyOrigin: true,
     capability,
     summary,
-    answers: { 200: 'The metadata.' },
+    answers: { 200: { description: 'The metadata.', schema, headers: ['Cache-Control'] } },
     errors: [],
     handle: async ({ governor }) => json(200, of(governor.broker), CACHING),
   });
@@ -55,18 +63,21 @@ export const oauthRoutes: readonly Route[] = [
     '/.well-known/oauth-authorization-server',
     'oauth.server',
     'How to get a token for /mcp (RFC 8414).',
+    AuthorizationServer,
     authorizationServerMetadata,
   ),
   metadata(
     '/.well-known/oauth-protected-resource',
     'oauth.resource',
     'Who issues tokens for this broker (RFC 9728).',
+    ProtectedResource,
     (broker) => protectedResourceMetadata(broker, broker.baseUrl),
   ),
   metadata(
     '/.well-known/oauth-protected-resource/mcp',
     'oauth.resource.mcp',
     'Who issues tokens for /mcp (RFC 9728).',
+    ProtectedResource,
     (broker) => protectedResourceMetadata(broker, mcpResource(broker)),
   ),
   delegated('GET', OAUTH_PATHS.authorization, 'oauth.authorize', 'Where a client sends its user (RFC 6749).', 60),
