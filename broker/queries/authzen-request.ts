@@ -50,7 +50,10 @@ export const Evaluations = z
     action: AskedAction.optional(),
     resource: Resource.optional(),
     context: AskedContext.optional(),
-    evaluations: z.array(z.unknown()).max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} at once`).optional(),
+    evaluations: z
+      .array(z.unknown().describe('a question, less what stands beside the list'))
+      .max(MOST_EVALUATIONS, `at most ${MOST_EVALUATIONS} at once`)
+      .optional(),
     options: Options.optional(),
   })
   .superRefine((body, context) => {
