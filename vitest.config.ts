@@ -7,6 +7,7 @@ const LONG = [
   'test/cli-agent.test.ts',
   'test/connections.oauth-crash.test.ts',
   'test/console.access.test.ts',
+  'test/console.connections.test.ts',
   'test/console.live.test.ts',
   'test/console.pages.test.ts',
   'test/console.registrations.test.ts',

@@ -11,6 +11,7 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
   { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
+  { path: '/console/connections', file: 'console.html', summary: 'The console: the connections to platforms.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
   { path: '/oauth/consent/{uid}', file: 'consent.html', summary: 'An MCP client asks to be let in.' },

@@ -63,6 +63,9 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
         return;
       }
       if (!answer) return void response.writeHead(503).end();
+      // The package's own pages would load fonts from the internet.
+      if (pathname.startsWith('/interaction/'))
+        response.setHeader('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'");
       if (pathname !== '/token') return answer(request, response);
       if (server.slowMs > 0) await new Promise((resolve) => setTimeout(resolve, server.slowMs));
       const end = response.end.bind(response);

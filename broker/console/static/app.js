@@ -2,6 +2,7 @@
 import { ActivityPage } from '/console/activity/activity.js';
 import { AgentsPage } from '/console/agents/agents.js';
 import { ask } from '/console/api.js';
+import { ConnectionsPage } from '/console/connections/connections.js';
 import { html, render, useCallback, useEffect, useState } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
@@ -18,6 +19,7 @@ const PAGES = {
   '/console': { name: 'Inbox', page: Inbox },
   '/console/agents': { name: 'Agents', page: AgentsPage },
   '/console/activity': { name: 'Activity', page: ActivityPage },
+  '/console/connections': { name: 'Connections', page: ConnectionsPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
 };
 

@@ -8,6 +8,7 @@ const PLACES = [
   { path: '/console', name: 'Inbox' },
   { path: '/console/agents', name: 'Agents' },
   { path: '/console/activity', name: 'Activity' },
+  { path: '/console/connections', name: 'Connections' },
   { path: '/console/passkeys', name: 'Passkeys' },
 ];
 

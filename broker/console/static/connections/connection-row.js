@@ -1,0 +1,81 @@
+import { ask } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { visibleLine } from '/console/visible.js';
+
+const STATE = {
+  connected: { kind: 'good', words: 'Connected' },
+  reauth_needed: { kind: 'bad', words: 'Needs to be connected again' },
+  not_connected: { kind: 'wait', words: 'Not connected' },
+};
+
+/** `may`: whether whoever looks may connect. `wanted`: a link asks for this one. */
+export function ConnectionRow({ connection, may, wanted, disconnect }) {
+  const { id, label, platform, state, connects_by, oauth } = connection;
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const name = visibleLine(label);
+  const { kind, words } = STATE[state];
+  useEffect(() => {
+    // Whoever comes back by the browser's Back finds the page as it was left.
+    const back = ({ persisted }) => persisted && setBusy(false);
+    addEventListener('pageshow', back);
+    return () => removeEventListener('pageshow', back);
+  }, []);
+  const connect = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const { authorization_url } = await ask('POST', `/owner/connections/${id}/oauth/start`, {});
+      location.assign(authorization_url);
+    } catch (error) {
+      setProblem(error);
+      setBusy(false);
+    }
+  };
+  return html`<li class="row" data-connection=${id} data-state=${state} data-wanted=${wanted}>
+    <div class="what">
+      <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
+      <p class="small quiet">Platform <code class="theirs">${platform}</code>${connection.default && ' · used where a grant names no connection'}</p>
+      <${About} connection=${connection} />
+      ${wanted && state !== 'connected' && html`<p class="small why">An agent's call needs this connection.</p>`}
+      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    </div>
+    <div class="buttons">
+      ${
+        may &&
+        connects_by === 'oauth' &&
+        html`<button type="button" class=${`compact connect ${state === 'connected' ? '' : 'primary'}`} disabled=${busy} onClick=${connect}>
+          ${busy ? 'On the way…' : state === 'not_connected' ? 'Connect' : 'Reconnect'}<span class="unseen"> ${name}</span>
+        </button>`
+      }
+      ${
+        may &&
+        oauth &&
+        html`<button type="button" class="compact danger disconnect" onClick=${disconnect}>Disconnect<span class="unseen"> ${name}</span></button>`
+      }
+    </div>
+  </li>`;
+}
+
+function About({ connection: { state, connects_by, oauth, upstream_scopes, secret_from } }) {
+  if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
+    return html`<p class="small quiet">
+      ${state === 'not_connected' ? 'It has no secret yet.' : state === 'connected' ? 'It uses a secret' : 'The platform refused its secret'}${secret_from && html` from <code class="theirs">${visibleLine(secret_from)}</code>`}${state !== 'not_connected' && '.'}
+    </p>`;
+  if (!oauth) return html`<p class="small quiet">An admin connects it, at the platform's own page of consent.</p>`;
+  const account = oauth.account === null ? 'an account that the platform does not name' : visibleLine(oauth.account);
+  return html`
+    <p class="small">As <strong class="theirs account">${account}</strong>, since ${day(oauth.connected_at)}${oauth.refreshes ? '' : oauth.expires_at ? `, until ${day(oauth.expires_at)}` : ''}.</p>
+    ${
+      upstream_scopes &&
+      html`<p class="small quiet scopes">Granted: ${
+        upstream_scopes.length === 0
+          ? 'nothing by name'
+          : upstream_scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)
+      }</p>`
+    }
+  `;
+}
+
+const day = (moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
