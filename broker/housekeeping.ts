@@ -8,6 +8,7 @@ import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
 import { purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
+import { purgeMcpRepeats } from './store/mcp-repeats.ts';
 import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
@@ -40,6 +41,7 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
+    'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
     ...more,

@@ -7,7 +7,7 @@ import type { Principal } from '../identity/principal.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
 import type { AnswerHeader } from './openapi-headers.ts';
-import type { AtOnce, Limit } from './rate-limits.ts';
+import type { AtOnce, Limit, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 
 /**
@@ -36,6 +36,8 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   query: Query;
   request: IncomingMessage;
   correlationId: string;
+  /** What this process counts, for what a route asks of another one. */
+  limits: RateLimits;
   /** The client's address as strikes and limits know it. */
   source: string;
   /** Whether whoever asked may still: for answers that outlive the question. Looks again; unsure means no. */

@@ -479,6 +479,21 @@ export type McpAuthorisationTable = {
   ended_because: 'owner' | 'client' | 'reuse' | null;
 };
 
+/** A call of an MCP client whose answer nobody has yet. */
+export type McpRepeatTable = {
+  organisation_id: string;
+  agent_id: string;
+  /** SHA-256 of everything that makes the call what it is. */
+  hash: string;
+  /** Its Idempotency-Key. */
+  key: string;
+  /** The reason that it was first made with. */
+  reason: string | null;
+  /** Set once it is held. */
+  approval_id: string | null;
+  expires_at: number;
+};
+
 /** Keys of the broker itself, not of an organisation. */
 export type SigningKeyTable = {
   kid: string;
@@ -544,6 +559,7 @@ export type Schema = {
   refusal_counts: RefusalCountTable;
   oauth_records: OAuthRecordTable;
   mcp_authorisations: McpAuthorisationTable;
+  mcp_repeats: McpRepeatTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;

@@ -4,6 +4,7 @@ import {
   type OAuthClientInformationMixed,
   type OAuthClientMetadata,
   type OAuthClientProvider,
+  type OAuthDiscoveryState,
   type OAuthTokens,
   StreamableHTTPClientTransport,
   UnauthorizedError,
@@ -45,6 +46,14 @@ export class ClientMemory implements OAuthClientProvider {
     this.verifier = verifier;
   };
   codeVerifier = () => this.verifier;
+  discovered: OAuthDiscoveryState | undefined;
+  discoveryState = () => this.discovered;
+  saveDiscoveryState = (state: OAuthDiscoveryState) => {
+    this.discovered = state;
+  };
+  invalidateCredentials = () => {
+    this.saved = undefined;
+  };
 }
 
 /** A browser in which this owner is signed in; without one, in which nobody is. */

@@ -50,4 +50,19 @@ export async function mcpClients(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema.createIndex('mcp_authorisations_of_client').on('mcp_authorisations').columns(['client_id']).execute();
   await db.schema.createIndex('mcp_authorisations_over').on('mcp_authorisations').column('expires_at').execute();
+
+  // Calls of MCP clients whose answer nobody has yet: the identical call, on any replica, is that one again.
+  await db.schema
+    .createTable('mcp_repeats')
+    .addColumn('organisation_id', 'text', (c) => c.notNull())
+    .addColumn('agent_id', 'text', (c) => c.notNull())
+    .addColumn('hash', 'text', (c) => c.notNull())
+    .addColumn('key', 'text', (c) => c.notNull())
+    .addColumn('reason', 'text')
+    .addColumn('approval_id', 'text')
+    .addColumn('expires_at', 'bigint', (c) => c.notNull())
+    .addPrimaryKeyConstraint('mcp_repeats_key', ['organisation_id', 'agent_id', 'hash'])
+    .addForeignKeyConstraint('mcp_repeats_agent', ['organisation_id', 'agent_id'], 'agents', ['organisation_id', 'id'])
+    .execute();
+  await db.schema.createIndex('mcp_repeats_over').on('mcp_repeats').column('expires_at').execute();
 }

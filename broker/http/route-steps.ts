@@ -1,0 +1,104 @@
+/** Steps that a route's answer takes, whether it came over the network or from within. */
+import { AuditUnavailable } from '../calls/record.ts';
+import type { Principal } from '../identity/principal.ts';
+import { Refusal } from './errors.ts';
+import type { ParsedBody } from './parsed-body.ts';
+import { refusalIn } from './problem.ts';
+import type { Limit, LimitResult, RateLimits } from './rate-limits.ts';
+import type { Reply } from './reply.ts';
+import type { Context, Route } from './route.ts';
+import { firstProblem } from './validation.ts';
+
+/** U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for no name, the empty one. */
+export function nameable(params: Record<string, string>): Record<string, string> {
+  for (const name in params) if (params[name]!.includes('\0')) params[name] = '';
+  return params;
+}
+
+/** By its children an agent gets no more calls than it has. */
+export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent_id: string | null }): string =>
+  per === 'family' ? (parent_id ?? id) : id;
+
+/** Counts a request. Throws Refusal when it is one too many. */
+export async function takeLimit(limits: RateLimits, limit: Limit, key: string): Promise<LimitResult> {
+  const result = await limits.take(limit, key);
+  if (!result.allowed)
+    throw new Refusal('rate_limited', `At most ${limit.perMinute} requests a minute here. Wait, then try again.`, {
+      headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
+    });
+  return result;
+}
+
+/** Puts the body into the context. Answers a reply when it is not what the route takes. */
+export async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
+  const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;
+  if (result?.success) {
+    context.body = result.data;
+    return undefined;
+  }
+  const detail = result ? firstProblem(result.error!) : (parsed as { error: string }).error;
+  if (!route.onMalformed) throw new Refusal('invalid_request', detail);
+  return await route.onMalformed(context as never, {
+    body: parsed.ok ? parsed.value : undefined,
+    detail,
+    ...(result && { issues: result.error!.issues }),
+  });
+}
+
+/** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */
+export function refusalReply(
+  error: unknown,
+  route: Route,
+  base: Pick<Context, 'governor' | 'correlationId'>,
+  who: Principal | undefined,
+): Reply {
+  const { log } = base.governor.broker;
+  let refusal: Refusal;
+  if (error instanceof Refusal) refusal = error;
+  else if (error instanceof AuditUnavailable) {
+    log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
+    refusal = new Refusal(
+      'audit_unavailable',
+      error.sent
+        ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not repeat it: look at the platform first.'
+        : 'The decision could not be recorded, so nothing was sent. Try again shortly.',
+      { headers: { 'Retry-After': '5' } },
+    );
+  } else {
+    log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
+    refusal = unforeseen(error);
+  }
+  const hint =
+    who?.kind === 'agent'
+      ? {
+          code: refusal.code,
+          severity: refusal.status >= 500 ? ('error' as const) : ('warning' as const),
+          endpoint: route.path,
+        }
+      : undefined;
+  return refusalIn(route.dialect, refusal, base, hint);
+}
+
+/** PostgreSQL class 40: of two transactions that were in each other's way it undid this one. */
+function unforeseen(error: unknown): Refusal {
+  if (String((error as { code?: unknown } | undefined)?.code).startsWith('40'))
+    return new Refusal('store_unavailable', 'Somebody else changed the same just then; nothing was done. Try again.', {
+      headers: { 'Retry-After': '1' },
+    });
+  if (isStoreOutage(error))
+    return new Refusal('store_unavailable', 'The store does not answer. Nothing was sent. Try again shortly.', {
+      headers: { 'Retry-After': '5' },
+    });
+  return new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+}
+
+/** PostgreSQL classes 08 (connection), 53 (resources), 57 (operator), Node's socket errors, SQLite's own. */
+function isStoreOutage(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (
+    typeof message === 'string' &&
+    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|is not queryable/.test(message)
+  )
+    return true;
+  return typeof code === 'string' && /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT|HOSTUNREACH|AI_AGAIN)|^ERR_SQLITE/.test(code);
+}
