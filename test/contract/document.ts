@@ -28,7 +28,7 @@ export function operationOf(document: Json, operation: string): Json {
 const pointer = (...parts: string[]) => parts.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1')).join('/');
 
 /** Headers that come only in some of the answers for which the document names them. */
-const SOMETIMES = ['Retry-After', 'Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy'];
+const SOMETIMES = ['Retry-After', 'Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy', 'X-Request-ID'];
 
 /** Holds an answer to what the document says of its operation and status: media type, body and headers. */
 export function makeExpectation(document: Json): (operation: string, answer: Answer) => void {

@@ -37,6 +37,12 @@ async function twiceAs(method: string, path: string, body?: string): Promise<Ans
 describe('too many', () => {
   show('POST /v1/actions → 429', () => twiceAs('POST', '/v1/actions', '{}'));
   show('GET /v1/agents/me → 429', () => twiceAs('GET', '/v1/agents/me'));
+  for (const path of ['/v1/authzen/access', '/access/v1/evaluation', '/access/v1/evaluations'] as const)
+    show(`POST ${path} → 429`, () => twiceAs('POST', path, '{}'));
+  for (const path of ['/v1/trqp/authorization', '/v1/trqp/recognition'] as const) {
+    show(`POST ${path} → 429`, () => twice('POST', path, '{}'));
+    show(`POST ${path} → 429: an agent`, () => twiceAs('POST', path, '{}'));
+  }
   show('GET /v1/agents/me/pending-actions → 429', () => twiceAs('GET', '/v1/agents/me/pending-actions'));
   show('GET /v1/agent/permissions → 429', () => twiceAs('GET', '/v1/agent/permissions'));
   show('POST /v1/agents/self/diagnostics → 429', () => twiceAs('POST', '/v1/agents/self/diagnostics', '{}'));

@@ -5,7 +5,6 @@
 export const NOT_YET_SERVED: readonly string[] = [
   'POST /v1/consent/caller/start',
   'GET /v1/consent/caller/status/{token}',
-  'POST /v1/agents/children',
   'GET /git/{owner}/{repo}/info/refs',
   'POST /git/{owner}/{repo}/git-upload-pack',
   'POST /git/{owner}/{repo}/git-receive-pack',

@@ -1,0 +1,73 @@
+/** Live answers of AuthZEN and TRQP, held to the document. */
+import { beforeAll, describe } from 'vitest';
+import { send, type TestAgent } from '../world/agent.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { makeShow } from './shown.ts';
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+let other: TestAgent;
+let held: TestAgent;
+beforeAll(async () => {
+  world = await startWorld('sqlite');
+  organisation = await world.organisation();
+  await organisation.platform();
+  await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+  agent = await organisation.agent();
+  other = await organisation.agent();
+  held = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
+});
+
+const show = makeShow(() => world.running.baseUrl);
+const headers = { 'content-type': 'application/json', 'x-request-id': 'r-1' };
+const by = (who: TestAgent, path: string, body: unknown) =>
+  who.request('POST', path, { headers, body: JSON.stringify(body) });
+const bare = (path: string, body: unknown) =>
+  send(world.running.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+const LARGE = { filling: 'x'.repeat(300 * 1024) };
+
+describe('AuthZEN', () => {
+  const about = (of: TestAgent) => ({
+    subject: { type: 'agent', id: of.id },
+    action: { name: 'demo:read' },
+    resource: { type: 'platform', id: 'demo' },
+  });
+  for (const path of ['/v1/authzen/access', '/access/v1/evaluation', '/access/v1/evaluations'] as const) {
+    show(`POST ${path} → 200`, () => by(agent, path, about(agent)));
+    show(`POST ${path} → 200: held`, () => by(held, path, about(held)));
+    show(`POST ${path} → 200: asked by an owner`, () => organisation.ask('POST', path, about(other)));
+    show(`POST ${path} → 400: no subject`, () => by(agent, path, {}));
+    show(`POST ${path} → 401: no bearer`, () => bare(path, about(agent)));
+    show(`POST ${path} → 401: another agent`, () => by(agent, path, about(other)));
+    show(`POST ${path} → 413`, () => by(agent, path, LARGE));
+  }
+  show('POST /access/v1/evaluations → 200: many at once', () =>
+    by(agent, '/access/v1/evaluations', { ...about(agent), evaluations: [{}, { subject: 5 }, about(other)] }),
+  );
+  const CONFIGURATION = '/.well-known/authzen-configuration';
+  show(`GET ${CONFIGURATION} → 200`, () => send(world.running.baseUrl + CONFIGURATION, {}));
+});
+
+describe('TRQP', () => {
+  const about = (of: TestAgent, changes: object = {}) => ({
+    entity_id: of.agentId,
+    authority_id: world.running.broker.did,
+    action: 'demo:read',
+    resource: 'demo',
+    ...changes,
+  });
+  for (const path of ['/v1/trqp/authorization', '/v1/trqp/recognition'] as const) {
+    show(`POST ${path} → 200: to anybody`, () =>
+      bare(path, about(agent, { context: { time: '2020-01-01T00:00:00Z' } })),
+    );
+    show(`POST ${path} → 200: not public`, () => bare(path, about(agent, { entity_id: 'agt_aaaaaaaaaaaaaaaaaaaa' })));
+    show(`POST ${path} → 200: to the agent`, () => by(held, path, about(held)));
+    show(`POST ${path} → 200: to its owner, of another authority`, () =>
+      organisation.ask('POST', path, about(agent, { authority_id: 'did:web:elsewhere.example' })),
+    );
+    show(`POST ${path} → 400: no action`, () => bare(path, about(agent, { action: undefined })));
+    show(`POST ${path} → 401: another agent`, () => by(agent, path, about(other)));
+    show(`POST ${path} → 413`, () => bare(path, LARGE));
+  }
+});
