@@ -5,6 +5,7 @@ const LONG = [
   'test/approvals.crash.test.ts',
   'test/approve-page.hostile.test.ts',
   'test/cli-agent.test.ts',
+  'test/connect.cli.test.ts',
   'test/connections.oauth-crash.test.ts',
   'test/console.access.test.ts',
   'test/console.connections.test.ts',

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './commands/agent.ts';
+import { addConnectCommand } from './commands/connect.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
@@ -37,6 +38,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   addOwnerCommands(program);
   addAgentCommands(program);
   addSecretCommands(program);
+  addConnectCommand(program);
   addTokenCommand(program);
   addMcpCommand(program);
   addDoctorCommand(program);

@@ -1,4 +1,5 @@
-/** What each MCP client wants to be told to start `agent-broker mcp` as one agent. */
+/** What each MCP client wants to be told to start `agent-broker mcp` as one agent, for whoever writes it there by hand. */
+import { SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Snippet = {
   client: string;
@@ -7,24 +8,21 @@ export type Snippet = {
   text: string;
 };
 
-type Server = { command: string; args: string[]; env: { AGENT_BROKER_PROFILE: string } };
-
 /**
  * Snippets for Claude Code, Claude Desktop, Cursor and VS Code. They name the profile's file and never hold the key: these
  * files are shared, synchronised and committed. `profile`: an absolute path.
  */
 export function mcpSnippets(profile: string, platform: NodeJS.Platform = process.platform): Snippet[] {
-  const npx = ['npx', '-y', 'agent-broker', 'mcp'];
-  // Windows starts programs, and npx is a script there.
-  const [command = '', ...args] = platform === 'win32' ? ['cmd', '/c', ...npx] : npx;
-  const server: Server = { command, args, env: { AGENT_BROKER_PROFILE: profile } };
+  const entry = (client: Parameters<typeof serverEntry>[0]) =>
+    serverEntry(client, { profile, launcher: undefined, platform });
   const desktop =
     platform === 'win32'
       ? '%APPDATA%\\Claude\\claude_desktop_config.json'
       : platform === 'darwin'
         ? '~/Library/Application Support/Claude/claude_desktop_config.json'
         : '~/.config/Claude/claude_desktop_config.json';
-  const mcpServers = JSON.stringify({ mcpServers: { 'agent-broker': server } }, null, 2);
+  const mcpServers = JSON.stringify({ mcpServers: { [SERVER_NAME]: entry('cursor') } }, null, 2);
+  const { command, args } = entry('claude-code');
   return [
     {
       client: 'Claude Code',
@@ -41,7 +39,7 @@ export function mcpSnippets(profile: string, platform: NodeJS.Platform = process
     {
       client: 'VS Code',
       how: 'Add to .vscode/mcp.json in the project:',
-      text: JSON.stringify({ servers: { 'agent-broker': { type: 'stdio', ...server } } }, null, 2),
+      text: JSON.stringify({ servers: { [SERVER_NAME]: entry('vscode') } }, null, 2),
     },
   ];
 }

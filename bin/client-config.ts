@@ -1,0 +1,91 @@
+/** Where each MCP client keeps its list of servers, and how it wants one written: functions of the platform and the environment. */
+import { posix, win32 } from 'node:path';
+
+export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode'] as const;
+export type ClientId = (typeof CLIENTS)[number];
+
+/** The machine that a client runs on. `home`: of the person. `cwd`: of the project. */
+export type Machine = {
+  platform: NodeJS.Platform;
+  environment: Readonly<Record<string, string | undefined>>;
+  home: string;
+  cwd: string;
+};
+
+type Place = 'user' | 'project';
+
+type Client = {
+  title: string;
+  /** The member of the file that lists the servers. */
+  member: 'mcpServers' | 'servers';
+  /** Whether an entry says that it is started and spoken to by standard input and output. */
+  saysType: boolean;
+  /** Undefined: the client has no such file. */
+  file: (machine: Machine, place: Place) => string | undefined;
+  /** What the person does afterwards. */
+  afterwards: string;
+};
+
+const pathsOf = ({ platform }: Machine) => (platform === 'win32' ? win32 : posix);
+
+/** The folder in which programs keep what a person set. */
+function settings(machine: Machine): string {
+  const { platform, environment, home } = machine;
+  const { join } = pathsOf(machine);
+  if (platform === 'win32') return environment.APPDATA || join(home, 'AppData', 'Roaming');
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support');
+  return environment.XDG_CONFIG_HOME || join(home, '.config');
+}
+
+const TABLE: Record<ClientId, Client> = {
+  // code.claude.com/docs/en/mcp: user scope, and project scope in the project's root.
+  'claude-code': {
+    title: 'Claude Code',
+    member: 'mcpServers',
+    saysType: true,
+    file: (machine, place) => {
+      const { join } = pathsOf(machine);
+      if (place === 'project') return join(machine.cwd, '.mcp.json');
+      return join(machine.environment.CLAUDE_CONFIG_DIR || machine.home, '.claude.json');
+    },
+    afterwards: 'Start Claude Code anew; /mcp shows the server.',
+  },
+  // modelcontextprotocol.io, Connect to local MCP servers.
+  'claude-desktop': {
+    title: 'Claude Desktop',
+    member: 'mcpServers',
+    saysType: false,
+    file: (machine, place) =>
+      place === 'project'
+        ? undefined
+        : pathsOf(machine).join(settings(machine), 'Claude', 'claude_desktop_config.json'),
+    afterwards: 'Quit Claude Desktop (closing its window is not enough) and start it again.',
+  },
+  // docs.cursor.com/context/model-context-protocol
+  cursor: {
+    title: 'Cursor',
+    member: 'mcpServers',
+    saysType: false,
+    file: (machine, place) =>
+      pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.cursor', 'mcp.json'),
+    afterwards: 'Cursor asks whether to enable the server, or shows it in Settings, under MCP.',
+  },
+  // code.visualstudio.com/docs/copilot/reference/mcp-configuration
+  vscode: {
+    title: 'VS Code',
+    member: 'servers',
+    saysType: true,
+    file: (machine, place) => {
+      const { join } = pathsOf(machine);
+      if (place === 'project') return join(machine.cwd, '.vscode', 'mcp.json');
+      return join(settings(machine), 'Code', 'User', 'mcp.json');
+    },
+    afterwards: 'VS Code asks whether to trust the server when it starts it (command: MCP: List Servers).',
+  },
+};
+
+export const clientNamed = (id: ClientId): Client => TABLE[id];
+
+/** The file of a client; undefined when it has none for projects. */
+export const configFile = (id: ClientId, machine: Machine, place: Place): string | undefined =>
+  TABLE[id].file(machine, place);

@@ -1,0 +1,36 @@
+import { Argument, type Command } from 'commander';
+import { CLIENTS, type ClientId } from '../client-config.ts';
+import { print } from '../connection.ts';
+import { type MakeOptions, withTerms } from '../make-agent.ts';
+
+export type ConnectOptions = MakeOptions & {
+  name?: string;
+  profile?: string;
+  project?: boolean;
+  dryRun?: boolean;
+  undo?: boolean;
+  json?: boolean;
+};
+
+export function addConnectCommand(program: Command): void {
+  withTerms(
+    program
+      .command('connect')
+      .description(
+        'make an agent for an MCP client on this machine, and add agent-broker to the client’s configuration',
+      )
+      .addArgument(new Argument('<client>', 'which client').choices(CLIENTS)),
+  )
+    .option('--name <name>', 'name of the agent; otherwise the client’s and the machine’s')
+    .option('--profile <file>', 'profile of an agent that is there already')
+    .option('--invite <token>', 'an invite (inv_…) or a bootstrap token (abt_…), instead of an owner session')
+    .option('--project', 'for the project in this folder alone, in a file that may be committed')
+    .option('--dry-run', 'only say what would be done')
+    .option('--undo', 'take agent-broker out of the client’s configuration again')
+    .option('--json', 'print JSON')
+    .action(async (client: ClientId, options: ConnectOptions) => {
+      const { connectClient, inWords } = await import('../connect-client.ts');
+      const done = await connectClient(client, options);
+      print(options, done, () => inWords(done));
+    });
+}

@@ -1,0 +1,87 @@
+/** Changes one entry of a client's configuration and leaves the rest of the text as it is: comments, order, other servers. */
+import { findNodeAtLocation, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { CommandFailed } from './failure.ts';
+import { insertMember, removeMember, replaceValue, type Style } from './jsonc-member.ts';
+
+export type Edited = {
+  text: string;
+  change: 'added' | 'changed' | 'removed' | 'none';
+  /** What stood there before. */
+  before: unknown;
+};
+
+/**
+ * The text with this entry under `[member, name]`; without it when `entry` is undefined. `text` empty: there was no file.
+ * Throws CommandFailed when the text is not what such a file holds, naming `path`.
+ */
+export function editEntry(
+  text: string,
+  [member, name]: readonly [string, string],
+  entry: object | undefined,
+  path: string,
+): Edited {
+  const { bom, body } = splitBom(text);
+  const root = body.trim() === '' ? {} : readObject(body, path);
+  const servers = root[member];
+  if (servers !== undefined && !isObject(servers))
+    throw new CommandFailed(
+      `In ${path}, "${member}" is no object, so nothing was changed. Correct it, then try again.`,
+    );
+  const before = servers?.[name];
+  if (sameJson(before, entry)) return { text, change: 'none', before };
+  const style: Style = { eol: body.includes('\r\n') ? '\r\n' : '\n', indent: indentOf(body) };
+  const start = body.trim() === '' ? `{}${style.eol}` : body;
+  const at = (path: string[]): Node | undefined => findNodeAtLocation(parseTree(start, [], TOLERANT)!, path);
+  const [value, list] = [at([member, name]), at([member])];
+  const changed =
+    entry === undefined
+      ? removeMember(start, value!.parent!)
+      : value
+        ? replaceValue(start, value, entry, style)
+        : list
+          ? insertMember(start, list, [name, entry], style)
+          : insertMember(start, at([])!, [member, { [name]: entry }], style);
+  const change = entry === undefined ? 'removed' : before === undefined ? 'added' : 'changed';
+  return { text: bom + changed, change, before };
+}
+
+const TOLERANT = { allowTrailingComma: true };
+
+type Json = Record<string, unknown>;
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const splitBom = (text: string) =>
+  text.startsWith('\uFEFF') ? { bom: '\uFEFF', body: text.slice(1) } : { bom: '', body: text };
+
+function readObject(body: string, path: string): Json {
+  const errors: ParseError[] = [];
+  const root = parse(body, errors, TOLERANT);
+  const [first] = errors;
+  if (first) {
+    const line = body.slice(0, first.offset).split('\n').length;
+    throw new CommandFailed(
+      `${path} is not JSON (line ${line}: ${printParseErrorCode(first.error)}), so nothing was changed. Correct it, then try again.`,
+    );
+  }
+  if (!isObject(root)) throw new CommandFailed(`${path} holds no JSON object, so nothing was changed.`);
+  return root;
+}
+
+/** As the first line that is indented is. */
+const indentOf = (body: string): string => /^([ \t]+)\S/m.exec(body)?.[1] ?? '  ';
+
+/** Entries are written by this program, in one order of members. */
+const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** Which lines went and which came: what stands between the beginning and the end that both have. */
+export function changedLines(before: string, after: string): string[] {
+  const [old, now] = [before, after].map((text) => (text === '' ? [] : text.split(/\r?\n/)));
+  let top = 0;
+  while (top < old!.length && top < now!.length && old![top] === now![top]) top++;
+  let end = 0;
+  while (end < old!.length - top && end < now!.length - top && old!.at(-1 - end) === now!.at(-1 - end)) end++;
+  const middle = (lines: string[], mark: string) => lines.slice(top, lines.length - end).map((line) => mark + line);
+  return [...middle(old!, '- '), ...middle(now!, '+ ')];
+}

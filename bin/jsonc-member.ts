@@ -1,0 +1,65 @@
+/**
+ * One member of an object in JSON with comments: put in, replaced, taken out, without touching a character beside it. The
+ * parser's own `modify` lays out the neighbours anew, and takes comments away with a member that comes after them.
+ */
+import { createScanner, type Node, type SyntaxKind } from 'jsonc-parser';
+
+// The library's own names for these exist for the compiler only.
+const COMMA: SyntaxKind.CommaToken = 5;
+const EOF: SyntaxKind.EOF = 17;
+
+export type Style = { eol: string; indent: string };
+
+/** Puts a member at the end of `object`. */
+export function insertMember(text: string, object: Node, [name, value]: [string, unknown], style: Style): string {
+  const close = object.offset + object.length - 1;
+  const last = object.children?.at(-1);
+  const after = last ? last.offset + last.length : object.offset + 1;
+  const tail = text.slice(after, close);
+  const outer = indentAt(text, object.offset);
+  const inner = outer + style.indent;
+  const member = `${style.eol}${inner}${JSON.stringify(name)}: ${written(value, inner, style)}`;
+  const comma = last && commaAfter(text, after, close) === undefined ? ',' : '';
+  // Comments behind the last member stay behind it.
+  const kept = tail.trimEnd();
+  const end = tail.slice(kept.length).includes('\n') ? tail.slice(kept.length) : style.eol + outer;
+  return text.slice(0, after) + comma + kept + member + end + text.slice(close);
+}
+
+export function replaceValue(text: string, value: Node, next: unknown, style: Style): string {
+  const indent = indentAt(text, value.offset);
+  return text.slice(0, value.offset) + written(next, indent, style) + text.slice(value.offset + value.length);
+}
+
+/** Takes out a member with the comma that is then one too many. */
+export function removeMember(text: string, member: Node): string {
+  const siblings = member.parent!.children!;
+  const index = siblings.indexOf(member);
+  const close = member.parent!.offset + member.parent!.length - 1;
+  const end = member.offset + member.length;
+  const before = text.slice(0, member.offset).trimEnd();
+  const own = commaAfter(text, end, close);
+  if (own !== undefined) return before + text.slice(own + 1);
+  const previous = siblings[index - 1];
+  const comma = previous && commaAfter(text, previous.offset + previous.length, member.offset);
+  const kept = comma === undefined ? before : before.slice(0, comma) + before.slice(comma + 1);
+  const rest = text.slice(end);
+  // An object that holds nothing any more needs no line of its own.
+  return siblings.length === 1 && /\{$/.test(kept) ? kept + rest.trimStart() : kept + rest;
+}
+
+/** Where the comma between two positions stands, outside of comments. */
+function commaAfter(text: string, from: number, to: number): number | undefined {
+  const scanner = createScanner(text);
+  scanner.setPosition(from);
+  for (let kind = scanner.scan(); kind !== EOF && scanner.getTokenOffset() < to; kind = scanner.scan())
+    if (kind === COMMA) return scanner.getTokenOffset();
+  return undefined;
+}
+
+/** The blanks that the line of this position begins with. */
+const indentAt = (text: string, offset: number): string =>
+  /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))![0];
+
+const written = (value: unknown, indent: string, style: Style): string =>
+  JSON.stringify(value, null, style.indent).replaceAll('\n', style.eol + indent);

@@ -1,0 +1,43 @@
+/** How an MCP client starts `agent-broker mcp` as one agent. The entry names the profile's file and never holds the key. */
+import { type ClientId, clientNamed } from './client-config.ts';
+
+export const SERVER_NAME = 'agent-broker';
+
+/** What runs now: a Node, and the launcher's file. */
+export type Launcher = { node: string; script: string };
+
+export type ServerEntry = {
+  type?: 'stdio';
+  command: string;
+  args: string[];
+  env: { AGENT_BROKER_PROFILE: string };
+};
+
+/**
+ * The entry for a client. `launcher` undefined: by npx, which finds the package by its name; else by its path, which starts in a
+ * tenth of the time and does not depend on what a desktop program has in its PATH.
+ */
+export function serverEntry(
+  client: ClientId,
+  { profile, launcher, platform }: { profile: string; launcher: Launcher | undefined; platform: NodeJS.Platform },
+): ServerEntry {
+  const npx = ['npx', '-y', 'agent-broker', 'mcp'];
+  const words = launcher
+    ? [launcher.node, launcher.script, 'mcp']
+    : // Windows starts programs, and npx is a script there.
+      platform === 'win32'
+      ? ['cmd', '/c', ...npx]
+      : npx;
+  const [command = '', ...args] = words;
+  return {
+    ...(clientNamed(client).saysType && { type: 'stdio' as const }),
+    command,
+    args,
+    env: { AGENT_BROKER_PROFILE: profile },
+  };
+}
+
+/** What runs now, when it stays where it is: npx's cache is emptied behind its back. */
+export function lastingLauncher(node: string, script: string): Launcher | undefined {
+  return /[\\/]_npx[\\/]/.test(script) ? undefined : { node, script };
+}

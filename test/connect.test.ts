@@ -1,0 +1,169 @@
+/** Where clients keep their configuration, and how one entry of it is changed. */
+import fc from 'fast-check';
+import { parse } from 'jsonc-parser';
+import { describe, expect, test } from 'vitest';
+import { CLIENTS, type ClientId, configFile, type Machine } from '../bin/client-config.ts';
+import { changedLines, editEntry } from '../bin/edit-config.ts';
+import { CommandFailed } from '../bin/failure.ts';
+import { lastingLauncher, serverEntry } from '../bin/server-entry.ts';
+
+const MAC: Machine = { platform: 'darwin', environment: {}, home: '/Users/ann', cwd: '/Users/ann/shop' };
+const LINUX: Machine = { platform: 'linux', environment: {}, home: '/home/ann', cwd: '/home/ann/shop' };
+const WINDOWS: Machine = {
+  platform: 'win32',
+  environment: { APPDATA: 'D:\\Roaming' },
+  home: 'C:\\Users\\Ann Lee',
+  cwd: 'C:\\shop',
+};
+
+test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
+  ['claude-code', MAC, 'user', '/Users/ann/.claude.json'],
+  ['claude-code', WINDOWS, 'user', 'C:\\Users\\Ann Lee\\.claude.json'],
+  ['claude-code', LINUX, 'project', '/home/ann/shop/.mcp.json'],
+  ['claude-code', { ...LINUX, environment: { CLAUDE_CONFIG_DIR: '/etc/claude' } }, 'user', '/etc/claude/.claude.json'],
+  ['claude-desktop', MAC, 'user', '/Users/ann/Library/Application Support/Claude/claude_desktop_config.json'],
+  ['claude-desktop', WINDOWS, 'user', 'D:\\Roaming\\Claude\\claude_desktop_config.json'],
+  ['claude-desktop', LINUX, 'user', '/home/ann/.config/Claude/claude_desktop_config.json'],
+  ['claude-desktop', LINUX, 'project', undefined],
+  ['cursor', LINUX, 'user', '/home/ann/.cursor/mcp.json'],
+  ['cursor', WINDOWS, 'project', 'C:\\shop\\.cursor\\mcp.json'],
+  ['vscode', MAC, 'user', '/Users/ann/Library/Application Support/Code/User/mcp.json'],
+  ['vscode', { ...WINDOWS, environment: {} }, 'user', 'C:\\Users\\Ann Lee\\AppData\\Roaming\\Code\\User\\mcp.json'],
+  ['vscode', { ...LINUX, environment: { XDG_CONFIG_HOME: '/x' } }, 'user', '/x/Code/User/mcp.json'],
+  ['vscode', WINDOWS, 'project', 'C:\\shop\\.vscode\\mcp.json'],
+])('%s on %j, for the %s: %s', (client, machine, place, path) => {
+  expect(configFile(client, machine, place)).toBe(path);
+});
+
+describe('the entry', () => {
+  const profile = '/home/ann/.agent-broker/profiles/cursor.json';
+
+  test.each(CLIENTS)('for %s names the profile’s path, and nothing that is secret', (client) => {
+    const launcher = { node: '/usr/bin/node', script: '/opt/agent-broker/bin/agent-broker.js' };
+    const entry = serverEntry(client, { profile, launcher, platform: 'linux' });
+    expect(entry).toMatchObject({ command: '/usr/bin/node', args: [launcher.script, 'mcp'] });
+    expect(entry.env).toEqual({ AGENT_BROKER_PROFILE: profile });
+    expect(entry.type).toBe(['vscode', 'claude-code'].includes(client) ? 'stdio' : undefined);
+  });
+
+  test('goes by npx where the package is only in npx’s cache, which cmd starts on Windows', () => {
+    const cached = '/home/ann/.npm/_npx/1a2b/node_modules/agent-broker/bin/agent-broker.js';
+    const launcher = lastingLauncher('/usr/bin/node', cached);
+    expect(launcher).toBeUndefined();
+    expect(serverEntry('cursor', { profile, launcher, platform: 'linux' }).command).toBe('npx');
+    expect(serverEntry('cursor', { profile, launcher, platform: 'win32' }).args).toEqual([
+      '/c',
+      'npx',
+      '-y',
+      'agent-broker',
+      'mcp',
+    ]);
+  });
+});
+
+describe('changing a configuration', () => {
+  const ENTRY = { command: 'node', args: ['x'], env: { AGENT_BROKER_PROFILE: '/p' } };
+  const PLACE = ['servers', 'agent-broker'] as const;
+
+  test('keeps comments, order, indentation, line ends and other servers; undone, the text is what it was', () => {
+    for (const [indent, eol, bom] of [
+      ['  ', '\n', ''],
+      ['\t', '\r\n', '\uFEFF'],
+      ['    ', '\n', ''],
+    ] as const) {
+      const text =
+        bom +
+        [
+          '{',
+          '  // mine',
+          '  "inputs": [], /* and this */',
+          '  "servers": {',
+          '    "other": { "command": "x" } // keep',
+          '  }',
+          '}',
+          '',
+        ]
+          .join(eol)
+          .replaceAll(/^( +)/gm, (spaces) => indent.repeat(spaces.length / 2));
+      const added = editEntry(text, PLACE, ENTRY, 'f');
+      expect(added.change).toBe('added');
+      for (const kept of ['// mine', '/* and this */', '// keep', `${indent}"inputs"`])
+        expect(added.text).toContain(kept);
+      expect(parse(added.text.replace('\uFEFF', '')).servers).toEqual({
+        other: { command: 'x' },
+        'agent-broker': ENTRY,
+      });
+      expect(added.text).toContain(`${eol}${indent.repeat(2)}"agent-broker": {${eol}`);
+      if (eol === '\r\n') expect(added.text.replaceAll('\r\n', '')).not.toContain('\n');
+      const undone = editEntry(added.text, PLACE, undefined, 'f');
+      expect(undone.change).toBe('removed');
+      expect(undone.before).toEqual(ENTRY);
+      expect(undone.text).toBe(text);
+    }
+  });
+
+  test('whatever else stands in the file is the same afterwards, and again after it is undone', () => {
+    const others = fc.dictionary(
+      fc.string().filter((name) => name !== 'agent-broker' && name !== '__proto__'),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(
+        others,
+        fc.option(others, { nil: undefined }),
+        fc.constantFrom(undefined, 2, '\t'),
+        (root, servers, indent) => {
+          delete root.servers;
+          const file = servers === undefined ? root : { ...root, servers };
+          const text = JSON.stringify(file, null, indent);
+          const before = JSON.parse(text);
+          const added = editEntry(text, PLACE, ENTRY, 'f');
+          expect(JSON.parse(added.text)).toEqual({ ...before, servers: { ...before.servers, 'agent-broker': ENTRY } });
+          expect(editEntry(added.text, PLACE, ENTRY, 'f')).toMatchObject({ change: 'none', text: added.text });
+          const undone = editEntry(added.text, PLACE, undefined, 'f');
+          expect(JSON.parse(undone.text)).toEqual({ ...before, servers: before.servers ?? {} });
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ['{ "servers": { "a": 1 } }', '{ "servers": { "a": 1 } }'],
+    ['{\n  "servers": {\n    "a": 1, // keep, too\n  },\n}', '{\n  "servers": {\n    "a": 1 // keep, too\n  },\n}'],
+    ['{\n  "servers": {\n    // nothing, yet\n  }\n}', undefined],
+    ['{\n  "servers": {}\n}', undefined],
+    [
+      '{\n  "servers": {\n    "agent-broker": 1, // gone\n    "a": 2\n  }\n}',
+      '{\n  "servers": { // gone\n    "a": 2\n  }\n}',
+    ],
+  ])('done and undone in %j', (text, expected) => {
+    const added = editEntry(text, PLACE, ENTRY, 'f');
+    expect(parse(added.text).servers['agent-broker']).toEqual(ENTRY);
+    const undone = editEntry(added.text, PLACE, undefined, 'f').text;
+    const plain = (words: string) => words.replaceAll(/\s+/g, ' ').replaceAll(/ (?=[}])/g, '');
+    expect(plain(undone)).toBe(plain(expected ?? text));
+  });
+
+  test('makes a file where there is none, and takes out nothing where nothing is', () => {
+    expect(JSON.parse(editEntry('', PLACE, ENTRY, 'f').text)).toEqual({ servers: { 'agent-broker': ENTRY } });
+    expect(editEntry('', PLACE, undefined, 'f')).toMatchObject({ change: 'none', text: '' });
+  });
+
+  test('says which lines went and came', () => {
+    expect(changedLines('a\nb\nc\n', 'a\nB\nBB\nc\n')).toEqual(['- b', '+ B', '+ BB']);
+    expect(changedLines('', 'a\n')).toEqual(['+ a', '+ ']);
+    expect(changedLines('a\na\n', 'a\na\na\n')).toEqual(['+ a']);
+    expect(changedLines('a', 'a')).toEqual([]);
+  });
+
+  test.each([
+    ['{ "servers": [] }', /"servers" is no object/],
+    ['[]', /no JSON object/],
+    ['{ "servers": { }', /line 1/],
+    ['{\n  "a": 1,\n  b: 2\n}', /line 3/],
+  ])('leaves %s alone, and says why', (text, why) => {
+    expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(CommandFailed);
+    expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(why);
+  });
+});
