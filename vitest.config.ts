@@ -16,6 +16,7 @@ const LONG = [
   'test/mcp/clients.test.ts',
   'test/mcp/waiting.test.ts',
   'test/docs-browser.test.ts',
+  'test/lab/mcp.conformance.test.ts',
   'test/oidc-lies.test.ts',
   'test/registration.stream.test.ts',
 ];

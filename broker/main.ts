@@ -115,6 +115,7 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
     await Promise.all([broker?.outbound.close(), broker?.providerOutbound?.close()]);
   };
   await step('waiting agents', () => governor?.changes.release());
+  await step('the lab', () => governor?.lab.close());
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   await step('replays', () => governor?.replays.settled(graceMs));
   await step('the way out', () => broker?.outbound.close());

@@ -1,9 +1,11 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
+import { type LabMcp, makeLabMcp } from '../../lab/mcp.ts';
 import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
 import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
 import { mcpResource } from '../authorization/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from '../authorization/server.ts';
 import type { Broker } from '../broker.ts';
+import { readBuild } from '../build.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
 import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../identity/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
@@ -47,6 +49,8 @@ export type Governor = {
   local: LocalCredential;
   /** Tokens for MCP clients. */
   authorization: AuthorizationServer;
+  /** The MCP server to try things out on. */
+  lab: LabMcp;
 };
 
 export function makeGovernor(broker: Broker): Governor {
@@ -77,6 +81,7 @@ export function makeGovernor(broker: Broker): Governor {
     published: publishedReader(broker.store),
     local: makeLocalCredential(),
     authorization: makeAuthorizationServer(broker),
+    lab: makeLabMcp({ version: readBuild().version, clock: broker.clock }),
   };
   return governor;
 }

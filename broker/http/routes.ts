@@ -19,6 +19,7 @@ import { mcp } from './routes/mcp.ts';
 import { metadata } from './routes/metadata.ts';
 import { oauthRoutes } from './routes/oauth.ts';
 import { agentOpenApi } from './routes/openapi.ts';
+import { labMcp } from './routes/lab-mcp.ts';
 import {
   approveAccessRequest,
   denyAccessRequest,
@@ -107,6 +108,7 @@ export const ROUTES: readonly Route[] = [
   ...oauthRoutes,
   consentRequest,
   consentDecision,
+  labMcp,
   ownerToken,
   ownerLink,
   ownerSignIn,

@@ -1,0 +1,73 @@
+/** The lab's MCP server, for trying things out (specification, Discovery: POST /lab/mcp). It knows nothing of the broker. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { LAB_MAX_BODY_BYTES, type LabAnswer } from '../../../lab/mcp.ts';
+import type { Governor } from '../../calls/governor.ts';
+import { Refusal } from '../errors.ts';
+import { leaving } from '../event-stream.ts';
+import type { Reply } from '../reply.ts';
+import { requestedHost } from '../requested-host.ts';
+import { route } from '../route.ts';
+
+/** JSON-RPC 2.0. What is in it is the MCP server's to judge. */
+const JsonRpcRequest = z
+  .looseObject({ jsonrpc: z.unknown().optional(), method: z.unknown().optional() })
+  .describe('A JSON-RPC 2.0 request of the Model Context Protocol.');
+
+/** POST /lab/mcp: stateless Streamable HTTP. */
+export const labMcp = route({
+  method: 'POST',
+  path: '/lab/mcp',
+  auth: 'none',
+  limit: { name: 'lab-mcp', perMinute: 60, per: 'address' },
+  capability: 'lab.mcp',
+  summary: 'An MCP server to try a client on: echo, whoami and write_note. It holds no secrets and verifies nobody.',
+  body: JsonRpcRequest,
+  maxBodyBytes: LAB_MAX_BODY_BYTES,
+  nulAllowedIn: ['params'],
+  answers: {
+    200: { description: 'A JSON-RPC response, as application/json or text/event-stream.', schema: z.looseObject({}) },
+    202: 'A notification was taken.',
+    400: 'A JSON-RPC error: what came is no request that is taken here.',
+    404: 'A JSON-RPC error: there is no such method (revision 2026-07-28).',
+    406: 'A JSON-RPC error: Accept names neither of the two types.',
+  },
+  errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
+  onMalformed: ({ governor, request }, { body }) => answer(governor, request, body),
+  handle: ({ governor, request, body }) => answer(governor, request, body),
+});
+
+async function answer(governor: Governor, request: IncomingMessage, message: unknown): Promise<Reply> {
+  refuseForeign(governor.broker.baseUrl, request);
+  const left = new AbortController();
+  const url = `${governor.broker.baseUrl}/lab/mcp`;
+  return replyOf(await governor.lab.answer({ url, headers: request.headers, message }, left.signal), left);
+}
+
+function replyOf({ status, type, body }: LabAnswer, left: AbortController): Reply {
+  const typed = { status, ...(type !== undefined && { type }) };
+  if (typeof body === 'string') return body === '' ? typed : { ...typed, body };
+  return {
+    ...typed,
+    stream: (response: ServerResponse) => {
+      leaving(response, () => left.abort());
+      // Cut off in the middle, by the reader or by the time that it may take: there is nobody to tell.
+      pipeline(Readable.fromWeb(body as never), response).catch(() => response.destroy());
+    },
+  };
+}
+
+/**
+ * A page on the web may point its own name at this machine and speak to us as itself (DNS rebinding), and a page of
+ * another site may post here without reading the answer. So Host and Origin name this broker, or this machine.
+ */
+function refuseForeign(baseUrl: string, request: IncomingMessage): void {
+  const known = new Set([new URL(baseUrl).hostname, 'localhost', '127.0.0.1', '[::1]']);
+  if (!known.has(requestedHost(request) ?? ''))
+    throw new Refusal('misdirected_request', `The Host header names another server. Use ${baseUrl}/lab/mcp.`);
+  const { origin } = request.headers;
+  if (origin !== undefined && !(URL.canParse(origin) && known.has(new URL(origin).hostname)))
+    throw new Refusal('forbidden', 'Pages of other sites may not use this server: the Origin header names one.');
+}

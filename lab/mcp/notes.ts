@@ -1,0 +1,28 @@
+/** The notes of `write_note`: in memory, so many and no more; the oldest go first. Nobody can read them back. */
+
+export type Note = { text: string; at: number };
+
+export type Notes = {
+  /** Keeps a note. Answers its number, counted from 1, and how many are kept. */
+  add(text: string): { number: number; kept: number };
+  /** For tests: what is kept, the oldest first. */
+  all(): readonly Note[];
+};
+
+export const MOST_NOTES = 100;
+/** Characters of one note. */
+export const LONGEST_NOTE = 1_000;
+
+/** `clock`: milliseconds since the Unix epoch. */
+export function makeNotes(clock: () => number): Notes {
+  const kept: Note[] = [];
+  let written = 0;
+  return {
+    add: (text) => {
+      kept.push({ text, at: clock() });
+      if (kept.length > MOST_NOTES) kept.shift();
+      return { number: ++written, kept: kept.length };
+    },
+    all: () => kept,
+  };
+}

@@ -1,0 +1,65 @@
+/** The three tools of the lab's MCP server (specification, Discovery: POST /lab/mcp). None of them knows a secret. */
+import type { McpServer } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { LONGEST_NOTE, type Notes } from './notes.ts';
+
+const LOCAL = { openWorldHint: false } as const;
+
+/** What arrived with the request: the names of its headers, never a value. */
+export type Seen = { headers: readonly string[] };
+
+const text = (value: unknown) => [{ type: 'text' as const, text: JSON.stringify(value) }];
+
+/** Puts the tools on a server that lives for one request. */
+export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
+  server.registerTool(
+    'echo',
+    {
+      title: 'Echo',
+      description: 'Answers the text that it is given.',
+      inputSchema: z.object({ text: z.string().describe('What to answer.') }),
+      annotations: { readOnlyHint: true, ...LOCAL },
+    },
+    ({ text: said }) => ({ content: [{ type: 'text', text: said }] }),
+  );
+  server.registerTool(
+    'whoami',
+    {
+      title: 'Who am I',
+      description:
+        'Answers what this server saw of the caller: the names of the headers and of the members of _meta, never a value. Nothing is verified.',
+      outputSchema: z.object({
+        verified: z.literal(false).describe('This server checks no token and no attestation.'),
+        headers: z.array(z.string()).describe('Names of the headers, in lower case.'),
+        meta_keys: z.array(z.string()).describe("Names of the members of the request's _meta."),
+      }),
+      annotations: { readOnlyHint: true, ...LOCAL },
+    },
+    (context) => {
+      const found = {
+        verified: false as const,
+        headers: [...seen.headers],
+        meta_keys: Object.keys(context.mcpReq._meta ?? {}).sort(),
+      };
+      return { content: text(found), structuredContent: found };
+    },
+  );
+  server.registerTool(
+    'write_note',
+    {
+      title: 'Write a note',
+      description:
+        'Keeps a note in the memory of this server, with at most a hundred others, until it restarts. Notes cannot be read.',
+      inputSchema: z.object({ text: z.string().min(1).max(LONGEST_NOTE).describe('The note.') }),
+      outputSchema: z.object({
+        number: z.int().describe('Counted from 1 since the server started.'),
+        kept: z.int().describe('How many notes are kept.'),
+      }),
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, ...LOCAL },
+    },
+    ({ text: note }) => {
+      const added = notes.add(note);
+      return { content: text(added), structuredContent: added };
+    },
+  );
+}

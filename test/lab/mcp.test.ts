@@ -1,0 +1,223 @@
+/** POST /lab/mcp (specification, Discovery and Limits), with the clients that people have. */
+import { Client as SecondClient, StreamableHTTPClientTransport as SecondTransport } from '@modelcontextprotocol/client';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
+import { LAB_MAX_BODY_BYTES } from '../../lab/mcp.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { exchange } from '../world/raw.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const ME = { name: 'test', version: '1' };
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+const call = (name: string, args: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args },
+});
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+const address = () => `${world.running.baseUrl}/lab/mcp`;
+const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+  send(address(), {
+    method: 'POST',
+    headers: { ...HEADERS, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+/** The one message of a stream, or the body. */
+const messageOf = ({ text, headers }: Answer) =>
+  JSON.parse(headers.get('content-type')?.startsWith('text/event-stream') ? /^data: (.*)$/m.exec(text)![1]! : text);
+
+const clients = {
+  'the first generation of the SDK': async (headers: Record<string, string>) => {
+    const client = new FirstClient(ME);
+    const transport = new FirstTransport(new URL(address()), { requestInit: { headers } });
+    // biome-ignore lint/suspicious/noExplicitAny: its own types are at odds with exactOptionalPropertyTypes.
+    await client.connect(transport as any);
+    return { client, version: transport.protocolVersion };
+  },
+  'the second, by handshake': async (headers: Record<string, string>) => {
+    const client = new SecondClient(ME);
+    const transport = new SecondTransport(new URL(address()), { requestInit: { headers } });
+    await client.connect(transport);
+    return { client, version: transport.protocolVersion };
+  },
+  'the second, stateless': async (headers: Record<string, string>) => {
+    const client = new SecondClient(ME, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
+    const transport = new SecondTransport(new URL(address()), { requestInit: { headers } });
+    await client.connect(transport);
+    return { client, version: client.getNegotiatedProtocolVersion() };
+  },
+};
+
+describe.each(Object.entries(clients))('%s', (name, connect) => {
+  test('finds the three tools, and calls them', async () => {
+    const { client, version } = await connect({ 'x-probe': 'nobodys business' });
+    afterFile(() => client.close());
+    expect(version).toBe(name === 'the second, stateless' ? '2026-07-28' : '2025-11-25');
+    const { tools } = await client.listTools();
+    expect(tools.map((tool) => [tool.name, tool.annotations?.readOnlyHint])).toEqual([
+      ['echo', true],
+      ['whoami', true],
+      ['write_note', false],
+    ]);
+    const echoed = await client.callTool({ name: 'echo', arguments: { text: 'Hé\u0000llo' } });
+    expect(echoed.content).toEqual([{ type: 'text', text: 'Hé\u0000llo' }]);
+    const who = await client.callTool({ name: 'whoami', arguments: {}, _meta: { 'ai.svc/attestation': 'a.b.c' } });
+    expect(who.structuredContent).toMatchObject({
+      verified: false,
+      headers: expect.arrayContaining(['accept', 'content-type', 'host', 'x-probe']),
+      meta_keys: expect.arrayContaining(['ai.svc/attestation']),
+    });
+    expect(JSON.stringify(who)).not.toMatch(/nobodys business|a\.b\.c/);
+    const before = world.running.governor.lab.notes.all().length;
+    const noted = await client.callTool({ name: 'write_note', arguments: { text: `from ${name}` } });
+    expect(noted.structuredContent).toMatchObject({ kept: before + 1 });
+    expect(world.running.governor.lab.notes.all().at(-1)?.text).toBe(`from ${name}`);
+    const wrong = await client.callTool({ name: 'echo', arguments: {} }).catch((error: Error) => error);
+    expect(wrong instanceof Error ? wrong.message : JSON.stringify(wrong)).toMatch(/text/);
+  });
+});
+
+describe('what is no request', () => {
+  test.each(['GET', 'DELETE', 'PUT'])('%s is 405, with what is allowed', async (method) => {
+    const answer = await send(address(), { method, headers: { accept: 'text/event-stream' } });
+    expectEnvelope(answer, 405, 'method_not_allowed');
+    expect(answer.headers.get('allow')).toBe('POST');
+  });
+
+  test.each<[string, string, Record<string, string>, number]>([
+    ['no JSON', '{', {}, -32700],
+    ['nothing', '', {}, -32700],
+    ['another type', JSON.stringify(call('echo', { text: 'a' })), { 'content-type': 'text/plain' }, -32700],
+    ['a batch', JSON.stringify(Array.from({ length: 10 }, () => call('whoami'))), {}, -32600],
+    ['no JSON-RPC', '{"hello":1}', {}, -32600],
+    ['an answer', '{"jsonrpc":"2.0","id":7,"result":{}}', {}, -32600],
+  ])('%s is refused as JSON-RPC', async (what, body, headers, code) => {
+    const answer = await post(body, headers);
+    // An answer to nobody's question is taken by the handshake revisions, and comes to nothing.
+    if (what === 'an answer' && answer.status === 202) return expect(answer.text).toBe('');
+    expect([answer.status, answer.body.error?.code]).toEqual([400, code]);
+    expect((await post(call('echo', { text: 'a' }))).status).toBe(200);
+  });
+
+  test('a subscription is acknowledged, and there are at most sixteen', async () => {
+    const listen = (id: number) =>
+      fetch(address(), {
+        method: 'POST',
+        headers: { ...HEADERS, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id,
+          method: 'subscriptions/listen',
+          params: {
+            notifications: { toolsListChanged: true },
+            _meta: {
+              'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+              'io.modelcontextprotocol/clientCapabilities': {},
+            },
+          },
+        }),
+      });
+    const first = async (response: Response) =>
+      new TextDecoder().decode((await response.body!.getReader().read()).value);
+    const open = await Promise.all(Array.from({ length: 16 }, (_, i) => listen(i)));
+    for (const response of open) expect(await first(response)).toContain('notifications/subscriptions/acknowledged');
+    expect(await (await listen(17)).text()).toContain('Subscription limit reached');
+    await world.restart();
+    // Stopping ends them: it does not wait for a minute.
+    expect(await first(await listen(18))).toContain('acknowledged');
+  });
+});
+
+describe('bounds', () => {
+  const frame = JSON.stringify(call('echo', { text: '' }));
+  const sized = (bytes: number) => JSON.stringify(call('echo', { text: 'x'.repeat(bytes - frame.length) }));
+
+  test.each([
+    [LAB_MAX_BODY_BYTES, 200],
+    [LAB_MAX_BODY_BYTES + 1, 413],
+  ])('a body of %i bytes: %i, with its length and in chunks', async (bytes, status) => {
+    const body = sized(bytes);
+    expect(Buffer.byteLength(body)).toBe(bytes);
+    const answer = await post(body);
+    expect(answer.status).toBe(status);
+    if (status === 413) expectEnvelope(answer, 413, 'payload_too_large');
+    else expect(messageOf(answer).result.content[0].text).toHaveLength(bytes - frame.length);
+    const port = Number(new URL(world.running.baseUrl).port);
+    const head = `POST /lab/mcp HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const half = Math.floor(bytes / 2);
+    const chunks = [body.slice(0, half), body.slice(half)].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`);
+    const raw = await exchange(port, `${head}${chunks.join('')}0\r\n\r\n`);
+    expect(raw.status).toBe(status);
+  });
+
+  test('notes are as long and as many as they may be', async () => {
+    const { lab } = world.running.governor;
+    const write = (text: string) => post(call('write_note', { text }));
+    expect(messageOf(await write('x'.repeat(LONGEST_NOTE + 1))).result.isError).toBe(true);
+    for (let i = 0; i < MOST_NOTES + 5; i += 15)
+      await Promise.all(Array.from({ length: 15 }, () => write('x'.repeat(LONGEST_NOTE))));
+    expect(lab.notes.all()).toHaveLength(MOST_NOTES);
+  });
+
+  test('sixty a minute from one address, then 429 with Retry-After', async () => {
+    const limited = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+    const ask = (from: string) =>
+      send(`${limited.running.baseUrl}/lab/mcp`, {
+        method: 'POST',
+        headers: HEADERS,
+        body: JSON.stringify(call('echo', { text: 'a' })),
+        from,
+      });
+    const answers = await Promise.all(Array.from({ length: 61 }, () => ask('127.0.0.1')));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
+    const [refused] = answers.filter(({ status }) => status !== 200);
+    expectEnvelope(refused!, 429, 'rate_limited');
+    expect(Number(refused!.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await ask('127.0.0.3')).status).toBe(200);
+  });
+});
+
+describe('pages of other sites (DNS rebinding)', () => {
+  const body = JSON.stringify(call('echo', { text: 'a' }));
+  const raw = (host: string, origin?: string) => {
+    const port = Number(new URL(world.running.baseUrl).port);
+    const head = `POST /lab/mcp HTTP/1.1\r\nHost: ${host}\r\n${origin === undefined ? '' : `Origin: ${origin}\r\n`}`;
+    const rest = `Connection: close\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    return exchange(port, head + rest);
+  };
+
+  test.each([
+    ['localhost', undefined, 200],
+    ['127.0.0.1', 'http://127.0.0.1:6274', 200],
+    ['localhost', 'http://localhost:3000', 200],
+    ['localhost', 'https://evil.example', 403],
+    ['localhost', 'http://localhost.evil.example', 403],
+    ['localhost', 'null', 403],
+    ['localhost', 'http://localhost@evil.example', 403],
+    ['evil.example', undefined, 421],
+    ['evil.example', 'http://evil.example', 421],
+  ])('Host %s, Origin %s: %i', async (host, origin, status) => {
+    expect((await raw(host, origin)).status).toBe(status);
+  });
+
+  test('on a listener for all addresses too', async () => {
+    const open = await startWorld('sqlite', { HOST: '0.0.0.0' });
+    const port = Number(new URL(open.running.baseUrl).port);
+    const ask = (host: string) =>
+      exchange(
+        port,
+        `POST /lab/mcp HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+    expect((await ask('evil.example')).status).toBe(421);
+    expect((await ask('localhost')).status).toBe(200);
+  });
+});
