@@ -12,6 +12,7 @@ const LONG = [
   'test/console.live.test.ts',
   'test/console.pages.test.ts',
   'test/console.registrations.test.ts',
+  'test/console.settings.test.ts',
   'test/crash.test.ts',
   'test/mcp/clients.test.ts',
   'test/mcp/waiting.test.ts',

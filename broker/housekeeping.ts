@@ -4,6 +4,7 @@ import type { Instant } from './decision/facts.ts';
 import { retireFollowedKeys } from './keys.ts';
 import { destroyOldSecretKeys } from './secret-keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
+import { purgeDiagnostics } from './store/diagnostics.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
@@ -44,6 +45,7 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),
+    'forgetting reports': (now) => purgeDiagnostics(db, now - 30 * DAY_MS),
     ...more,
   };
   let running: Promise<void> | undefined;

@@ -129,6 +129,9 @@ describe.skipIf(withoutChromium)(
       expect(await page.value(`document.querySelector('dialog')`)).toBe(null);
       await page.value(`document.querySelector('.account summary').focus()`);
       await page.press('Enter', 'Tab', 'Enter');
+      await page.until(`location.pathname === '/console/settings' && document.querySelector('#publish') !== null`);
+      await page.value(`document.querySelector('#to-settings').focus()`);
+      await page.press('Tab', 'Enter');
       await page.until(`location.pathname === '/console/sign-in'`);
       expect(await said(page).catch(() => '')).toBe('');
     });

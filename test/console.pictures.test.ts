@@ -191,6 +191,13 @@ describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, (
     await take(`activity-${label}`);
     await page.value(`document.querySelector('.account summary').click()`);
     await take(`account-${label}`);
+    await go('/console/settings');
+    await page.until(`document.querySelector('#publish') !== null`);
+    await take(`settings-${label}`);
+    await page.click('#publish');
+    await page.until(`document.querySelector('dialog') !== null`);
+    await take(`publish-${label}`);
+    await page.press('Escape');
     await page.open(`${world.running.baseUrl}/console/sign-in`);
     await page.until(`document.querySelector('.command') !== null`);
     await take(`sign-in-${label}`);

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from './world/agent.ts';
+import { uuidv7 } from '../broker/crypto/ids.ts';
+import { purgeDiagnostics } from '../broker/store/diagnostics.ts';
+import { makeKeyPair, type TestAgent } from './world/agent.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -34,6 +36,97 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
       code: 'scope_not_granted',
       correlation_id: refused.body.correlation_id,
     });
+  });
+
+  test('everything that may be reported is taken, kept as it is, and shown with whose it is', async () => {
+    const whole = {
+      message: 'line one\nline two \u202e',
+      severity: 'error',
+      code: 'denied_by_policy',
+      platform: 'demo',
+      endpoint: '/items?x=1',
+      correlation_id: crypto.randomUUID(),
+      context: { tried: ['a', 1, null], nested: { deep: true } },
+    };
+    const stored = await report(whole);
+    expect([stored.status, Object.keys(stored.body).sort()]).toEqual([201, ['id', 'received_at']]);
+    const { body } = await organisation.ask('GET', '/owner/diagnostics?limit=1');
+    expect(body.diagnostics).toEqual([
+      {
+        ...whole,
+        ...stored.body,
+        agent_id: agent.id,
+        agent_public_id: agent.agentId,
+        agent_name: 'triage',
+      },
+    ]);
+    expect((await report({ message: 'alone' })).status).toBe(201);
+    const alone = (await organisation.ask('GET', '/owner/diagnostics?limit=1')).body.diagnostics[0];
+    expect(alone).toMatchObject({ severity: 'info', code: null, platform: null, endpoint: null, context: null });
+  });
+
+  test('owners read page by page, and of one agent alone', async () => {
+    const other = await organisation.agent({ name: 'other' });
+    for (let i = 0; i < 3; i++)
+      await other.request('POST', '/v1/agents/self/diagnostics', {
+        body: JSON.stringify({ message: `other ${i}` }),
+        headers: JSON_BODY,
+      });
+    await report({ message: 'of the first' });
+    const path = `/owner/diagnostics?agent=${other.agentId}&limit=2`;
+    const first = (await organisation.ask('GET', path)).body;
+    expect(first.diagnostics.map(({ message }: { message: string }) => message)).toEqual(['other 2', 'other 1']);
+    const second = (await organisation.ask('GET', `${path}&before=${first.next}`)).body;
+    expect(second.diagnostics.map(({ message }: { message: string }) => message)).toEqual(['other 0']);
+    expect(second.next).toBeNull();
+    expect((await organisation.ask('GET', '/owner/diagnostics?agent=agt_aaaaaaaaaaaaaaaaaaaa')).body).toEqual({
+      diagnostics: [],
+      next: null,
+    });
+    for (const wrong of ['limit=0', 'limit=201', 'before=x'])
+      expect((await organisation.ask('GET', `/owner/diagnostics?${wrong}`)).status).toBe(400);
+  });
+
+  test('an agent that is halted may still report; one that nobody knows may not', async () => {
+    const halted = await organisation.agent({ name: 'halted', agent: { status: 'suspended' } });
+    const body = { body: '{"message":"why?"}', headers: JSON_BODY };
+    expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(201);
+    halted.keys = makeKeyPair();
+    expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(401);
+  });
+
+  test('DOS-10 500 reports of an agent in a day, then 429 with Retry-After; they are forgotten after 30 days', async () => {
+    const eager = await organisation.agent({ name: 'eager' });
+    const { db } = world.running.broker.store;
+    const now = Date.now();
+    const rows = Array.from({ length: 500 }, (_, i) => ({
+      organisation_id: organisation.id,
+      id: uuidv7(now - 3_600_000 + i),
+      agent_id: eager.id,
+      severity: 'info' as const,
+      message: 'again',
+      code: null,
+      platform: null,
+      endpoint: null,
+      correlation_id: null,
+      context: null,
+      received_at: now - 3_600_000 + i,
+    }));
+    await db.insertInto('diagnostics').values(rows.slice(1)).execute();
+    const say = () =>
+      eager.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
+    expect((await say()).status).toBe(201);
+    const refused = await say();
+    expect([refused.status, refused.body.error, refused.headers.get('retry-after')]).toEqual([
+      429,
+      'rate_limited',
+      '3600',
+    ]);
+    expect((await report({ message: 'somebody else’s' })).status).toBe(201);
+    await purgeDiagnostics(db, now);
+    expect((await say()).status).toBe(201);
+    const left = (await organisation.ask('GET', `/owner/diagnostics?agent=${eager.agentId}`)).body.diagnostics;
+    expect(left).toHaveLength(2);
   });
 
   test('another organisation does not see it', async () => {

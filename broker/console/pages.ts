@@ -13,6 +13,8 @@ const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
   { path: '/console/connections', file: 'console.html', summary: 'The console: the connections to platforms.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },
+  { path: '/console/reports', file: 'console.html', summary: 'The console: what agents reported.' },
+  { path: '/console/settings', file: 'console.html', summary: "The console: the organisation's settings." },
   { path: '/console/sign-in', file: 'sign-in.html', summary: 'Where a sign-in link leads.' },
   { path: '/oauth/consent/{uid}', file: 'consent.html', summary: 'An MCP client asks to be let in.' },
   { path: '/approve/{id}', file: 'approve.html', summary: 'One held call, to be decided on a phone.' },

@@ -75,7 +75,7 @@ function isSelective({ agent, platform, kind, result, reason }: AuditFilter): bo
 }
 
 /** No UUIDv7 of this instant or a later one is less (RFC 9562 section 5.7). */
-function firstIdOf(instant: number): string {
+export function firstIdOf(instant: number): string {
   const time = Math.max(0, Math.trunc(instant)).toString(16).padStart(12, '0').slice(-12);
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }

@@ -8,6 +8,8 @@ import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
 import { useInbox } from '/console/inbox/use-inbox.js';
 import { PasskeysPage } from '/console/passkeys/passkeys.js';
+import { ReportsPage } from '/console/reports/reports.js';
+import { SettingsPage } from '/console/settings/settings.js';
 import { Announcer } from '/console/shell/announce.js';
 import { Failed, Loading } from '/console/shell/empty.js';
 import { Owner } from '/console/shell/owner.js';
@@ -21,6 +23,8 @@ const PAGES = {
   '/console/activity': { name: 'Activity', page: ActivityPage },
   '/console/connections': { name: 'Connections', page: ConnectionsPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
+  '/console/reports': { name: 'Reports', page: ReportsPage },
+  '/console/settings': { name: 'Settings', page: SettingsPage },
 };
 
 function App() {

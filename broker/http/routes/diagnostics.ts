@@ -1,14 +1,18 @@
 import { z } from 'zod';
 import { UUID_PATTERN, uuidv7 } from '../../crypto/ids.ts';
-import { listDiagnostics, putDiagnostic } from '../../store/diagnostics.ts';
+import { findAgent } from '../../store/agents.ts';
+import { countDiagnostics, listDiagnostics, putDiagnostic } from '../../store/diagnostics.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
+import { pageSize, uuid } from '../query.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
 const MAX_MESSAGE_BYTES = 4 * 1024;
 const MAX_CONTEXT_BYTES = 16 * 1024;
-const SHOWN = 100;
+/** More of one agent in a day help nobody, and would fill the store. */
+const MOST_A_DAY = 500;
+const DAY_MS = 24 * 3_600_000;
 
 const Report = z.strictObject({
   message: text(1024 * 1024)
@@ -45,6 +49,11 @@ export const diagnostics = route({
     if (context !== null && Buffer.byteLength(context) > MAX_CONTEXT_BYTES)
       throw new Refusal('payload_too_large', 'context: at most 16 KiB as JSON.');
     const now = broker.clock();
+    const { id: agentUuid, organisation_id: organisationId } = who.agent;
+    if ((await countDiagnostics(broker.store.db, { organisationId, id: agentUuid }, now - DAY_MS)) >= MOST_A_DAY)
+      throw new Refusal('rate_limited', `At most ${MOST_A_DAY} reports a day. Owners have those that came.`, {
+        headers: { 'Retry-After': '3600' },
+      });
     const id = uuidv7(now);
     await putDiagnostic(broker.store.db, {
       organisation_id: who.agent.organisation_id,
@@ -66,7 +75,9 @@ export const diagnostics = route({
 const DiagnosticShown = z
   .object({
     id: z.guid(),
-    agent_id: z.guid(),
+    agent_id: z.guid().describe("the agent's uuid"),
+    agent_public_id: z.string().nullable().describe('`agt_…`'),
+    agent_name: z.string().nullable(),
     severity: z.enum(['info', 'warning', 'error']),
     message: z.string(),
     code: z.string().nullable(),
@@ -78,7 +89,7 @@ const DiagnosticShown = z
   })
   .meta({ id: 'Diagnostic' });
 
-/** GET /owner/diagnostics: the newest reports of the organisation's agents. */
+/** GET /owner/diagnostics: newest first; they are forgotten after 30 days. */
 export const ownerDiagnostics = route({
   method: 'GET',
   path: '/owner/diagnostics',
@@ -86,16 +97,31 @@ export const ownerDiagnostics = route({
   role: 'viewer',
   capability: 'owner.diagnostics.list',
   summary: "What the organisation's agents reported, newest first.",
-  answers: { 200: { description: 'The newest reports.', schema: z.object({ diagnostics: z.array(DiagnosticShown) }) } },
-  errors: [],
-  handle: async ({ governor: { broker }, who }) => {
-    const rows = await listDiagnostics(broker.store.db, who.organisationId, SHOWN);
+  query: z.object({
+    agent: z.string().optional().describe('the reports of this agent alone: its uuid, or its agent id'),
+    limit: pageSize(200, 100),
+    before: uuid('go on from here: `next` of the page before').optional(),
+  }),
+  answers: {
+    200: {
+      description: 'A page of reports.',
+      schema: z.object({ diagnostics: z.array(DiagnosticShown), next: z.guid().nullable() }),
+    },
+  },
+  errors: ['invalid_request'],
+  handle: async ({ governor: { broker }, who, query: { agent: named, limit, before } }) => {
+    const { db } = broker.store;
+    const agent = named === undefined ? undefined : await findAgent(db, who.organisationId, named);
+    if (named !== undefined && !agent) return json(200, { diagnostics: [], next: null });
+    const rows = await listDiagnostics(db, who.organisationId, { limit: limit + 1, agentUuid: agent?.id, before });
+    const page = rows.slice(0, limit);
     return json(200, {
-      diagnostics: rows.map(({ organisation_id: _organisation, context, received_at, ...row }) => ({
+      diagnostics: page.map(({ organisation_id: _organisation, context, received_at, ...row }) => ({
         ...row,
         context: context === null ? null : JSON.parse(context),
         received_at: new Date(received_at).toISOString(),
       })),
+      next: rows.length > limit ? page.at(-1)!.id : null,
     });
   },
 });

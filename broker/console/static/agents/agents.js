@@ -4,6 +4,7 @@ import { MoveDialog } from '/console/agents/move-dialog.js';
 import { html, useState } from '/console/html.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Link } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 10_000;
@@ -15,7 +16,7 @@ export function AgentsPage() {
   const agents = answer?.agents;
   const sorted = agents && inFamilies(agents);
   return html`
-    <div class="page-head"><h1>Agents</h1></div>
+    <div class="page-head"><h1>Agents</h1><p class="small"><${Link} to="/console/reports" id="to-reports">What they reported<//></p></div>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!agents && !error && html`<${Loading} />`}
     ${agents?.length === 0 && html`<${NoAgents} />`}

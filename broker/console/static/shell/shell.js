@@ -62,6 +62,7 @@ function Account() {
           ({ id, name }) =>
             html`<a key=${id} class="small theirs" href=${`/console/oidc/start?organisation=${id}`}>Switch to ${name}</a>`,
         )}
+        <${Link} to="/console/settings" class="small" id="to-settings">Settings<//>
         <button type="button" class="compact" id="sign-out" onClick=${signOut}>Sign out</button>
       </div>
     </details>

@@ -1,0 +1,89 @@
+// What agents reported of answers that they did not expect, newest first. Every word of it is the agents' own.
+import { ask } from '/console/api.js';
+import { html, useEffect, useState } from '/console/html.js';
+import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { Ago } from '/console/shell/time.js';
+import { useLoaded } from '/console/shell/use-loaded.js';
+import { visible, visibleLine } from '/console/visible.js';
+
+const EVERY_MS = 15_000;
+const PAGE = 50;
+
+const SEVERITY = {
+  info: { kind: '', words: 'Note' },
+  warning: { kind: 'wait', words: 'Warning' },
+  error: { kind: 'bad', words: 'Error' },
+};
+
+export function ReportsPage({ place }) {
+  const agent = place.searchParams.get('agent');
+  const path = `/owner/diagnostics?limit=${PAGE}${agent ? `&agent=${encodeURIComponent(agent)}` : ''}`;
+  const { answer, error, reload } = useLoaded(path, EVERY_MS);
+  const [older, setOlder] = useState(undefined);
+  useEffect(() => setOlder(undefined), [path]);
+  const next = older ? older.next : answer?.next;
+  const load = async () => {
+    const more = await ask('GET', `${path}&before=${next}`);
+    setOlder((now) => ({ rows: [...(now?.rows ?? []), ...more.diagnostics], next: more.next }));
+  };
+  const reports = answer && [
+    ...new Map([...answer.diagnostics, ...(older?.rows ?? [])].map((one) => [one.id, one])).values(),
+  ];
+  return html`
+    <div class="page-head"><h1>Reports</h1></div>
+    <p class="quiet">What agents say of answers that they did not expect. Nobody checked it; it is kept for 30 days.
+      ${agent && html` Of one agent: <a href="/console/reports">show all</a>.`}</p>
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!reports && !error && html`<${Loading} />`}
+    ${reports?.length === 0 && html`<${NoReports} />`}
+    ${
+      reports?.length > 0 &&
+      html`<ul role="list" class="sheet rows" id="reports">
+        ${reports.map((report) => html`<${Report} key=${report.id} report=${report} />`)}
+      </ul>`
+    }
+    ${next && html`<p class="more"><button type="button" onClick=${load}>Show older</button></p>`}
+  `;
+}
+
+function Report({ report }) {
+  const [open, setOpen] = useState(false);
+  const { kind, words } = SEVERITY[report.severity] ?? SEVERITY.info;
+  return html`
+    <li class="row entry" data-report=${report.id}>
+      <details onToggle=${({ target }) => setOpen(target.open)}>
+        <summary>
+          <span class="badge" data-kind=${kind}>${words}</span>
+          <span class="line theirs"><strong>${visibleLine(report.agent_name ?? 'An agent')}</strong> ${visibleLine(report.message)}</span>
+          <span class="small quiet when"><${Ago} at=${report.received_at} /></span>
+        </summary>
+        ${open && html`<${Details} report=${report} />`}
+      </details>
+    </li>
+  `;
+}
+
+function Details({ report }) {
+  const code = (text) => text && html`<code>${visibleLine(text)}</code>`;
+  const facts = [
+    ['The agent says', html`<span class="said">${visible(report.message)}</span>`],
+    ['Agent', code(report.agent_public_id)],
+    ['Code', code(report.code)],
+    ['Platform', code(report.platform)],
+    ['Endpoint', code(report.endpoint)],
+    ['Correlation id', code(report.correlation_id)],
+    ['Context', report.context && html`<pre>${visible(JSON.stringify(report.context, null, 2))}</pre>`],
+    ['When', new Date(report.received_at).toLocaleString()],
+  ];
+  return html`
+    <dl class="facts small">
+      ${facts.map(([title, value]) => value && html`<dt>${title}</dt><dd class="theirs">${value}</dd>`)}
+    </dl>
+  `;
+}
+
+const NoReports = () => html`
+  <${Empty} title="No agent reported anything">
+    <p>A refusal tells an agent how to report it, when it believes that it is a mistake. What it says then stands here.</p>
+  <//>
+`;

@@ -1,0 +1,55 @@
+// After how many refused calls the broker suspends an agent by itself.
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+
+const USUAL = { refusals: 100, within_seconds: 600 };
+
+export function AutoSuspend({ rule, may, changed }) {
+  const [refusals, setRefusals] = useState((rule ?? USUAL).refusals);
+  const [seconds, setSeconds] = useState((rule ?? USUAL).within_seconds);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const announce = useAnnounce();
+  const set = async (next) => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await ask('POST', '/owner/organisation', { auto_suspend: next });
+      announce(next ? 'The rule is in force.' : 'The rule is taken away.', 'good');
+    } catch (error) {
+      setProblem(error);
+    }
+    setBusy(false);
+    changed();
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    set({ refusals: Number(refusals), within_seconds: Number(seconds) });
+  };
+  return html`
+    <section class="sheet" aria-labelledby="auto-suspend">
+      <h2 id="auto-suspend">Agents that are refused too often <span class="badge" id="rule">${rule ? 'Suspended' : 'No rule'}</span></h2>
+      <p>${
+        rule
+          ? `After ${rule.refusals} refused calls within ${rule.within_seconds} seconds an agent is suspended, until somebody resumes it.`
+          : 'An agent may be refused as often as it asks. With a rule, one that is out of hand is suspended until somebody resumes it.'
+      } Only what the agent itself signed counts.</p>
+      ${
+        may &&
+        html`<form onSubmit=${submit}>
+          <div class="rule">
+            <label for="refusals">Refused calls</label>
+            <input id="refusals" type="number" min="3" max="10000" required value=${refusals} onInput=${({ target }) => setRefusals(target.value)} />
+            <label for="within">within seconds</label>
+            <input id="within" type="number" min="10" max="86400" required value=${seconds} onInput=${({ target }) => setSeconds(target.value)} />
+            <button type="submit" id="state-rule" disabled=${busy}>${rule ? 'Change' : 'Suspend such agents'}</button>
+            ${rule && html`<button type="button" id="no-rule" disabled=${busy} onClick=${() => set(null)}>No rule</button>`}
+          </div>
+        </form>`
+      }
+      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    </section>
+  `;
+}

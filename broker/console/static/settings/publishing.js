@@ -1,0 +1,73 @@
+// Whether anyone may read the identity documents of the organisation's agents. It is switched on only after saying what opens.
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+
+export function Publishing({ published, may, changed }) {
+  const [asking, setAsking] = useState(false);
+  const words = published ? 'Published' : 'Not published';
+  return html`
+    <section class="sheet" aria-labelledby="publishing">
+      <h2 id="publishing">Identity documents <span class="badge" id="published" data-kind=${published ? 'wait' : ''}>${words}</span></h2>
+      <p>Every agent has an identifier that others can look up (a DID). ${
+        published
+          ? 'Anyone may look up those of this organisation, without signing in.'
+          : 'Nobody can look up those of this organisation: an agent of it is answered like one that does not exist.'
+      }</p>
+      ${may && html`<div class="buttons"><button type="button" id="publish" onClick=${() => setAsking(true)}>${published ? 'Stop publishing…' : 'Publish…'}</button></div>`}
+      ${asking && html`<${Ask} publish=${!published} onClose=${() => setAsking(false)} changed=${changed} />`}
+    </section>
+  `;
+}
+
+function Ask({ publish, onClose, changed }) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const announce = useAnnounce();
+  const change = async () => {
+    if (busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await ask('POST', '/owner/organisation', { publish_identity_documents: publish });
+      announce(
+        publish ? 'Identity documents are published.' : 'Identity documents are not published any more.',
+        'good',
+      );
+      onClose();
+    } catch (error) {
+      setProblem(error);
+      setBusy(false);
+    }
+    changed();
+  };
+  const title = publish ? 'Publish identity documents?' : 'Stop publishing identity documents?';
+  return html`
+    <${Dialog} title=${title} onClose=${onClose} onSubmit=${change}>
+      ${publish ? html`<${WhatOpens} />` : html`<${WhatCloses} />`}
+      ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+      <div class="buttons">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class="primary" id="change" disabled=${busy}>${publish ? 'Publish' : 'Stop publishing'}</button>
+      </div>
+    <//>
+  `;
+}
+
+const WhatOpens = () => html`
+  <p>From the next request on, anyone who knows an agent’s id may, without signing in:</p>
+  <ul>
+    <li>read its public key, and whether it is active, suspended, or stopped for good;</li>
+    <li>see which agent is the parent of another one;</li>
+    <li>ask whether it may use a scope on a platform now (TRQP), and whether it is recognised.</li>
+  </ul>
+  <p>Nobody learns its name, its owner, this organisation’s name, or what it did. Ids are not listed anywhere. What others have copied
+    stays with them.</p>
+`;
+
+const WhatCloses = () => html`
+  <p>From the next request on, every agent of this organisation is answered like one that does not exist, also those that were stopped.
+    Others may keep what they read for a minute, and whoever copied it has it. Public questions about authorisation (TRQP) are answered
+    no more.</p>
+`;
