@@ -18,6 +18,9 @@ export type McpScope = (typeof MCP_SCOPES)[number];
 export const CLIENT_AUTH_METHODS = ['none', 'private_key_jwt'] as const;
 export const CLIENT_AUTH_ALGORITHMS = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const;
 
+/** After so long an owner is asked again. */
+export const AUTHORISATION_SECONDS = 365 * 24 * 3600;
+
 type Base = Pick<Broker, 'baseUrl'>;
 
 /** The resource indicator of `/mcp` (RFC 8707), which is the audience of its tokens. */

@@ -7,7 +7,14 @@ import { endMcpAuthorisation, findLiveAuthorisation } from '../store/mcp-authori
 import { adapterFor } from './adapter.ts';
 import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
 import { errorPage } from './error-page.ts';
-import { CLIENT_AUTH_ALGORITHMS, CLIENT_AUTH_METHODS, MCP_SCOPES, mcpResource, OAUTH_PATHS } from './metadata.ts';
+import {
+  AUTHORISATION_SECONDS,
+  CLIENT_AUTH_ALGORITHMS,
+  CLIENT_AUTH_METHODS,
+  MCP_SCOPES,
+  mcpResource,
+  OAUTH_PATHS,
+} from './metadata.ts';
 
 const MINUTE = 60;
 const DAY = 24 * 3600;
@@ -17,9 +24,6 @@ const CODE_SECONDS = MINUTE;
 const INTERACTION_SECONDS = 30 * MINUTE;
 /** A client that nobody uses for so long has to ask again. */
 const REFRESH_SECONDS = 30 * DAY;
-/** After so long an owner is asked again. */
-export const AUTHORISATION_SECONDS = 365 * DAY;
-
 /** Makes a provider whose tokens this key signs. */
 export function makeProvider(broker: Broker, key: SigningKey): Provider {
   const { baseUrl, outbound } = broker;

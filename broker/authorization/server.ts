@@ -3,18 +3,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
-import { makeProvider } from './provider.ts';
 
 export type AuthorizationServer = {
-  provider(): Provider;
+  provider(): Promise<Provider>;
   /** Answers a request to one of the paths of the library. */
   handle(request: IncomingMessage, response: ServerResponse): void;
 };
 
-/** Makes it. Nothing is made until somebody asks: most brokers have no MCP clients. */
+/** Makes it. Nothing is made, nor its library loaded, until somebody asks: most brokers have no MCP clients. */
 export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   let made: { kid: string; provider: Provider; answer: ReturnType<Provider['callback']> } | undefined;
-  const current = () => {
+  const current = async () => {
+    const { makeProvider } = await import('./provider.ts');
     const key = broker.keys.signer('issuing', broker.clock());
     if (made?.kid !== key.kid) {
       const provider = makeProvider(broker, key);
@@ -24,13 +24,19 @@ export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   };
   const { protocol, host } = new URL(broker.baseUrl);
   return {
-    provider: () => current().provider,
+    provider: async () => (await current()).provider,
     handle: (request, response) => {
       // Who we are is what the configuration says, not what a request or a proxy says.
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       request.headers['x-forwarded-host'] = host;
       if (request.method === 'GET') request.url = withScope(request.url ?? '');
-      current().answer(request, response);
+      current().then(
+        ({ answer }) => answer(request, response),
+        (error: unknown) => {
+          broker.log.error({ err: error }, 'the OAuth library cannot be used');
+          response.writeHead(503).end();
+        },
+      );
     },
   };
 }

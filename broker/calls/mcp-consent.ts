@@ -1,7 +1,7 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
 import { choosePolicy, knownScopes, makeAgent, refuseTakenName } from '../agents/new-agent.ts';
 import { AgentRefused } from '../agents/refused.ts';
-import { AUTHORISATION_SECONDS } from '../authorization/provider.ts';
+import { AUTHORISATION_SECONDS } from '../authorization/metadata.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant, JsonObject } from '../decision/facts.ts';
 import { findAgent } from '../store/agents.ts';

@@ -1,6 +1,6 @@
 /** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
 import { ServerResponse } from 'node:http';
-import { type Client, errors, type Interaction } from 'oidc-provider';
+import type { Client, Interaction } from 'oidc-provider';
 import { redirectHost } from '../authorization/redirect-host.ts';
 import type { AskedConsent } from '../calls/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -18,7 +18,9 @@ export async function loadConsentRequest({
   request,
   params,
 }: Pick<Context, 'governor' | 'request' | 'params'>): Promise<ConsentRequest> {
-  const provider = governor.authorization.provider();
+  const provider = await governor.authorization.provider();
+  // As the provider itself: loaded when somebody connects an MCP client.
+  const { errors } = await import('oidc-provider');
   let interaction: Interaction;
   try {
     interaction = await provider.interactionDetails(request, new ServerResponse(request));
@@ -50,7 +52,7 @@ export async function finishConsent(
   { governor, request }: Pick<Context, 'governor' | 'request'>,
   result: Record<string, unknown>,
 ): Promise<string> {
-  const provider = governor.authorization.provider();
+  const provider = await governor.authorization.provider();
   return await provider.interactionResult(request, new ServerResponse(request), result, {
     mergeWithLastSubmission: false,
   });

@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { newIds } from '../../agents/invites.ts';
 import { AgentRefused } from '../../agents/refused.ts';
-import { mcpResource, OAUTH_PATHS } from '../../authorization/metadata.ts';
-import { AUTHORISATION_SECONDS } from '../../authorization/provider.ts';
+import { AUTHORISATION_SECONDS, mcpResource, OAUTH_PATHS } from '../../authorization/metadata.ts';
 import { type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
 import { findAgent } from '../../store/agents.ts';
 import { consentOffer, Offer } from '../consent-offer.ts';
@@ -107,7 +106,7 @@ export const consentDecision = route({
     ).catch((error: unknown) => {
       throw error instanceof AgentRefused && error.code !== 'gone' ? new Refusal(error.code, error.message) : error;
     });
-    const provider = authorization.provider();
+    const provider = await authorization.provider();
     const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
     grant.addResourceScope(mcpResource(broker), asked.scope);
     await grant.save();
