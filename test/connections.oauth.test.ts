@@ -160,7 +160,6 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
 
   test('a consent that was ended at the server needs an owner again, and nobody is asked in vain', async () => {
     await connect();
-    const path = `/owner/connections/${connection}`;
     // As if it had been taken back there.
     await revokeAtServer(server.given.refresh.at(-1)!);
     world.clock.skewMs = 700_000;
@@ -173,7 +172,6 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     await connect('bob');
     expect((await shown()).oauth.account).toBe('bob@docs.example');
     expect((await agent.act(READ)).body.data.who).toBe('bob');
-    expect((await organisation.ask('POST', `${path}/test`)).body.upstream_status).not.toBeNull();
   });
 
   async function revokeAtServer(token: string) {
@@ -197,6 +195,79 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     world.clock.skewMs += 5_000;
     expect((await agent.act(READ)).status).toBe(200);
     expect((await shown()).state).toBe('connected');
+  });
+
+  test('a call that was held, and approved when the token was over, is made with a new one', async () => {
+    await connect();
+    await organisation.guardrails([{ name: 'ask', effect: 'require_approval' }]);
+    const held = await agent.act(READ);
+    expect(held.status, held.text).toBe(202);
+    world.clock.skewMs = 700_000;
+    const id = held.body.approval_id;
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`, {})).status).toBe(200);
+    const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(body).toMatchObject({ status: 'approved', result: { status: 200, data: { who: 'ann' } } });
+    expect(server.asked.map((asked) => asked.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+  });
+
+  test('trying a connection refreshes a token that is over', async () => {
+    await connect();
+    world.clock.skewMs = 700_000;
+    const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
+    expect([tried.body.ok, tried.body.upstream_status], tried.text).toEqual([true, 200]);
+    expect(server.asked).toHaveLength(2);
+  });
+
+  test('a secret of an owner’s own takes the place of the tokens, which are revoked', async () => {
+    await connect();
+    const { length } = server.seen.filter((one) => one === 'POST /token/revocation');
+    const path = `/owner/connections/${connection}/secret`;
+    const { body } = await organisation.ask('POST', path, { secret: 'a-token-0123456789' });
+    expect(body).toMatchObject({ state: 'connected', oauth: null, upstream_scopes: null });
+    expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 1);
+    world.clock.skewMs = 700_000;
+    expectReauth(await agent.act(READ));
+    expect([server.bearers.at(-1), server.asked.length]).toEqual(['a-token-0123456789', 1]);
+  });
+
+  test('what connecting and disconnecting did is on record, with a receipt and without a token', async () => {
+    await connect();
+    await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    const events = rows.filter((row: { reason: string }) => /^connection_/.test(row.reason));
+    expect(events.map((row: { reason: string }) => row.reason)).toEqual([
+      'connection_disconnected',
+      'connection_connected',
+    ]);
+    expect(JSON.stringify(events[1])).toContain('ann@docs.example');
+  });
+
+  test('a built-in platform needs no more than a client: where to go is known without asking anybody', async () => {
+    await organisation.ask('POST', '/owner/governance/apply', {
+      text: JSON.stringify({
+        platforms: {
+          docs: manifest(),
+          gmail: { use: 'gmail', auth: { type: 'oauth2', client_id: 'ours', client_secret: { env: 'DOCS_SECRET' } } },
+        },
+      }),
+      values: { 'env:DOCS_ID': CLIENT_ID, 'env:DOCS_SECRET': CLIENT_SECRET },
+    });
+    const made = await organisation.ask('POST', '/owner/connections', { platform: 'gmail', label: 'gmail-main' });
+    expect([made.status, made.body.state, made.body.connects_by]).toEqual([201, 'not_connected', 'oauth']);
+    const begun = await organisation.ask('POST', `/owner/connections/${made.body.id}/oauth/start`);
+    const url = new URL(begun.body.authorization_url);
+    expect(url.origin + url.pathname).toBe('https://accounts.google.com/o/oauth2/v2/auth');
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      client_id: 'ours',
+      access_type: 'offline',
+      prompt: 'consent',
+      code_challenge_method: 'S256',
+      scope: expect.stringContaining('https://www.googleapis.com/auth/gmail'),
+    });
+    // Whoever gives no secret to a platform that wants one is told.
+    await organisation.platform({ id: 'plain', secret: null });
+    const refused = await organisation.ask('POST', '/owner/connections', { platform: 'plain', label: 'plain' });
+    expectEnvelope(refused, 400, 'invalid_request');
   });
 
   test('50 calls at once with a token that is over: one refresh', async () => {

@@ -1,6 +1,7 @@
 /** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
+import { isOver } from '../oauth/credential.ts';
 import { buildRequest } from '../outbound/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -22,15 +23,26 @@ export function credentialProblem(manifest: Manifest, secret: Secret): string | 
     : 'is empty or holds characters that no header can carry';
 }
 
-/** Asks the platform, with the credential, through the guarded way out. Changes nothing, here or there; never throws. */
+/** Asks the platform, with the credential, through the guarded way out. A token that is over is refreshed; else nothing changes. */
 export async function testConnection(
-  { broker, credentials }: Governor,
+  { broker, credentials, oauth }: Governor,
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<ConnectionTest> {
   const unsent = (detail: string): ConnectionTest => ({ ok: false, upstreamStatus: null, detail, sent: false });
   const facts = { ...connection, upstreamScopes: null };
-  const credential = credentials.open(connection.organisation_id, facts, manifest.auth.type === 'basic');
+  const open = (one: typeof facts) => credentials.open(connection.organisation_id, one, manifest.auth.type === 'basic');
+  let credential = open(facts);
+  if (typeof credential === 'object' && credential.oauth?.refreshable) {
+    const { refreshAt } = credential.oauth;
+    if (refreshAt !== null && refreshAt <= broker.clock()) {
+      const fresh = await oauth.refresh(connection, manifest, credential.oauth, false);
+      if (fresh.kind === 'unavailable') return unsent(fresh.detail);
+      if (fresh.kind === 'replaced') credential = open({ ...facts, credential: fresh.credential });
+    }
+  }
+  if (typeof credential === 'object' && credential.oauth && isOver(credential.oauth, broker.clock()))
+    return unsent('The consent to this connection is over: connect it again.');
   if (credential === undefined) return unsent('The connection has no secret yet: give it one.');
   if (credential === 'unreadable') return unsent('The stored secret cannot be opened: replace it.');
   const built = buildRequest(...addressOf(manifest), credential.secret);

@@ -54,7 +54,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
         response.writeHead(told.status, { 'content-type': told.type ?? 'application/json' }).end(told.body);
         return;
       }
-      if (pathname.startsWith('/api/')) {
+      if (pathname === '/api' || pathname.startsWith('/api/')) {
         const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
         server.bearers.push(token);
         const found = await tokensOf(provider).find(token);

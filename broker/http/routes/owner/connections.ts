@@ -132,17 +132,20 @@ export const replaceSecret = route({
     const { governor, who, body } = context;
     const { organisationId } = who;
     const { broker } = governor;
-    const { id, platform_id: platform } = await loadConnection(broker.store.db, organisationId, context.params.id!);
+    const connection = await loadConnection(broker.store.db, organisationId, context.params.id!);
+    const { id, platform_id: platform } = connection;
     const manifest = await loadManifest(broker.store.db, organisationId, platform);
     checkSecret(manifest, body.secret);
     const sealed = broker.vault.seal({ table: 'connections', organisationId, rowId: id }, body.secret.reveal());
     const change = { reason: 'connection_secret_replaced', platform, connection: id };
     const replaced = await ownerChange(context, change, async (db, note) => {
-      const connection = await replaceCredential(db, { organisationId, id }, sealed);
-      if (!connection) throw unknownConnection();
-      note({ label: connection.label, revision: connection.revision });
-      return connection;
+      const changed = await replaceCredential(db, { organisationId, id }, sealed);
+      if (!changed) throw unknownConnection();
+      note({ label: changed.label, revision: changed.revision });
+      return changed;
     });
+    // What a person consented to before is used by nobody any more.
+    await governor.oauth.revoke(connection, manifest);
     return json(200, connectionShown(replaced, manifest));
   },
 });

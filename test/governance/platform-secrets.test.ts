@@ -1,0 +1,189 @@
+/** The client of the broker at a platform's OAuth server: named in the file, kept sealed, compared and never told. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { exportGovernance } from '../../broker/governance/export.ts';
+import { isProblem } from '../../broker/oauth/problem.ts';
+import { registeredFor } from '../../broker/oauth/registered.ts';
+import { putTokens } from '../../broker/store/oauth-tokens.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { Governed, type GovernedBroker, openBroker, problemsOf, warningsOf } from './governed.ts';
+
+const DOCS = `platforms:
+  docs:
+    kind: rest
+    base_url: https://docs.example/api
+    auth: { type: oauth2, issuer: "https://id.docs.example", client_id: { env: DOCS_ID }, client_secret: { file: docs.key }, scopes: [read] }
+    scopes: { "docs:read": ["GET /items"] }
+connections:
+  docs-main: { platform: docs }
+`;
+const SECRET = 'CANARY-client-0123456789-abcdefghij';
+
+describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store) => {
+  let broker: GovernedBroker;
+  let governed: Governed;
+  beforeAll(async () => {
+    broker = await openBroker(store);
+  });
+  beforeEach(async () => {
+    governed = (await Governed.make(broker)).secret('env:DOCS_ID', 'our-id').secret('file:docs.key', SECRET);
+  });
+
+  const details = async (text = DOCS) =>
+    (await governed.plan(text)).changes.filter(({ kind }) => kind === 'platform').flatMap((change) => change.details);
+  const client = async (platformId = 'docs') => {
+    const manifest = (await governed.present()).platforms.get(platformId)!;
+    return await registeredFor(broker, governed.id, platformId, manifest);
+  };
+  const stored = async () => await broker.store.db.selectFrom('platform_secrets').selectAll().execute();
+
+  test('are applied once, sealed, and found again', async () => {
+    await governed.apply(DOCS);
+    expect((await governed.plan(DOCS)).changes).toEqual([]);
+    const found = await client();
+    if (isProblem(found)) throw new Error(found.detail);
+    expect([found.clientId, found.clientSecret?.reveal(), found.issuer, found.scopes]).toEqual([
+      'our-id',
+      SECRET,
+      'https://id.docs.example',
+      ['read'],
+    ]);
+    for (const { value } of await stored()) expect(Buffer.from(value).includes('CANARY')).toBe(false);
+    expect(JSON.stringify(found)).not.toContain('CANARY');
+  });
+
+  test('a changed one is shown as changed, and replaced', async () => {
+    await governed.apply(DOCS);
+    governed.secret('file:docs.key', `${SECRET}-2`);
+    expect(await details()).toEqual(['auth.client_secret: changed']);
+    await governed.apply(DOCS);
+    expect((await client()) as object).toMatchObject({ clientId: 'our-id' });
+    expect(((await client()) as { clientSecret: { reveal(): string } }).clientSecret.reveal()).toBe(`${SECRET}-2`);
+    expect(await details()).toEqual([]);
+  });
+
+  test('one that is not named any more is forgotten; with the platform, all of them', async () => {
+    await governed.apply(DOCS);
+    const mine = async () => (await stored()).filter((one) => one.organisation_id === governed.id);
+    expect(await mine()).toHaveLength(2);
+    const publicClient = DOCS.replace(
+      'client_id: { env: DOCS_ID }, client_secret: { file: docs.key }',
+      'client_id: here',
+    );
+    expect(await details(publicClient)).toEqual([
+      expect.stringContaining('auth: '),
+      'auth.client_id: removed',
+      'auth.client_secret: removed',
+    ]);
+    await governed.apply(publicClient);
+    expect(await mine()).toEqual([]);
+    expect((await client()) as object).toMatchObject({ clientId: 'here', clientSecret: undefined });
+    await governed.apply(DOCS);
+    await governed.apply('platforms: {}\nconnections: {}\n');
+    expect(await mine()).toEqual([]);
+  });
+
+  test('without the values nothing is applied, and the place is named', async () => {
+    governed.values.delete('file:docs.key');
+    governed.secret('env:DOCS_ID', '');
+    expect(await governed.refusal(DOCS)).toEqual([
+      expect.stringMatching(/5:\d+: .*client_id.*the value of env:DOCS_ID is empty/s),
+      expect.stringMatching(/5:\d+: .*client_secret.*the value of file:docs\.key was not given/s),
+    ]);
+  });
+
+  test('the file that is exported names them, applies without a change, and holds no secret', async () => {
+    await governed.apply(DOCS);
+    const text = await exportGovernance(broker, governed.id);
+    expect(text).toContain('client_secret:');
+    expect(text).toContain('file: docs.key');
+    expect(text).not.toMatch(/CANARY|our-id/);
+    expect((await governed.plan(text)).changes).toEqual([]);
+  });
+
+  test('a connection waits for an admin, and plan says so; what it was given then stays through every apply', async () => {
+    const { plan } = await governed.apply(DOCS);
+    expect(plan.warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining('an admin does that in the console'),
+    ]);
+    const [connection] = (await governed.present()).connections;
+    const place = { organisationId: governed.id, id: connection!.id };
+    await putTokens(broker.store.db, place, {
+      credential: Buffer.from('sealed'),
+      refreshToken: Buffer.from('sealed too'),
+      tokenId: 'one',
+      oauth: '{}',
+      upstreamScopes: '["read"]',
+    });
+    expect((await governed.plan(DOCS)).changes).toEqual([]);
+    await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, default: false }'));
+    const [after] = (await governed.present()).connections;
+    expect(after).toMatchObject({ is_default: 0, token_id: 'one', upstream_scopes: '["read"]', revision: 1 });
+    expect(Buffer.from(after!.refresh_token!).toString()).toBe('sealed too');
+    expect(await exportGovernance(broker, governed.id)).toContain('It was connected through OAuth; its tokens stay.');
+    // A secret of its own takes their place.
+    governed.secret('env:TOKEN', 'a-token-0123456789');
+    await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, secret: { env: TOKEN } }'));
+    const [own] = (await governed.present()).connections;
+    expect(own).toMatchObject({ token_id: null, refresh_token: null, oauth: null, upstream_scopes: null, revision: 2 });
+  });
+
+  test('tokens of one platform do not go along to another', async () => {
+    const two = DOCS.replace(
+      'connections:',
+      `${DOCS.split('\n').slice(1, 6).join('\n').replace('docs:', 'other:')}\nconnections:`,
+    );
+    await governed.apply(two);
+    const [connection] = (await governed.present()).connections;
+    const tokens = {
+      credential: Buffer.from('x'),
+      refreshToken: null,
+      tokenId: 'one',
+      oauth: '{}',
+      upstreamScopes: null,
+    };
+    await putTokens(broker.store.db, { organisationId: governed.id, id: connection!.id }, tokens);
+    await governed.apply(two.replace('{ platform: docs }', '{ platform: other }'));
+    const [moved] = (await governed.present()).connections;
+    expect(moved).toMatchObject({ platform_id: 'other', credential: null, token_id: null, oauth: null });
+  });
+
+  test.each([
+    ['gmail', 'https://accounts.google.com/o/oauth2/v2/auth', { access_type: 'offline', prompt: 'consent' }],
+    ['github', 'https://github.com/login/oauth/authorize', undefined],
+    ['slack', 'https://slack.com/oauth/v2/authorize', undefined],
+    ['notion', 'https://api.notion.com/v1/oauth/authorize', { owner: 'user' }],
+    ['linear', 'https://linear.app/oauth/authorize', undefined],
+  ])('%s brings its server; a file brings the client', async (use, authorize, parameters) => {
+    await governed.apply(`platforms:
+  it: { use: ${use}, auth: { type: oauth2, client_id: mine, client_secret: { file: docs.key } } }
+`);
+    const found = await client('it');
+    if (isProblem(found)) throw new Error(found.detail);
+    expect([found.clientId, found.endpoints.authorization_endpoint]).toEqual(['mine', authorize]);
+    expect(found.manners.authorization_parameters).toEqual(parameters);
+    expect(found.clientSecret?.reveal()).toBe(SECRET);
+  });
+
+  test('with an issuer the built-in addresses, which may be another server’s, do not count', async () => {
+    await governed.apply(`platforms:
+  it: { use: github, auth: { type: oauth2, issuer: "https://id.acme.example", client_id: mine } }
+`);
+    expect((await client('it')) as object).toMatchObject({
+      issuer: 'https://id.acme.example',
+      endpoints: { authorization_endpoint: undefined, token_endpoint: undefined, revocation_endpoint: undefined },
+    });
+  });
+});
+
+test('no warning says any more that the broker does not sign in; an app still has one', () => {
+  expect(warningsOf(DOCS)).toEqual([]);
+});
+
+test.each([
+  ['state', 'x'],
+  ['redirect_uri', 'https://evil.test'],
+  ['code_challenge_method', 'plain'],
+])('a manifest cannot set the parameter %s of the authorization request', (name, value) => {
+  const text = DOCS.replace('scopes: [read]', `authorization_parameters: { ${name}: "${value}" }`);
+  expect(problemsOf(text).join()).toContain('is a parameter that the broker sets itself');
+});
