@@ -206,6 +206,45 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     await expectCalls(agent);
   });
 
+  test('parent → child → call → the parent is narrowed → the child is refused at its next call', async () => {
+    const parent = await invite('parent', ['sandbox:issues.read', 'sandbox:issues.write']);
+    const born = async (scopes: string[]): Promise<Answer> =>
+      await ask(
+        'POST',
+        '/v1/agents/children',
+        { ttl_seconds: 600, grants: [{ platform: 'sandbox', scopes }] },
+        sign(parent),
+      );
+    const { status, body: child } = await born(['sandbox:issues.read', 'sandbox:issues.write', 'sandbox:mail.send']);
+    expect(status, JSON.stringify(child)).toBe(201);
+    expect(child.granted[0].scopes, 'what the parent does not hold is dropped').toEqual([
+      'sandbox:issues.read',
+      'sandbox:issues.write',
+    ]);
+    await expectCalls(child.bearer_token);
+    const me = await ask('GET', '/v1/agents/me', undefined, child.bearer_token);
+    expect(me.body).toMatchObject({ agent_id: child.child_agent_id, parent_agent_id: parent.agent_id });
+    const grandchild = await ask(
+      'POST',
+      '/v1/agents/children',
+      { grants: [{ platform: 'sandbox', scopes: ['sandbox:issues.read'] }] },
+      child.bearer_token,
+    );
+    expect(grandchild.status).toBe(403);
+
+    await asOwner('POST', `/owner/agents/${parent.agent_id}/grants/sandbox`, { scopes: ['sandbox:issues.write'] });
+    await expectRefused(child.bearer_token, 403, { reason: 'scope_not_granted' });
+    await expectRefused(parent, 403, { reason: 'scope_not_granted' });
+    await asOwner('POST', `/owner/agents/${parent.agent_id}/grants/sandbox`, { scopes: ['sandbox:issues.read'] });
+    await expectCalls(child.bearer_token);
+    await asOwner('POST', `/owner/agents/${parent.agent_id}/suspend`, {});
+    await expectRefused(child.bearer_token, 403, { reason: 'agent_suspended' });
+    await asOwner('POST', `/owner/agents/${parent.agent_id}/resume`, {});
+    await expectCalls(child.bearer_token);
+    await asOwner('POST', `/owner/agents/${parent.agent_id}/revoke`, {});
+    await expectRefused(child.bearer_token, 403, { reason: 'agent_revoked' });
+  });
+
   test('its receipt verifies with openssl and the published key', async () => {
     const agent = await invite('receipted', ['sandbox:issues.read']);
     const { body } = await act(agent);
