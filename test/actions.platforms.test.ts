@@ -46,30 +46,6 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     }
   });
 
-  test.each(['allow', 'require_approval'])(
-    'an MCP platform is told to be unusable, not called (policy: %s)',
-    async (effect) => {
-      const scopes = { 'tools:search': ['tool search_*'] };
-      const platform = `tools-${effect}`;
-      const agent = await agentOn(platform, { kind: 'mcp', scopes }, {}, effect);
-      const call = {
-        platform,
-        endpoint: '/tools/search_docs',
-        method: 'POST',
-        scope: 'tools:search',
-        data: {},
-      };
-      const answer = await withoutCalls(world, () => agent.act(call));
-      expect([answer.status, answer.body.error], answer.text).toEqual([412, 'platform_not_connected']);
-      expect(answer.body.message).toBe(`${platform} cannot be used: MCP platforms cannot be called yet.`);
-      const { row } = await evidenceOf(world, agent, answer.body.audit_id);
-      expect(row).toMatchObject({ result: 'blocked', reason: 'platform_not_connected', approval_id: null });
-      // What is denied is still denied first.
-      const other = await withoutCalls(world, () => agent.act({ ...call, endpoint: '/tools/drop_all' }));
-      expect([other.status, other.body.reason]).toEqual([403, 'endpoint_scope_mismatch']);
-    },
-  );
-
   test('HD-02 headers that reach another account never arrive, and are named', async () => {
     const { forbidden_headers } = manifestOf('stripe');
     const agent = await agentOn('pay', { forbidden_headers });

@@ -90,7 +90,11 @@ describe('what is answered is what the served document says', () => {
     expect(registering.status, registering.text).toBe(202);
     const [registration] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
     expect((await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).status).toBe(200);
+    const scopes = { 'tools:all': ['tool *'] };
+    const tools = { kind: 'mcp', base_url: 'https://mcp.example/mcp', scopes };
+    await organisation.platform({ id: 'tools', manifest: tools, secret: null });
     Object.assign(values, {
+      '/owner/platforms/{platform}/tools': 'tools',
       '/owner/registrations/': registration.id,
       '/owner/access-requests/': request.request_id,
       '/owner/approvals/': held.body.approval_id,

@@ -28,6 +28,7 @@ const MIGRATIONS = [
   '0004-registration',
   '0005-children',
   '0006-oauth',
+  '0007-tools',
   '0008-mcp-clients',
   '0009-halts',
 ];

@@ -3,6 +3,7 @@ import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { decide } from '../decision/decide.ts';
 import type { Instant, Verdict } from '../decision/facts.ts';
+import { toolOf } from '../decision/tool-endpoint.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
@@ -11,13 +12,16 @@ import { countFailure, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
+import { forward } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
+import { forwardMcp } from './forward-mcp.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
 import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
 import { afterRefusal } from './suspend.ts';
+import { toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
 /**
  * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
@@ -72,8 +76,11 @@ export async function act(
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return await refuseReplay(governor, row, 'request_changed', 'The request would not be sent as it was approved.');
-  const ask = askOf(action, call);
-  const verdict = decide(loaded.facts, ask, now);
+  const asked = askOf(action, call);
+  const isMcp = loaded.platform?.rules.kind === 'mcp';
+  const onFile = isMcp ? await toolOnFile(governor, row.organisation_id, loaded.platform!, asked) : undefined;
+  let ask = withEffect(asked, onFile);
+  let verdict = decide(loaded.facts, ask, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
   const connected = connect(governor, call, loaded, verdict.grant?.id);
@@ -87,6 +94,22 @@ export async function act(
   }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await refuseReplay(governor, row, 'connection_changed', 'It would go through another connection now.');
+  const held = whyHeldBack(onFile);
+  if (held !== undefined) return await refuseTool(governor, call, verdict, held);
+  if (onFile?.isFirst) {
+    const { connection, credential, platform } = connected;
+    const { grant } = verdict;
+    const listed = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
+      forwardMcp(governor, call, { ...connected, credential: fresh, grant }, undefined),
+    );
+    if (listed.kind !== 'held_back' && (listed.kind !== 'answer' || listed.status !== 200))
+      return await recorder.intend(row, () => conclude(governor, call, loaded, connection, listed));
+    // Only now is it known what the tool does.
+    ask = withEffect(asked, await toolOnFile(governor, row.organisation_id, connected.platform, asked));
+    verdict = decide(loaded.facts, ask, now);
+    noteVerdict(row, verdict, loaded);
+    if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
+  }
   if (verdict.kind === 'hold') {
     if (!replay) return await hold(governor, call, verdict.detail);
     row.reason = 'approved';
@@ -99,9 +122,16 @@ export async function act(
     noteVerdict(row, late, loaded);
     if (late.kind === 'deny') return await refuse(governor, call, late);
   }
-  const { manifest, connection, credential } = connected;
+  const { platform, connection, credential } = connected;
+  const { grant } = verdict;
+  const decided = verdict;
   return await recorder.intend(row, async () => {
-    const forwarded = await forwardFresh(governor, manifest, call, connection, credential);
+    const forwarded = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
+      isMcp
+        ? forwardMcp(governor, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
+        : forward(broker, platform.manifest, call, connection, fresh),
+    );
+    if (forwarded.kind === 'held_back') return await refuseTool(governor, call, decided, forwarded.detail);
     return await conclude(governor, call, loaded, connection, forwarded);
   });
 }
@@ -117,6 +147,21 @@ export async function refuseReplay(
   row.reason = reason;
   row.detail = detail;
   return await recorder.finish(row, { kind: 'not_as_approved', auditId: row.id, detail }, false);
+}
+
+/** Refuses a tool that is not what was accepted: the server's doing, so it does not count against the agent. */
+async function refuseTool(
+  { recorder }: Governor,
+  { row, dropped }: Call,
+  decided: Verdict,
+  detail: string,
+): Promise<Recorded<Outcome>> {
+  const verdict = unlikeAccepted(decided, detail);
+  row.result = 'denied';
+  row.reason = verdict.reason;
+  row.detail = verdict.detail;
+  noteFlags(row, { dropped_headers: dropped.length > 0 ? dropped : undefined });
+  return await recorder.finish(row, { kind: 'denied', auditId: row.id, verdict }, false);
 }
 
 async function refuse(

@@ -18,7 +18,7 @@ export async function conclude(
   call: Call,
   loaded: LoadedFacts,
   connection: ConnectionFacts,
-  forwarded: Forwarded,
+  forwarded: Exclude<Forwarded, { kind: 'held_back' }>,
 ): Promise<Recorded<Outcome>> {
   switch (forwarded.kind) {
     case 'answer':

@@ -3,13 +3,14 @@ import { isOver } from '../oauth/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
+import type { CompiledPlatform } from './compiled.ts';
 import type { ConnectionFacts, LoadedFacts } from './facts.ts';
-import { type Credential, MCP_UNSUPPORTED } from './forward.ts';
+import type { Credential } from './forward.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
 
 export type Connected =
-  | { ok: true; manifest: Manifest; connection: ConnectionFacts; credential: Credential }
+  | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: Credential }
   | { ok: false; result: 'blocked' | 'errored'; reason: string; outcome: Outcome };
 
 /** `grantId`: the grant that the decision used. Notes the connection on the row. */
@@ -20,10 +21,6 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
   const blocked = (reason: string, outcome: Outcome): Connected => ({ ok: false, result: 'blocked', reason, outcome });
   if (platform === undefined) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
   const { manifest } = platform;
-  if (manifest.kind === 'mcp') {
-    row.detail = MCP_UNSUPPORTED;
-    return blocked('platform_not_connected', { kind: 'not_connected', auditId, why: MCP_UNSUPPORTED });
-  }
   // One token per person, and we hold none of this person's: never fall back to the shared one.
   if (manifest.per_person?.enabled) {
     const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);
@@ -44,7 +41,7 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
     return blocked('platform_reauth_needed', { kind: 'reauth_needed', auditId, connectionId: connection.id });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
     return blocked('needs_consent', { kind: 'needs_consent', auditId, connectionId: connection.id });
-  return { ok: true, manifest, connection, credential };
+  return { ok: true, platform, connection, credential };
 }
 
 /** What keeps a scope from being used through a connection, as far as shows without opening its credential. */

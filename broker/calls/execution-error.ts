@@ -41,7 +41,7 @@ export function executionError(row: AuditRow, outcome: Outcome | undefined): Exe
     case 'credential_unreadable':
       return because('The stored credential cannot be opened, so nothing was sent; an owner has to connect it again');
     case 'not_connected':
-      return because(outcome.why ?? 'No connection of the platform can be used now, so nothing was sent');
+      return because('No connection of the platform can be used now, so nothing was sent');
     case 'consent_required':
       return because('The platform holds one token per person now, so nothing was sent');
     case 'needs_consent':

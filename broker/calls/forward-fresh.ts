@@ -3,22 +3,23 @@ import { isOver, type OAuthCredential } from '../oauth/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { type Call, noteFlags } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
-import { type Credential, type Forwarded, forward } from './forward.ts';
+import type { Credential, Forwarded } from './forward.ts';
 import type { Governor } from './governor.ts';
 
 /** A platform that refuses a token which was just issued refuses more than the token. */
 const JUST_ISSUED_MS = 30_000;
 
-/** Sends the call. With a credential that is no OAuth token this is `forward`, and nothing else. */
+/** Sends the call with a credential, by `send`, which is all that is done with one that is no OAuth token. */
 export async function forwardFresh(
   governor: Governor,
   manifest: Manifest,
   call: Call,
   connection: ConnectionFacts,
   credential: Credential,
+  send: (credential: Credential) => Promise<Forwarded>,
 ): Promise<Forwarded> {
   const { broker } = governor;
-  if (!credential.oauth) return await forward(broker, manifest, call, connection, credential);
+  if (!credential.oauth) return await send(credential);
   let current = credential;
   let { oauth } = credential;
   const now = broker.clock();
@@ -30,7 +31,7 @@ export async function forwardFresh(
   }
   oauth = current.oauth ?? oauth;
   if (isOver(oauth, broker.clock())) return REAUTH;
-  const first = await forward(broker, manifest, call, connection, current);
+  const first = await send(current);
   const isRefused = first.kind === 'answer' && first.status === 401;
   if (!isRefused || !oauth.refreshable || broker.clock() - oauth.issuedAt < JUST_ISSUED_MS)
     return first.kind === 'answer' && oauth.lapsed ? { ...first, lapsed: true } : first;
@@ -38,7 +39,7 @@ export async function forwardFresh(
   // The platform refused the call, so it did nothing of it: it may be sent again.
   if (fresh.kind !== 'credential') return fresh.forwarded;
   if (fresh.credential.oauth?.lapsed) return first;
-  return await forward(broker, manifest, call, connection, fresh.credential);
+  return await send(fresh.credential);
 }
 
 /** As if the platform had been asked with a token that is over, which it would refuse. */

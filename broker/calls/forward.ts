@@ -19,16 +19,15 @@ export type Forwarded =
       error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
       detail: string;
     }
-  | { kind: 'unreachable'; code: string; detail: string; sent: boolean };
-
-/** Why no call goes to a platform of kind `mcp`. */
-export const MCP_UNSUPPORTED = 'MCP platforms cannot be called yet';
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+  /** The tool of an MCP server is not the one that was accepted. */
+  | { kind: 'held_back'; detail: string };
 
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {
   return {
     baseUrl: manifest.base_url,
-    wholeAddress: manifest.kind === 'graphql',
+    wholeAddress: manifest.kind !== 'rest',
     headers: manifest.headers,
     forbiddenHeaders: manifest.forbidden_headers,
     auth: placementOf(manifest.auth),
@@ -96,7 +95,7 @@ export function credentialOpener(broker: Broker): Credentials {
   };
 }
 
-/** Sends the call once. Whatever comes back, the credential is not in it. An MCP server is not spoken to as if by REST. */
+/** Sends the call once. Whatever comes back, the credential is not in it. */
 export async function forward(
   broker: Broker,
   manifest: Manifest,
@@ -104,7 +103,6 @@ export async function forward(
   connection: ConnectionFacts,
   credential: Credential,
 ): Promise<Forwarded> {
-  if (manifest.kind === 'mcp') return { kind: 'refused_locally', error: 'endpoint_refused', detail: MCP_UNSUPPORTED };
   const built = buildRequest(
     restPlatform(manifest),
     {

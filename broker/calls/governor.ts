@@ -19,6 +19,7 @@ import { endLifetime } from './child-end.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
+import { type McpManners, mcpManners } from './mcp-manners.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
 import { makeRecorder, type Recorder } from './record.ts';
 import { makeReplays, type Replays } from './replay.ts';
@@ -28,6 +29,8 @@ export type Governor = {
   compiled: Compiled;
   loadFacts: FactsLoader;
   credentials: Credentials;
+  /** How MCP servers are spoken to. */
+  manners: McpManners;
   permissions: PermissionsReader;
   recorder: Recorder;
   /** News of held calls. */
@@ -63,6 +66,7 @@ export function makeGovernor(broker: Broker): Governor {
     compiled,
     loadFacts: factsLoader(compiled),
     credentials: credentialOpener(broker),
+    manners: mcpManners(),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),
     changes,

@@ -14,6 +14,10 @@ export type ReadCall =
   | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'dropped'> }
   | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
 
+/** What an MCP client says of itself and of its session: here that client is the broker. */
+const MCP_HEADERS = new Set(['accept', 'last-event-id']);
+const MCP_PREFIXES = ['mcp-'];
+
 /** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
 export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
   const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: platform?.rules.allowEncodedSlash ?? false });
@@ -25,8 +29,15 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
       detail: 'data: a GET carries none; put parameters into the query of the endpoint',
     };
   const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
+  const isMcp = platform?.rules.kind === 'mcp';
+  if (isMcp && endpoint.query !== '')
+    return {
+      ok: false,
+      code: 'invalid_endpoint',
+      detail: 'endpoint: a tool takes no query; its arguments go into `data`',
+    };
   const headers = action.headers
-    ? filterAgentHeaders(action.headers, names)
+    ? filterAgentHeaders(action.headers, isMcp ? new Set([...names, ...MCP_HEADERS]) : names, isMcp ? MCP_PREFIXES : [])
     : { ok: true as const, headers: {}, dropped: [] };
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };

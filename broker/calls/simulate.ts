@@ -6,6 +6,7 @@ import { ALL_PLATFORMS } from '../store/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { Governor } from './governor.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
+import { toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force, which `readRules` has accepted. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
@@ -48,9 +49,13 @@ export async function simulate(
     ...(policy && { policy }),
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
+  const ask = askOf(action, read.call);
+  const onFile = loaded.platform && (await toolOnFile(governor, facts.agent.organisationId, loaded.platform, ask));
+  const verdict = decide(facts, withEffect(ask, onFile), now);
+  const held = verdict.kind === 'deny' ? undefined : whyHeldBack(onFile);
   return {
     kind: 'decided',
-    verdict: decide(facts, askOf(action, read.call), now),
+    verdict: held === undefined ? verdict : unlikeAccepted(verdict, held),
     policy: policy
       ? { id: inForce?.id ?? null, name: policy.name, version: proposed.policy ? null : policy.version }
       : null,

@@ -154,6 +154,8 @@ export type CallAsk = {
   query: string;
   headers: Readonly<Record<string, string>>;
   body: JsonObject | undefined;
+  /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
+  actsAs?: Method;
 };
 
 export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk };

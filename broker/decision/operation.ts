@@ -7,6 +7,7 @@ import { readGraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
+import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
 export type Operation = { source: string } & (
   | { kind: 'http'; method: Method; path: Pattern }
@@ -56,7 +57,6 @@ export type Classification = Classified | { kind: 'unclassified' } | { kind: 'ma
 const HTTP = /^([A-Z]+) (\/\S*)$/;
 const GRAPHQL = /^(query|mutation) ([_A-Za-z*][_0-9A-Za-z*]*)$/;
 const TOOL = /^tool ([A-Za-z0-9_.*-]{1,128})$/;
-const TOOL_CALL = /^\/tools\/([A-Za-z0-9_.-]{1,128})$/;
 /** RFC 6901, with `*` for every element of a list or member of an object. */
 const POINTER = /^(?:\/(?:[^~/]|~[01])*)+$/;
 const ALLOWED = 'write "GET /path/*", "query name*", "mutation name" or "tool name_*"';
@@ -139,11 +139,12 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
  *
  * The endpoint of a platform of kind `graphql` is `/`, which stands for its `base_url` itself, and of a tool of kind
  * `mcp` it is `/tools/<name>` with the arguments in `data`, so that policies and receipts can name the tool; both are
- * POST. On a REST platform with a GraphQL door a POST to the door is classified by its document and by nothing else.
+ * POST. A GET of `/tools` lists the tools of a scope, whichever it is. On a REST platform with a GraphQL door a POST to the door is classified by its document and by nothing else.
  */
 export function classify(rules: PlatformRules, call: CallAsk): Classification {
   if (rules.kind === 'graphql') return isGraphql(rules, call) ? classifyGraphql(rules, call) : UNCLASSIFIED;
-  if (rules.kind === 'mcp') return (isPost(call) && findTool(rules, call.path)) || UNCLASSIFIED;
+  if (rules.kind === 'mcp')
+    return (isPost(call) ? findTool(rules, call.path) : findListing(rules, call)) ?? UNCLASSIFIED;
   if (isGraphql(rules, call)) return classifyGraphql(rules, call);
   if (rules.index.door?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
   return rules.index.http.find(call.method, call.path) ?? UNCLASSIFIED;
@@ -158,7 +159,7 @@ export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly
   if (rules.recipients.length === 0) return [];
   if (isGraphql(rules, call)) return graphqlRecipients(rules, call);
   const body = call.body ?? {};
-  const tool = rules.kind === 'mcp' ? TOOL_CALL.exec(call.path)?.[1] : undefined;
+  const tool = rules.kind === 'mcp' ? toolOf(call.path) : undefined;
   return rules.recipients
     .filter(({ operation }) => names(operation, call, tool))
     .flatMap((rule) => [{ ...rule, subject: body }, ...queryRecipients(rule, call.query)]);
@@ -198,11 +199,6 @@ function isPost(call: CallAsk): boolean {
 
 function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
   return isPost(call) && (rules.kind === 'graphql' ? call.path === '/' : call.path === rules.graphqlPath);
-}
-
-function findTool(rules: PlatformRules, path: string): Classified | undefined {
-  const tool = TOOL_CALL.exec(path)?.[1];
-  return tool === undefined ? undefined : rules.index.tool.find(tool);
 }
 
 /** Every root field must be covered, and the call has the scopes that cover them all. */

@@ -24,9 +24,18 @@ export function coverageOf(narrowing: Narrowing): Rule['coverage'] {
   };
 }
 
-function coverage({ effect, methods, endpoints }: Narrowing, operation: Operation, platform: PlatformRules): Relation {
+function coverage(narrowing: Narrowing, operation: Operation, platform: PlatformRules): Relation {
+  const { effect, methods } = narrowing;
   const [method, path] = httpForm(operation, platform);
-  if (methods !== undefined && !methods.includes(method)) return 'none';
+  if (methods !== undefined && !methods.includes(method)) {
+    // Which of the tools destroy is not known here: to them it applies (see `actsAs`).
+    const mayActAs = operation.kind === 'tool' && effect !== 'allow' && methods.includes('DELETE');
+    return mayActAs && relationTo(narrowing, path, platform) !== 'none' ? 'some' : 'none';
+  }
+  return relationTo(narrowing, path, platform);
+}
+
+function relationTo({ effect, endpoints }: Narrowing, path: Pattern, platform: PlatformRules): Relation {
   if (endpoints === undefined) return 'all';
   const tightening = platform.allowEncodedSlash ? 'any_with_slashes' : 'any';
   const relations = endpoints.map((endpoint) => relate(endpoint, path, effect === 'allow' ? 'exact' : tightening));

@@ -155,7 +155,10 @@ function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 
 
 function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: string } {
   const call = question.ask.call!;
-  if (rule.methods !== undefined && !rule.methods.includes(call.method)) return 'no';
+  if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
+    // What a server says of its own tool never loosens anything.
+    if (rule.effect === 'allow' || call.actsAs === undefined || !rule.methods.includes(call.actsAs)) return 'no';
+  }
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
   const result = rule.when.evaluate(question.input());

@@ -11,13 +11,8 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       message:
         'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     });
-  for (const [id, { kind, auth, attestation, per_person: perPerson }] of manifests) {
+  for (const [id, { auth, per_person: perPerson }] of manifests) {
     const path = ['platforms', id];
-    if (kind === 'mcp')
-      found.warnings.push({
-        path: [...path, 'kind'],
-        message: 'mcp is not supported yet: calls to this platform are answered platform_not_connected.',
-      });
     if (auth.type === 'app')
       found.warnings.push({
         path: [...path, 'auth'],
@@ -28,11 +23,6 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
         path: [...path, 'per_person'],
         message:
           'is not supported in full yet: nobody can connect, so calls to this platform are answered consent_required.',
-      });
-    if (attestation !== undefined && attestation !== 'off')
-      found.warnings.push({
-        path: [...path, 'attestation'],
-        message: 'is not supported yet: calls carry no attestation.',
       });
   }
   return found;

@@ -6,6 +6,7 @@ import { agentPermissions } from './routes/agent-permissions.ts';
 import { agentsMe } from './routes/agents-me.ts';
 import { approval, pendingActions } from './routes/approvals.ts';
 import { approveRequest } from './routes/approve.ts';
+import { attestation } from './routes/attestation.ts';
 import { auditReceipt } from './routes/audit-receipt.ts';
 import { authzenAccess, authzenConfiguration, authzenEvaluation, authzenEvaluations } from './routes/authzen.ts';
 import { bindAgent, bindInvite } from './routes/bind.ts';
@@ -15,11 +16,11 @@ import { consentDecision, consentRequest } from './routes/consent.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { labMcp } from './routes/lab-mcp.ts';
 import { mcp } from './routes/mcp.ts';
 import { metadata } from './routes/metadata.ts';
 import { oauthRoutes } from './routes/oauth.ts';
 import { agentOpenApi } from './routes/openapi.ts';
-import { labMcp } from './routes/lab-mcp.ts';
 import {
   approveAccessRequest,
   denyAccessRequest,
@@ -52,6 +53,7 @@ import { ownerOpenApi } from './routes/owner/openapi.ts';
 import { changeOrganisation, ownerOrganisation } from './routes/owner/organisation.ts';
 import { addOwner, ownerOwners, removeOwner } from './routes/owner/owners.ts';
 import { ownerPasskeys, removeOwnerPasskey, renameOwnerPasskey } from './routes/owner/passkeys.ts';
+import { acceptPlatformTool, platformTools, refreshPlatformTools } from './routes/owner/platform-tools.ts';
 import { ownerPlatform, ownerPlatforms, switchPlatforms } from './routes/owner/platforms.ts';
 import { changePolicy, makePolicy, ownerPolicies, ownerPolicy, policyVersions } from './routes/owner/policies.ts';
 import { decideRegistrations, ownerRegistration, ownerRegistrations } from './routes/owner/registrations.ts';
@@ -102,6 +104,7 @@ export const ROUTES: readonly Route[] = [
   version,
   issuingKeys,
   receiptKeys,
+  attestation,
   rootDid,
   agentDid,
   mcp,
@@ -159,6 +162,9 @@ export const ROUTES: readonly Route[] = [
   ownerPlatforms,
   ownerPlatform,
   ...switchPlatforms,
+  platformTools,
+  refreshPlatformTools,
+  acceptPlatformTool,
   ownerConnections,
   connect,
   replaceSecret,

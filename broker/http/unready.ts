@@ -51,9 +51,7 @@ export function unreadyReply(
     case 'not_connected':
       return json(412, {
         error: 'platform_not_connected',
-        message: outcome.why
-          ? `${platform} cannot be used: ${sentence(outcome.why)}`
-          : `No connection of ${platform} can be used. An owner has to connect it.`,
+        message: `No connection of ${platform} can be used. An owner has to connect it.`,
         ...common,
       });
     case 'consent_required':

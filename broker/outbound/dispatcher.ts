@@ -6,7 +6,7 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Lookup } from './connector.ts';
-import { type Answer, Exchange, type ExchangeLimits } from './exchange.ts';
+import { type Answer, type Enough, Exchange, type ExchangeLimits } from './exchange.ts';
 import { OriginPool } from './origin-pool.ts';
 import { requestProblem } from './request-check.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
@@ -24,6 +24,8 @@ export type OutboundRequest = {
   body?: Buffer | string;
   /** Calls with different keys never share a connection (SS-12). The connection's id, for calls with a credential. */
   connectionKey?: string;
+  /** Ends the answer before its end. Only where the body comes as it is: ask for `accept-encoding: identity`. */
+  enough?: Enough;
 } & Partial<ExchangeLimits>;
 
 export type Outbound = {
@@ -138,6 +140,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         },
         performance.now(),
         () => pool.release(),
+        request.enough,
       );
       open.add(exchange);
       timer ??= setTimeout(tick, tickMs);

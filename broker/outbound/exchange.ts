@@ -24,6 +24,12 @@ export type ExchangeLimits = {
   totalTimeoutMs: number;
 };
 
+/**
+ * Asked with each piece of a body as it comes, and with the headers: true when what has come is all that is wanted. For
+ * streams that need not end by themselves.
+ */
+export type Enough = (chunk: Buffer, headers: Readonly<Record<string, string | string[]>>) => boolean;
+
 /** Real servers send one or two (103 Early Hints); an endless row of them would keep a call alive for ever. */
 const MAX_INTERIM_ANSWERS = 16;
 
@@ -33,6 +39,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits;
   readonly #startedAt: number;
   readonly #onEnd: (exchange: Exchange) => void;
+  readonly #enough: Enough | undefined;
   #resolve!: (answer: Answer) => void;
   #activeAt: number;
   #controller: Dispatcher.DispatchController | undefined;
@@ -48,18 +55,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /**
    * @param now milliseconds of any steady clock; `expire` takes the same one.
    * @param onEnd called once, when undici has let go of the request: its connection is free again.
+   * @param enough see `Enough`; without it the body is read to its end.
    */
   constructor(
     options: Dispatcher.DispatchOptions,
     limits: ExchangeLimits,
     now: number,
     onEnd: (exchange: Exchange) => void,
+    enough?: Enough,
   ) {
     this.options = options;
     this.#limits = limits;
     this.#startedAt = now;
     this.#activeAt = now;
     this.#onEnd = onEnd;
+    this.#enough = enough;
     this.answer = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -115,7 +125,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#activeAt = performance.now();
     this.#size += chunk.length;
     if (this.#size > this.#limits.maxResponseBytes) this.fail('too_large', 'body');
-    else this.#chunks.push(chunk);
+    else {
+      this.#chunks.push(chunk);
+      if (this.#enough?.(chunk, this.#headers)) this.#stop();
+    }
+  }
+
+  /** Takes what has come for the answer, and ends the connection: the rest is nobody's. */
+  #stop(): void {
+    this.#settleWith(Buffer.concat(this.#chunks, this.#size));
+    this.#controller?.abort(new OutboundFault('closed', 'enough'));
   }
 
   onResponseEnd(): void {

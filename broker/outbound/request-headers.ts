@@ -30,10 +30,12 @@ export type FilteredHeaders =
  * ASCII with inner spaces, at most 8 KiB.
  *
  * @param platformHeaderNames names, in lower case, that the platform authenticates with or sets itself.
+ * @param prefixes what names must not begin with on this platform, in lower case.
  */
 export function filterAgentHeaders(
   headers: Readonly<Record<string, unknown>>,
   platformHeaderNames: ReadonlySet<string>,
+  prefixes: readonly string[] = [],
 ): FilteredHeaders {
   const refuse = (error: string) => ({ ok: false as const, error });
   const entries = Object.entries(headers);
@@ -52,7 +54,8 @@ export function filterAgentHeaders(
       return refuse(`headers: the value of ${name} must be visible ASCII, without spaces at its ends`);
     }
     if (name === 'connection') perHop = value.toLowerCase().split(',');
-    if (platformHeaderNames.has(name) || isDropped(name)) dropped.add(name);
+    if (platformHeaderNames.has(name) || isDropped(name) || prefixes.some((one) => name.startsWith(one)))
+      dropped.add(name);
     else kept.set(name, value);
   }
   // What Connection names is of this hop too. Only the agent's own: the broker's headers are added later.

@@ -10,6 +10,9 @@ const TEXTS = {
   timeout: 'The upstream did not answer in time.',
   too_large: 'The answer of the upstream is larger than allowed.',
   broken_answer: 'The upstream answered with something that is not valid HTTP, or that cannot be decoded.',
+  not_mcp: 'The MCP server answered with something that is no answer to the request.',
+  asked_back: 'The MCP server asked for something itself instead of answering, which nobody here does.',
+  too_many_tools: 'The MCP server lists more tools than are taken, or never comes to an end.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
 } as const;

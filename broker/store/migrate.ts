@@ -6,6 +6,7 @@ import { ownersApprove } from './migrations/0003-owners-approve.ts';
 import { registration } from './migrations/0004-registration.ts';
 import { children } from './migrations/0005-children.ts';
 import { oauth } from './migrations/0006-oauth.ts';
+import { mcpTools } from './migrations/0007-tools.ts';
 import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
 import type { Store } from './store.ts';
@@ -18,6 +19,7 @@ const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0004-registration': { up: (db: Kysely<unknown>) => registration(db, types) },
   '0005-children': { up: (db: Kysely<unknown>) => children(db) },
   '0006-oauth': { up: (db: Kysely<unknown>) => oauth(db, types) },
+  '0007-tools': { up: mcpTools },
   '0008-mcp-clients': { up: (db: Kysely<unknown>) => mcpClients(db) },
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
 });

@@ -4,6 +4,7 @@
  */
 import type { ColumnType } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { ToolEffect } from '../decision/tool.ts';
 
 export type Bit = 0 | 1;
 
@@ -527,6 +528,27 @@ export type MetaTable = { name: string; value: string };
 /** Running processes, so that an intent of a dead one can be told from an intent of a slow one. */
 export type InstanceTable = { id: string; started_at: number; seen_at: number };
 
+/** A tool of an MCP server: as an owner, or the server's first list, had it accepted, and as it was seen last. */
+export type McpToolTable = {
+  organisation_id: string;
+  platform_id: string;
+  /** The server's address. */
+  server: string;
+  name: string;
+  /** Canonical JSON of the definition; null while nobody has accepted it. */
+  accepted: string | null;
+  accepted_hash: string | null;
+  accepted_at: number | null;
+  /** The owner's uuid; null: it was in the first list that the server gave. */
+  accepted_by: string | null;
+  offered: string;
+  offered_hash: string;
+  offered_at: number;
+  effect: ToolEffect;
+  /** The owner's uuid; null: it is what the accepted definition says of itself. */
+  effect_by: string | null;
+};
+
 export type Schema = {
   organisations: WithDefaults<OrganisationTable, 'require_user_verification' | 'auto_suspend'>;
   owners: WithDefaults<OwnerTable, 'oidc_subject'>;
@@ -560,6 +582,7 @@ export type Schema = {
   oauth_records: OAuthRecordTable;
   mcp_authorisations: McpAuthorisationTable;
   mcp_repeats: McpRepeatTable;
+  tools: McpToolTable;
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;

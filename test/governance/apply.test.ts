@@ -540,11 +540,6 @@ agents:
       'governance.yaml:1:1: caller_issuers: is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     ]);
     expect((await world.apply('caller_issuers: []')).plan.changes).toEqual([]);
-    const tools = `platforms:
-  tools: { kind: mcp, base_url: "https://mcp.example/mcp", auth: { type: bearer }, scopes: { "tools:a": ["tool a"] } }`;
-    expect((await world.apply(tools)).plan.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-      'platforms.tools.kind: mcp is not supported yet: calls to this platform are answered platform_not_connected.',
-    ]);
   });
 
   it('refuses the name of another organisation, and knows when there is none of that id', async () => {

@@ -25,6 +25,8 @@ export async function furnish(
     guardrails: [{ name: `${name}-guardrail`, effect: 'require_approval', methods: ['POST'] }],
   });
   const platform = await organisation.platform({ id: `${name}-platform` });
+  const tools = { kind: 'mcp', base_url: toolServerOf(name), scopes: { 'tools:all': ['tool *'] } };
+  await organisation.platform({ id: `${name}-tools`, manifest: tools, secret: null });
   const policy = await organisation.policy(DEMO_RULES, `${name}-policy`);
   const agent = await organisation.agent({
     name: `${name}-agent`,
@@ -85,7 +87,9 @@ async function putOAuth(world: World, owner: OwnerTable, platform: string, name:
   });
 }
 
-/** An agent that registered, one that was invited, a secret that may come, and an agent that is refused. */
+const toolServerOf = (name: string) => `https://${name}.example/mcp`;
+
+/** An agent that registered, one that was invited, a secret that may come, an agent that is refused, and a tool that is new. */
 async function putNewcomers(world: World, owner: OwnerTable, name: string): Promise<void> {
   const { db } = world.running.broker.store;
   const now = world.running.broker.clock();
@@ -134,6 +138,24 @@ async function putNewcomers(world: World, owner: OwnerTable, name: string): Prom
   await db
     .insertInto('refusal_counts')
     .values({ organisation_id: owner.organisation_id, agent_id: crypto.randomUUID(), refusals: 1, window_start: now })
+    .execute();
+  await db
+    .insertInto('tools')
+    .values({
+      organisation_id: owner.organisation_id,
+      platform_id: `${name}-tools`,
+      server: toolServerOf(name),
+      name: `${name}-tool`,
+      accepted: null,
+      accepted_hash: null,
+      accepted_at: null,
+      accepted_by: null,
+      offered: '{}',
+      offered_hash: 'x',
+      offered_at: now,
+      effect: 'reads',
+      effect_by: null,
+    })
     .execute();
   await db
     .insertInto('registrations')

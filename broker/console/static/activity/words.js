@@ -18,6 +18,8 @@ const EVENTS = {
   registration_rejected: { kind: 'bad', words: 'Turned away' },
   mcp_client_allowed: { kind: 'good', words: 'Let in' },
   mcp_client_revoked: { kind: 'bad', words: 'Put out' },
+  mcp_tools_changed: { kind: 'wait', words: 'Held back' },
+  mcp_tool_accepted: { kind: 'good', words: 'Accepted' },
 };
 
 /** A row's result as a badge. */
@@ -69,6 +71,9 @@ const DEEDS = {
   bootstrap_token_made: 'may bring a key',
   agent_bound: 'brought its key',
   agent_invited: 'came by an invite',
+  mcp_tools_found: 'An MCP server told of its tools',
+  mcp_tools_changed: 'An MCP server offers other tools: look at them',
+  mcp_tool_accepted: 'accepted a tool',
 };
 
 const readable = (code) => code.replaceAll('_', ' ');

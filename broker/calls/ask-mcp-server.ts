@@ -1,0 +1,46 @@
+/** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
+import { readBuild } from '../build.ts';
+import { makeMcpClient } from '../outbound/mcp-client.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listConnections } from '../store/connections.ts';
+import type { ToolPlace } from '../store/mcp-tools.ts';
+import { restPlatform } from './forward.ts';
+import type { Governor } from './governor.ts';
+import { listAll } from './mcp-list.ts';
+import { compareTools } from './mcp-tools.ts';
+
+/** `sent`: whether the server was asked at all. `detail`: our own words. */
+export type AskedServer = { ok: true } | { ok: false; detail: string; sent: boolean };
+
+/** Reads the tools through the platform's default connection, and notes what is new. Never throws for what a server does. */
+export async function askServer(governor: Governor, place: ToolPlace & { manifest: Manifest }): Promise<AskedServer> {
+  const { broker, credentials } = governor;
+  const unsent = (detail: string): AskedServer => ({ ok: false, detail, sent: false });
+  const { manifest, organisationId, platformId } = place;
+  const connections = await listConnections(broker.store.db, organisationId);
+  const connection = connections.find((one) => one.platform_id === platformId && one.is_default === 1);
+  if (connection === undefined) return unsent('The platform has no default connection: connect it first.');
+  const facts = { ...connection, upstreamScopes: null };
+  const credential = credentials.open(organisationId, facts, manifest.auth.type === 'basic');
+  if (credential === undefined) return unsent('The connection has no secret yet: give it one.');
+  if (credential === 'unreadable') return unsent('The stored secret cannot be opened: replace it.');
+  const target = {
+    platform: restPlatform(manifest),
+    credential: credential.secret,
+    connectionKey: connection.id,
+    headers: {},
+    manner: undefined,
+  };
+  const listed = await listAll(makeMcpClient(broker.outbound, target, readBuild().version));
+  if (listed.ok)
+    return (await compareTools(governor, place, listed.tools)) === undefined
+      ? { ok: false, detail: 'The server lists a tool twice, or one whose text is broken.', sent: true }
+      : { ok: true };
+  const { answer } = listed;
+  if (!('kind' in answer)) return unsent('The stored secret cannot be sent: replace it.');
+  const detail =
+    answer.kind === 'unreachable'
+      ? answer.detail
+      : `The server answered ${answer.kind === 'result' ? 'something else' : `with status ${answer.received.status}`} when it was asked for its tools.`;
+  return { ok: false, detail, sent: true };
+}

@@ -1,0 +1,58 @@
+/** Attestations: to an MCP server, who is calling it (specification, Attestation on upstream MCP calls). */
+import type { ApprovalProvenance } from '../approvals/state.ts';
+import { type Broker, didOfAgent } from '../broker.ts';
+import { signCompact } from '../crypto/jws.ts';
+import type { Call } from './call.ts';
+
+export const ATTESTATION_TYPE = 'svc-attest+jwt';
+export const ATTESTATION_HEADER = 'X-Svc-Attestation';
+export const ATTESTATION_META_KEY = 'ai.svc/attestation';
+/** How long one is good for, in seconds. */
+export const ATTESTATION_TTL_SECONDS = 120;
+
+/**
+ * A compact JWS under the evidence key set, for one call to one server.
+ *
+ * @param server the server's own address: the audience, so that one server cannot show it to another (MC-01)
+ * @param tool the tool that is called; undefined when the tools are listed
+ * @param scopes the scopes that the agent holds on the platform now
+ */
+export function attest(
+  broker: Pick<Broker, 'did' | 'keys' | 'clock'>,
+  { who, action, row }: Pick<Call, 'who' | 'action' | 'row'>,
+  { server, tool, scopes }: { server: string; tool: string | undefined; scopes: readonly string[] },
+): string {
+  const { agent } = who;
+  const now = broker.clock();
+  const iat = Math.floor(now / 1000);
+  const approval = approvalIn(row);
+  return signCompact(
+    broker.keys.signer('evidence', now),
+    { typ: ATTESTATION_TYPE },
+    {
+      iss: broker.did,
+      sub: didOfAgent(broker, agent.agent_id),
+      aud: server,
+      iat,
+      exp: iat + ATTESTATION_TTL_SECONDS,
+      jti: row.id,
+      agent: agent.agent_id,
+      ...(agent.parent_agent_id !== null && {
+        parent: { agent: agent.parent_agent_id, did: didOfAgent(broker, agent.parent_agent_id) },
+      }),
+      scopes: [...scopes].sort(),
+      scope: action.scope,
+      ...(tool !== undefined && { tool }),
+      session_id: row.session_id,
+      trace_id: row.correlation_id,
+      ...(approval && { approval }),
+    },
+  );
+}
+
+/** The human decision, as far as it is a stranger's business: that there was one, when and how; not whose. */
+function approvalIn({ approval_id, flags }: Call['row']) {
+  if (approval_id === null || flags === null) return undefined;
+  const { approval } = JSON.parse(flags) as { approval?: ApprovalProvenance };
+  return approval && { approval_id, decided_at: approval.decided_at, how: approval.how };
+}

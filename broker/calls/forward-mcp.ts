@@ -1,0 +1,133 @@
+/** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
+import { readBuild } from '../build.ts';
+import type { Grant, JsonObject } from '../decision/facts.ts';
+import { classify } from '../decision/operation.ts';
+import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
+import { type McpAnswer, type McpClient, makeMcpClient } from '../outbound/mcp-client.ts';
+import { unreachable } from '../outbound/unreachable.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
+import type { Call } from './call.ts';
+import type { CompiledPlatform } from './compiled.ts';
+import type { ConnectionFacts } from './facts.ts';
+import { type Credential, type Forwarded, restPlatform } from './forward.ts';
+import type { Governor } from './governor.ts';
+import { listAll } from './mcp-list.ts';
+import { compareTools, type OfferedTools } from './mcp-tools.ts';
+import { heldBack } from './tool-on-file.ts';
+
+/** What a call to a server goes by. `grant`: the one that the decision used. */
+export type McpPassage = {
+  platform: CompiledPlatform;
+  connection: ConnectionFacts;
+  credential: Credential;
+  grant: Grant | undefined;
+};
+
+/** What a server offers, compared with what is on file; or what kept it from being read. */
+type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnswer };
+
+/**
+ * Calls a tool, or without one lists the tools of the call's scope: also before a decision, where nothing is known of a
+ * server yet. Whatever comes back, the credential is not in it.
+ */
+export async function forwardMcp(
+  governor: Governor,
+  call: Call,
+  passage: McpPassage,
+  tool: string | undefined,
+): Promise<Forwarded> {
+  const { platform, credential } = passage;
+  return await speaking(governor, call, passage, tool, async (client, attestation) => {
+    const looked = await look(governor, call, platform.manifest, client);
+    if (!looked.ok) return unlisted(looked.answer, credential);
+    if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
+    const offered = looked.offered.get(tool);
+    if (offered?.state !== 'accepted') return { kind: 'held_back', detail: heldBack(tool, offered?.state) };
+    const inMeta = platform.manifest.attestation === 'meta' || platform.manifest.attestation === 'both';
+    const meta = inMeta ? { [ATTESTATION_META_KEY]: attestation! } : {};
+    const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
+    const data = (call.action.data as JsonObject | undefined) ?? {};
+    return shown(await client.call({ name: tool, inputSchema }, data, meta), credential);
+  });
+}
+
+async function speaking<Said>(
+  { broker, manners }: Governor,
+  call: Call,
+  { platform: { manifest }, connection, credential, grant }: McpPassage,
+  tool: string | undefined,
+  speak: (client: McpClient, attestation: string | undefined) => Promise<Said>,
+): Promise<Said> {
+  const mode = manifest.attestation ?? 'off';
+  const about = { server: manifest.base_url, tool, scopes: grant?.scopes ?? [] };
+  const attestation = mode === 'off' ? undefined : attest(broker, call, about);
+  const inHeader = mode === 'header' || mode === 'both';
+  const { id } = call.who.agent;
+  const client = makeMcpClient(
+    broker.outbound,
+    {
+      platform: restPlatform(manifest),
+      credential: credential.secret,
+      connectionKey: connection.id,
+      headers: { ...call.headers, ...(inHeader && { [ATTESTATION_HEADER.toLowerCase()]: attestation! }) },
+      manner: manners.find(credential, id),
+    },
+    readBuild().version,
+  );
+  try {
+    return await speak(client, attestation);
+  } finally {
+    manners.keep(credential, id, client.manner());
+  }
+}
+
+async function look(governor: Governor, { row }: Call, manifest: Manifest, client: McpClient): Promise<Looked> {
+  const listed = await listAll(client);
+  if (!listed.ok) return listed;
+  const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
+  const offered = await compareTools(governor, place, listed.tools);
+  return offered === undefined ? { ok: false, answer: unreachable('not_mcp', true, 'list') } : { ok: true, offered };
+}
+
+/** What an agent is told of the tools of its scope: definitions that were accepted, never what a server says since. */
+function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPlatform) {
+  const covered = [...offered.values()].filter(({ name }) => {
+    const ask = { method: 'POST' as const, path: `/tools/${name}`, query: '', headers: {}, body: undefined };
+    const found = classify(rules, ask);
+    return found.kind === 'classified' && found.scopes.includes(action.scope);
+  });
+  return {
+    tools: covered
+      .filter(({ state }) => state === 'accepted')
+      .map(({ name, accepted, effect }) => ({ ...JSON.parse(accepted!), endpoint: `/tools/${name}`, effect })),
+    held_back: covered.filter(({ state }) => state !== 'accepted').map(({ name, state }) => ({ name, state })),
+  };
+}
+
+/** The tools could not be read: whatever was sent, the tool was not called. */
+function unlisted(answer: McpAnswer, credential: Credential): Forwarded {
+  const forwarded = shown(answer, credential);
+  return forwarded.kind === 'unreachable' ? { ...forwarded, sent: false } : forwarded;
+}
+
+/** What a server said, as a call's answer: a result as it stands, an error of JSON-RPC under `error`. */
+function shown(answer: McpAnswer, credential: Credential): Forwarded {
+  if (!('kind' in answer)) return { kind: 'refused_locally', error: answer.error, detail: answer.detail };
+  switch (answer.kind) {
+    case 'unreachable':
+      return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
+    case 'http':
+      return { kind: 'answer', status: answer.received.status, read: readAnswer(answer.received, credential.needles) };
+    case 'error':
+      return answered(credential, answer.received.status, `{"error":${answer.text}}`);
+    case 'result':
+      return answered(credential, answer.received.status, answer.text);
+  }
+}
+
+function answered({ needles }: Credential, status: number, json: string): Forwarded {
+  const received = { status, headers: { 'content-type': 'application/json' }, body: Buffer.from(json) };
+  const read: ReadAnswer = readAnswer(received, needles);
+  return { kind: 'answer', status, read };
+}

@@ -1,0 +1,47 @@
+/** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
+import type { JsonObject } from '../decision/facts.ts';
+import type { McpAnswer, McpClient } from '../outbound/mcp-client.ts';
+import { unreachable } from '../outbound/unreachable.ts';
+
+const MOST_TOOLS = 1_000;
+const MOST_PAGES = 50;
+/** Characters of all pages together. */
+const MOST_TEXT = 4 * 1024 * 1024;
+const LONGEST_CURSOR = 4_096;
+
+/** Reads page after page. What keeps the list from being read comes out as it is, or as a server that breaks the rules. */
+export async function listAll(
+  client: McpClient,
+): Promise<{ ok: true; tools: JsonObject[] } | { ok: false; answer: McpAnswer }> {
+  const tools: JsonObject[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | undefined;
+  let read = 0;
+  for (;;) {
+    const answer = await client.list(cursor);
+    if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
+    read += answer.text.length;
+    const { tools: page, nextCursor } = answer.value;
+    if (!Array.isArray(page) || !page.every(isTool)) return refuse('not_mcp');
+    tools.push(...(page as JsonObject[]));
+    if (nextCursor === undefined || nextCursor === null) break;
+    if (typeof nextCursor !== 'string' || nextCursor.length > LONGEST_CURSOR) return refuse('not_mcp');
+    cursors.add(cursor ?? '');
+    cursor = nextCursor;
+    // A cursor that was there before goes round for ever.
+    if (cursors.has(cursor) || cursors.size >= MOST_PAGES) return refuse('too_many_tools');
+    if (tools.length > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
+  }
+  return tools.length > MOST_TOOLS || read > MOST_TEXT ? refuse('too_many_tools') : { ok: true, tools };
+}
+
+const refuse = (code: 'not_mcp' | 'too_many_tools') => ({
+  ok: false as const,
+  answer: unreachable(code, true, 'list'),
+});
+
+const isTool = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  typeof (value as JsonObject).name === 'string' &&
+  typeof (value as JsonObject).inputSchema === 'object';

@@ -1,0 +1,29 @@
+/** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
+import type { McpManner } from '../outbound/mcp-client.ts';
+import type { Credential } from './forward.ts';
+
+export type McpManners = {
+  find(credential: Credential, agentId: string): McpManner | undefined;
+  keep(credential: Credential, agentId: string, manner: McpManner | undefined): void;
+};
+
+/** Agents of one credential; whoever was longest without a call shakes hands again. */
+const KEPT = 1_000;
+
+/**
+ * A session is an agent's own: servers keep things in it. It goes with the opened credential, which is another object as
+ * soon as the stored one is replaced.
+ */
+export function mcpManners(): McpManners {
+  const kept = new WeakMap<Credential, Map<string, McpManner>>();
+  return {
+    find: (credential, agentId) => kept.get(credential)?.get(agentId),
+    keep: (credential, agentId, manner) => {
+      const mine = kept.get(credential) ?? new Map<string, McpManner>();
+      kept.set(credential, mine);
+      mine.delete(agentId);
+      if (manner !== undefined) mine.set(agentId, manner);
+      if (mine.size > KEPT) mine.delete(mine.keys().next().value as string);
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/**
+ * The tools of an MCP server against what was accepted of them. The first list that a server gives is accepted as it is:
+ * the owner has just connected it. From then on a tool that is new, or that is not what it was, waits for an owner, so
+ * that no server slips a model other words, or other arguments, under a name that was looked at (MC-04).
+ */
+import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
+import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import type { JsonObject } from '../decision/facts.ts';
+import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../decision/tool.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
+import type { McpToolTable } from '../store/schema.ts';
+import { beginRow, noteFlags } from './call.ts';
+import type { Governor } from './governor.ts';
+
+/** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
+const MOST_KNOWN = 2_000;
+/** How many names an event lists. */
+const MOST_NAMED = 20;
+
+/** The listed tools that a call can name, as rows; and what they say. Undefined: a name is there twice, or text is broken. */
+function offeredRows(place: ToolPlace, listed: readonly JsonObject[], now: number): McpToolTable[] | undefined {
+  const rows = new Map<string, McpToolTable>();
+  for (const tool of listed) {
+    const { name } = tool;
+    if (typeof name !== 'string' || !TOOL_NAME.test(name)) continue;
+    if (rows.has(name)) return undefined;
+    const definition = toolDefinition(tool);
+    let offered: string;
+    try {
+      offered = canonicalJson(definition);
+    } catch {
+      return undefined;
+    }
+    rows.set(name, {
+      organisation_id: place.organisationId,
+      platform_id: place.platformId,
+      server: place.server,
+      name,
+      accepted: null,
+      accepted_hash: null,
+      accepted_at: null,
+      accepted_by: null,
+      offered,
+      offered_hash: sha256Hex(offered),
+      offered_at: now,
+      effect: effectOf(definition),
+      effect_by: null,
+    });
+  }
+  return [...rows.values()];
+}
+
+/** What a server offers now, each tool with what is known of it. */
+export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState }>;
+
+/**
+ * Compares a list with what is on file, and notes on file, with an event on record, what is another than before.
+ *
+ * @returns undefined when the list cannot be taken for one
+ * @throws AuditUnavailable when the difference could not be recorded
+ */
+export async function compareTools(
+  governor: Governor,
+  place: ToolPlace,
+  listed: readonly JsonObject[],
+): Promise<OfferedTools | undefined> {
+  const { broker } = governor;
+  const offered = offeredRows(place, listed, broker.clock());
+  if (offered === undefined) return undefined;
+  const known = await listTools(broker.store.db, place);
+  if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(governor, place, offered));
+  const differing = offered.filter((row) => other(row, known));
+  if (differing.length > 0) await noteDifferences(governor, place, differing);
+  return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
+}
+
+const other = (row: McpToolTable, known: readonly McpToolTable[]): boolean =>
+  known.find((one) => one.name === row.name)?.offered_hash !== row.offered_hash;
+
+/** By the list and not by the store, where another process may have noted another list by now. */
+function shown(offered: readonly McpToolTable[], known: readonly McpToolTable[]): OfferedTools {
+  const byName = new Map(known.map((row) => [row.name, row]));
+  return new Map(
+    offered.map((row) => {
+      const { offered: text, offered_hash } = row;
+      const now = { ...(byName.get(row.name) ?? row), offered: text, offered_hash };
+      return [row.name, { ...now, state: toolState(now) }];
+    }),
+  );
+}
+
+async function acceptFirst(governor: Governor, place: ToolPlace, offered: readonly McpToolTable[]) {
+  const { db } = governor.broker.store;
+  const accepted = offered.map((row) => ({
+    ...row,
+    accepted: row.offered,
+    accepted_hash: row.offered_hash,
+    accepted_at: row.offered_at,
+  }));
+  await onRecord(governor, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
+    await lockOrganisation(db, place.organisationId);
+    // Of two processes that ask at once, the first list is the first.
+    if ((await listTools(db, place)).length === 0) await putOffered(db, accepted);
+  });
+  return await listTools(db, place);
+}
+
+async function noteDifferences(governor: Governor, place: ToolPlace, differing: readonly McpToolTable[]) {
+  await onRecord(governor, place, 'mcp_tools_changed', {}, async (db, note) => {
+    await lockOrganisation(db, place.organisationId);
+    const known = await listTools(db, place);
+    const fresh = differing.filter((row) => other(row, known));
+    const isKnown = new Set(known.map(({ name }) => name));
+    const room = MOST_KNOWN - known.length;
+    const added = fresh.filter(({ name }) => !isKnown.has(name)).slice(0, Math.max(0, room));
+    const changed = fresh.filter(({ name }) => isKnown.has(name));
+    await putOffered(db, [...added, ...changed]);
+    const states = new Map(known.map((row) => [row.name, row.accepted_hash]));
+    const heldBack = [...added, ...changed].filter((row) => states.get(row.name) !== row.offered_hash);
+    const names = (rows: readonly McpToolTable[]) => rows.slice(0, MOST_NAMED).map(({ name }) => name);
+    const restored = changed.filter((row) => !heldBack.includes(row));
+    note({ held_back: names(heldBack), count: heldBack.length, restored: names(restored) });
+  });
+}
+
+type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<void>;
+
+/** An event of the platform, which nobody of ours made, in one transaction with what it is about. */
+async function onRecord(
+  { broker, recorder }: Governor,
+  { organisationId, platformId, server }: ToolPlace,
+  reason: string,
+  facts: JsonObject,
+  write: Noting,
+): Promise<void> {
+  const agent = { organisation_id: organisationId, id: null, agent_id: null };
+  const ids = { auditId: uuidv7(broker.clock()), correlationId: newCorrelationId() };
+  const row = beginRow({ agent, sessionId: null }, { platform: platformId }, ids, broker);
+  row.kind = 'event';
+  row.reason = reason;
+  await recorder.finishWith(row, undefined, async (db) => {
+    const noted: JsonObject = { server, ...facts };
+    await write(db, (more) => void Object.assign(noted, more));
+    noteFlags(row, { mcp_tools: noted });
+  });
+}

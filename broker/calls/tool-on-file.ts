@@ -1,0 +1,59 @@
+/** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
+import type { Ask, Verdict } from '../decision/facts.ts';
+import { actsAs, type ToolState, toolState } from '../decision/tool.ts';
+import { toolOf } from '../decision/tool-endpoint.ts';
+import { findTool, hasTools } from '../store/mcp-tools.ts';
+import type { McpToolTable } from '../store/schema.ts';
+import type { CompiledPlatform } from './compiled.ts';
+import type { Governor } from './governor.ts';
+
+export type ToolOnFile = {
+  tool: string;
+  row: McpToolTable | undefined;
+  /** Nothing is known of the server's tools: it was never asked. */
+  isFirst: boolean;
+};
+
+/** Looks a tool up; undefined where none is named. One statement, and only for calls to MCP servers. */
+export async function toolOnFile(
+  { broker }: Pick<Governor, 'broker'>,
+  organisationId: string,
+  platform: CompiledPlatform,
+  { platformId, call }: Ask,
+): Promise<ToolOnFile | undefined> {
+  const tool = call === undefined ? undefined : toolOf(call.path);
+  if (tool === undefined || platform.rules.kind !== 'mcp') return undefined;
+  const { db } = broker.store;
+  const place = { organisationId, platformId, server: platform.manifest.base_url };
+  const row = await findTool(db, place, tool);
+  return { tool, row, isFirst: row === undefined && !(await hasTools(db, place)) };
+}
+
+/** The ask with what its tool does. */
+export function withEffect(ask: Ask, onFile: ToolOnFile | undefined): Ask {
+  const method = actsAs(onFile?.row?.effect);
+  return method === undefined ? ask : { ...ask, call: { ...ask.call!, actsAs: method } };
+}
+
+/** Why the tool on file is not called; undefined when it may be, or when nobody has seen it yet. */
+export function whyHeldBack(onFile: ToolOnFile | undefined): string | undefined {
+  if (onFile?.row === undefined) return undefined;
+  const state = toolState(onFile.row);
+  return state === 'accepted' ? undefined : heldBack(onFile.tool, state);
+}
+
+/** `state` undefined: the server does not list it. */
+export function heldBack(tool: string, state: ToolState | undefined): string {
+  if (state === 'changed')
+    return `tool ${tool} is not what was accepted of it: its description, its arguments or its hints have changed. An owner has to look at it and accept it`;
+  if (state === 'new')
+    return `tool ${tool} has come to the server since its tools were accepted. An owner has to look at it and accept it`;
+  return `the MCP server has no tool ${tool}`;
+}
+
+/** The refusal of a tool that is not, or not any more, the one that was accepted: then no scope covers it. */
+export function unlikeAccepted(decided: Verdict, detail: string): Extract<Verdict, { kind: 'deny' }> {
+  const { evaluated, notEvaluated, matched, conditional, grant } = decided;
+  const looked = { evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
+  return { kind: 'deny', reason: 'endpoint_scope_mismatch', detail, ...looked };
+}

@@ -1,0 +1,83 @@
+/** Tools of MCP servers: accepted definitions, and what the servers offer now. */
+import type { ToolEffect } from '../decision/tool.ts';
+import type { McpToolTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** A server of a platform, by its address. */
+export type ToolPlace = { organisationId: string; platformId: string; server: string };
+
+/** Rows of one statement: 13 values each, of the 32,766 that SQLite takes. */
+const GROUP = 500;
+
+const at = ({ organisationId, platformId, server }: ToolPlace) => ({
+  organisation_id: organisationId,
+  platform_id: platformId,
+  server,
+});
+
+/** All tools that are known of a server, by name. */
+export async function listTools(db: Db, place: ToolPlace): Promise<McpToolTable[]> {
+  return await db
+    .selectFrom('tools')
+    .selectAll()
+    .where((eb) => eb.and(at(place)))
+    .orderBy('name')
+    .execute();
+}
+
+export async function findTool(db: Db, place: ToolPlace, name: string): Promise<McpToolTable | undefined> {
+  return await db
+    .selectFrom('tools')
+    .selectAll()
+    .where((eb) => eb.and({ ...at(place), name }))
+    .executeTakeFirst();
+}
+
+/** Whether anything is known of a server's tools. */
+export async function hasTools(db: Db, place: ToolPlace): Promise<boolean> {
+  const row = await db
+    .selectFrom('tools')
+    .select('name')
+    .where((eb) => eb.and(at(place)))
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Writes what a server offers: a new tool whole, of a known one only what it offers now. */
+export async function putOffered(db: Db, tools: readonly McpToolTable[]): Promise<void> {
+  for (let i = 0; i < tools.length; i += GROUP)
+    await db
+      .insertInto('tools')
+      .values(tools.slice(i, i + GROUP))
+      .onConflict((c) =>
+        c.columns(['organisation_id', 'platform_id', 'server', 'name']).doUpdateSet((eb) => ({
+          offered: eb.ref('excluded.offered'),
+          offered_hash: eb.ref('excluded.offered_hash'),
+          offered_at: eb.ref('excluded.offered_at'),
+        })),
+      )
+      .execute();
+}
+
+/** Accepts a tool as it is offered, if that is still what the owner looked at. Answers it, or undefined: it is another by now. */
+export async function acceptOffered(
+  db: Db,
+  place: ToolPlace,
+  tool: { name: string; hash: string; by: string; effect: ToolEffect; effectBy: string | null },
+  now: number,
+): Promise<McpToolTable | undefined> {
+  return await db
+    .updateTable('tools')
+    .set((eb) => ({
+      accepted: eb.ref('offered'),
+      accepted_hash: eb.ref('offered_hash'),
+      accepted_at: now,
+      accepted_by: tool.by,
+      effect: tool.effect,
+      effect_by: tool.effectBy,
+    }))
+    .where((eb) => eb.and({ ...at(place), name: tool.name, offered_hash: tool.hash }))
+    .returningAll()
+    .executeTakeFirst();
+}

@@ -1,0 +1,159 @@
+/** Attestations on calls to MCP servers (specification, section of that name), as a server verifies them: by published keys alone. */
+import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
+import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
+import { startWorld, type World } from '../world/world.ts';
+import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
+
+let world: World;
+let mcp: TestMcp;
+beforeAll(async () => {
+  mcp = await startMcpServer();
+  afterFile(() => mcp.close());
+  world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
+});
+beforeEach(() => {
+  mcp.seen = [];
+});
+const discovered = async () => (await send(`${world.running.baseUrl}/.well-known/svc-attestation`, {})).body;
+const seenCall = () => mcp.seen.find(({ rpc }) => rpc === 'tools/call')!;
+
+/** What a careful server does with a token. */
+async function verified(token: string, audience = mcp.url): Promise<JWTPayload> {
+  const { jwks_uri, issuer, typ, alg, ttl_seconds } = await discovered();
+  const { payload } = await jwtVerify(token, createRemoteJWKSet(new URL(jwks_uri)), {
+    issuer,
+    audience,
+    typ,
+    algorithms: [alg],
+    maxTokenAge: ttl_seconds,
+    requiredClaims: ['exp', 'iat', 'jti', 'sub'],
+  });
+  return payload;
+}
+
+test('the discovery document says everything that a server needs', async () => {
+  const answer = await send(`${world.running.baseUrl}/.well-known/svc-attestation`, {});
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+  expect(answer.body).toEqual({
+    v: 1,
+    issuer: world.running.broker.did,
+    jwks_uri: `${world.running.baseUrl}/.well-known/svc-receipt-keys.json`,
+    header: 'X-Svc-Attestation',
+    meta_key: 'ai.svc/attestation',
+    typ: 'svc-attest+jwt',
+    alg: 'ES256',
+    ttl_seconds: 120,
+    audience: expect.any(String),
+    docs: expect.stringContaining('#attestation'),
+  });
+});
+
+describe.each(['off', 'header', 'meta', 'both'] as const)('mode %s', (attestation) => {
+  let agent: TestAgent;
+  beforeAll(async () => {
+    ({ agent } = await connected(world, mcp, { attestation }));
+  });
+
+  test('is where it says, and nowhere else', async () => {
+    const answer = await agent.act(SEARCH);
+    expect(answer.status, answer.text).toBe(200);
+    const { headers, params } = seenCall();
+    const tokens = [headers['x-svc-attestation'], params._meta['ai.svc/attestation']];
+    expect(tokens.map((token) => typeof token)).toEqual([
+      attestation === 'header' || attestation === 'both' ? 'string' : 'undefined',
+      attestation === 'meta' || attestation === 'both' ? 'string' : 'undefined',
+    ]);
+    for (const token of tokens.filter((one) => one !== undefined)) {
+      const payload = await verified(token as string);
+      expect(payload.exp! - payload.iat!).toBe(120);
+      expect(payload).toEqual({
+        iss: world.running.broker.did,
+        sub: `${world.running.broker.did}:agents:${agent.agentId}`,
+        aud: mcp.url,
+        iat: expect.any(Number),
+        exp: expect.any(Number),
+        jti: answer.body._meta.audit_id,
+        agent: agent.agentId,
+        scopes: Object.keys(SCOPES).sort(),
+        scope: 'tools:search.read',
+        tool: 'search_issues',
+        session_id: null,
+        trace_id: answer.headers.get('x-correlation-id'),
+      });
+    }
+  });
+
+  test('an agent can neither forge one nor pass one on', async () => {
+    const answer = await agent.act({
+      ...SEARCH,
+      headers: { 'X-Svc-Attestation': 'forged', 'x-svc-session': 'forged' },
+      data: { _meta: { 'ai.svc/attestation': 'forged' } },
+    });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body._meta.dropped_headers).toEqual(['x-svc-attestation', 'x-svc-session']);
+    const { headers, params } = seenCall();
+    expect(headers['x-svc-attestation']).not.toBe('forged');
+    expect(params._meta['ai.svc/attestation']).not.toBe('forged');
+    // It is an argument like any other, and stays one.
+    expect(params.arguments).toEqual({ _meta: { 'ai.svc/attestation': 'forged' } });
+  });
+});
+
+test('a held call says that a person approved it', async () => {
+  const { agent, organisation } = await connected(world, mcp, { attestation: 'both' }, [
+    { effect: 'require_approval' },
+  ]);
+  const held = await agent.act(callOf('write_issue', 'tools:write'));
+  const id = held.body.approval_id;
+  await organisation.ask('POST', `/owner/approvals/${id}/approve`);
+  await agent.get(`/v1/approvals/${id}?wait=20`);
+  const payload = await verified(String(seenCall().headers['x-svc-attestation']));
+  expect(payload).toMatchObject({ approval: { approval_id: id, how: 'api', decided_at: expect.any(String) } });
+  expect(JSON.stringify(payload)).not.toContain(organisation.owner.id);
+});
+
+test('a child’s names its parent', async () => {
+  const { agent: parent, organisation } = await connected(world, mcp);
+  await organisation.platform({
+    id: 'tools',
+    secret: null,
+    manifest: { kind: 'mcp', base_url: mcp.url, scopes: SCOPES, attestation: 'both' },
+  });
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  const child = await organisation.agent({
+    policy,
+    agent: { parent_id: parent.id },
+    grants: { tools: { scopeList: ['tools:search.read', 'tools:drop', 'tools:unknown'] } },
+  });
+  const answer = await child.act(SEARCH);
+  expect(answer.status, answer.text).toBe(200);
+  expect(await verified(String(seenCall().headers['x-svc-attestation']))).toMatchObject({
+    agent: child.agentId,
+    parent: { agent: parent.agentId, did: `${world.running.broker.did}:agents:${parent.agentId}` },
+    // What it holds now: its own, as far as its parent has them.
+    scopes: ['tools:drop', 'tools:search.read'],
+  });
+});
+
+test('another server, another moment and another use do not take it (MC-01, JW-23)', async () => {
+  const { agent } = await connected(world, mcp, { attestation: 'header' });
+  const answer = await agent.act(SEARCH);
+  const token = String(seenCall().headers['x-svc-attestation']);
+  await expect(verified(token, 'https://other.example/mcp')).rejects.toThrow('aud');
+  const { jwks_uri, issuer } = await discovered();
+  const keys = createRemoteJWKSet(new URL(jwks_uri));
+  const late = { currentDate: new Date(Date.now() + 121_000) };
+  await expect(jwtVerify(token, keys, { issuer, ...late })).rejects.toThrow('exp');
+  await expect(jwtVerify(token, keys, { typ: 'svc-receipt+jwt' })).rejects.toThrow('typ');
+  const receipt = (await agent.get(`/v1/audit/${answer.body._meta.audit_id}/receipt`)).body.receipt;
+  await expect(verified(receipt)).rejects.toThrow();
+  for (const path of ['/v1/agents/me', '/owner/me'])
+    expect((await send(world.running.baseUrl + path, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
+      401,
+    );
+});

@@ -1,0 +1,272 @@
+/** MCP servers that hang, flood, lie or ask back are contained: 502, on record, and nothing of theirs reaches the agent. */
+import type { ServerResponse } from 'node:http';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { listAll } from '../../broker/calls/mcp-list.ts';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { makeOutbound } from '../../broker/outbound/dispatcher.ts';
+import { makeMcpClient } from '../../broker/outbound/mcp-client.ts';
+import { afterFile } from '../world/after-file.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const CALL = { platform: 'tools', endpoint: '/tools/echo', method: 'POST', scope: 'tools:all', data: { a: 1 } };
+const TOOL = { name: 'echo', inputSchema: { type: 'object' } };
+const json = (response: ServerResponse, value: unknown, status = 200) => {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(typeof value === 'string' ? value : JSON.stringify(value));
+};
+const sseWhole = (response: ServerResponse, ...messages: unknown[]) => {
+  sse(response, ...messages);
+  response.end();
+};
+const sse = (response: ServerResponse, ...messages: unknown[]) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const message of messages)
+    response.write(`data: ${typeof message === 'string' ? message : JSON.stringify(message)}\n\n`);
+};
+type Rpc = { id: string; method: string; params: { cursor?: string } };
+const ok = (id: string, result: object = { content: [] }) => ({ jsonrpc: '2.0', id, result });
+const notice = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1 } };
+
+let world: World;
+let agent: TestAgent;
+/** What the server does when a tool is called, and when its tools are listed. */
+let called: (rpc: Rpc, response: ServerResponse) => void;
+let listed: ((rpc: Rpc, response: ServerResponse) => void) | undefined;
+beforeAll(async () => {
+  world = await startWorld();
+  world.upstream.answer = (_request, response, body) => {
+    const rpc = JSON.parse(body) as Rpc;
+    if (rpc.method === 'tools/call') return called(rpc, response);
+    if (rpc.method === 'tools/list' && listed) return listed(rpc, response);
+    if (rpc.method === 'tools/list') return json(response, ok(rpc.id, { tools: [TOOL] }));
+    json(response, {}, 404);
+  };
+  const organisation = await world.organisation();
+  const scopes = { 'tools:all': ['tool *'] };
+  await organisation.platform({
+    id: 'tools',
+    manifest: { kind: 'mcp', base_url: `${world.upstream.url}/mcp`, scopes },
+  });
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  agent = await organisation.agent({ policy, grants: { tools: { scopeList: Object.keys(scopes) } } });
+});
+beforeEach(async () => {
+  listed = undefined;
+  called = ({ id }, response) => json(response, ok(id));
+  await world.forgive();
+  world.upstream.seen = [];
+});
+const calls = () => world.upstream.seen.filter(({ body }) => body.includes('"tools/call"')).length;
+
+describe('what passes', () => {
+  test.each<[string, typeof called]>([
+    ['JSON', ({ id }, response) => json(response, ok(id, { content: [], n: 'x' }))],
+    ['a stream', ({ id }, response) => sseWhole(response, ok(id))],
+    [
+      'a stream with notices and a ping first',
+      ({ id }, response) => sseWhole(response, notice, { jsonrpc: '2.0', id: 9, method: 'ping' }, ok(id)),
+    ],
+    ['a stream that is never ended', ({ id }, response) => sse(response, notice, ok(id), notice)],
+    [
+      'a stream that resumes',
+      ({ id }, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('id: 1\nretry: 10\ndata: \n\n');
+        response.end(`id: 2\ndata: ${JSON.stringify(ok(id))}\n\n`);
+      },
+    ],
+  ])('%s', async (_what, does) => {
+    called = does;
+    const answer = await agent.act(CALL);
+    expect([answer.status, answer.body.data?.content], answer.text).toEqual([200, []]);
+    expect(calls()).toBe(1);
+  });
+
+  test('numbers keep their digits', async () => {
+    called = ({ id }, response) =>
+      json(response, `{"jsonrpc":"2.0","id":"${id}","result":{"n":12345678901234567890,"f":1.10}}`);
+    expect((await agent.act(CALL)).text).toContain('{"n":12345678901234567890,"f":1.10}');
+  });
+
+  test('an error of the tool, and one of the protocol, are answers', async () => {
+    called = ({ id }, response) => json(response, ok(id, { isError: true, content: [{ type: 'text', text: 'no' }] }));
+    expect((await agent.act(CALL)).body.data.isError).toBe(true);
+    called = ({ id }, response) => json(response, { jsonrpc: '2.0', id, error: { code: -32602, message: 'bad' } });
+    const answer = await agent.act(CALL);
+    expect([answer.status, answer.body.data]).toEqual([200, { error: { code: -32602, message: 'bad' } }]);
+    called = ({ id }, response) => json(response, { jsonrpc: '2.0', id, error: { code: -32602, message: 'bad' } }, 400);
+    expect((await agent.act(CALL)).body._meta.upstream_status).toBe(400);
+    called = (_rpc, response) => json(response, { error: 'no_such_thing' }, 403);
+    const forbidden = await agent.act(CALL);
+    expect([forbidden.body._meta.upstream_status, forbidden.body.data]).toEqual([403, { error: 'no_such_thing' }]);
+    called = (_rpc, response) => json(response, {}, 401);
+    expect([(await agent.act(CALL)).body.error, calls()]).toEqual(['platform_reauth_needed', 5]);
+  });
+});
+
+describe('a tool call that is answered by something else', () => {
+  const other = crypto.randomUUID();
+  test.each<[string, string, typeof called]>([
+    ['another id', 'not_mcp', (_rpc, response) => json(response, ok(other))],
+    ['no id', 'not_mcp', (_rpc, response) => json(response, { jsonrpc: '2.0', result: {} })],
+    ['another id before ours', 'not_mcp', ({ id }, response) => sse(response, ok(other), ok(id))],
+    ['two answers at once', 'not_mcp', ({ id }, response) => json(response, [ok(id), ok(id)])],
+    [
+      'a member twice',
+      'not_mcp',
+      ({ id }, response) => json(response, `{"jsonrpc":"2.0","id":"${id}","result":{"a":1},"result":{"b":2}}`),
+    ],
+    [
+      'result and error',
+      'not_mcp',
+      ({ id }, response) => json(response, { ...ok(id), error: { code: 1, message: 'x' } }),
+    ],
+    [
+      'a result that is a text',
+      'not_mcp',
+      ({ id }, response) => json(response, { jsonrpc: '2.0', id, result: 'INJECTED' }),
+    ],
+    ['no JSON-RPC', 'not_mcp', (_rpc, response) => json(response, { content: ['INJECTED'] })],
+    ['no JSON', 'not_mcp', (_rpc, response) => json(response, '{"jsonrpc":"2.0",INJECTED')],
+    [
+      'a page',
+      'not_mcp',
+      (_rpc, response) => {
+        response.setHeader('content-type', 'text/html');
+        response.end('INJECTED');
+      },
+    ],
+    ['an event that is no message', 'not_mcp', ({ id }, response) => sse(response, 'INJECTED', ok(id))],
+    ['a stream that ends without an answer', 'not_mcp', (_rpc, response) => sseWhole(response, notice)],
+    [
+      'a request of its own (sampling)',
+      'asked_back',
+      ({ id }, response) =>
+        sse(
+          response,
+          { jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: { prompt: 'INJECTED' } },
+          ok(id),
+        ),
+    ],
+    [
+      'a request with our id',
+      'asked_back',
+      ({ id }, response) => json(response, { jsonrpc: '2.0', id, method: 'elicitation/create', params: {} }),
+    ],
+    [
+      'what it wants first',
+      'asked_back',
+      ({ id }, response) =>
+        json(
+          response,
+          ok(id, { resultType: 'input_required', inputRequests: { a: { method: 'elicitation/create' } } }),
+        ),
+    ],
+    ['too many notices', 'not_mcp', (_rpc, response) => sse(response, ...Array.from({ length: 1_001 }, () => notice))],
+    [
+      'more than 10 MiB',
+      'too_large',
+      ({ id }, response) => json(response, ok(id, { text: 'x'.repeat(11 * 1024 * 1024) })),
+    ],
+    [
+      'a flood without an end',
+      'too_large',
+      (_rpc, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const flood = () => {
+          while (!response.destroyed && response.write(`: ${'x'.repeat(65_536)}\n`));
+          if (!response.destroyed) response.once('drain', flood);
+        };
+        flood();
+      },
+    ],
+    ['nothing, and hangs up', 'connection_lost', (_rpc, response) => void response.destroy()],
+    [
+      '204',
+      'not_mcp',
+      (_rpc, response) => {
+        response.writeHead(204);
+        response.end();
+      },
+    ],
+  ])('%s: 502 %s', async (_what, code, does) => {
+    called = does;
+    const answer = await agent.act(CALL);
+    expect([answer.status, answer.body.error, answer.body.code, answer.body.outcome], answer.text).toEqual([
+      502,
+      'upstream_unreachable',
+      code,
+      'unknown',
+    ]);
+    expect(answer.text).not.toContain('INJECTED');
+    const { row } = await evidenceOf(world, agent, answer.body.audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+    expect(calls()).toBe(1);
+    called = ({ id }, response) => json(response, ok(id));
+    expect((await agent.act(CALL)).status).toBe(200);
+  });
+});
+
+describe('a list of tools that is none', () => {
+  const page = (tools: unknown, nextCursor?: unknown) => ({ tools, ...(nextCursor !== undefined && { nextCursor }) });
+  const many = (from: number, count: number) =>
+    Array.from({ length: count }, (_, i) => ({ ...TOOL, name: `tool_${from + i}` }));
+  let n = 0;
+  test.each<[string, string, (rpc: Rpc) => object]>([
+    ['ten thousand tools', 'too_many_tools', () => page(many(0, 10_000))],
+    ['ten thousand tools in pages', 'too_many_tools', () => page(many(n++ * 100, 100), `page-${n}`)],
+    ['a cursor that goes round', 'too_many_tools', ({ params }) => page([], params.cursor === 'a' ? 'b' : 'a')],
+    ['a cursor that stays', 'too_many_tools', () => page([TOOL], 'a')],
+    ['pages without an end', 'too_many_tools', () => page([], `page-${n++}`)],
+    ['a huge cursor', 'not_mcp', () => page([], 'x'.repeat(5_000))],
+    ['a cursor that is a number', 'not_mcp', () => page([], 7)],
+    ['no list', 'not_mcp', () => page('INJECTED')],
+    ['tools without names', 'not_mcp', () => page([{ inputSchema: {} }])],
+    ['tools without arguments', 'not_mcp', () => page([{ name: 'echo' }])],
+    ['a name twice', 'not_mcp', () => page([TOOL, { ...TOOL, description: 'another' }])],
+    ['a broken text', 'not_mcp', () => page([{ ...TOOL, description: '\ud800' }])],
+  ])('%s: 502 %s, and no tool is called', async (_what, code, answers) => {
+    listed = (rpc, response) => json(response, ok(rpc.id, answers(rpc)));
+    const answer = await agent.act(CALL);
+    expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, code, 'not_sent']);
+    expect(answer.text).not.toContain('INJECTED');
+    expect(calls()).toBe(0);
+    await evidenceOf(world, agent, answer.body.audit_id);
+    listed = undefined;
+    expect((await agent.act(CALL)).status).toBe(200);
+  });
+});
+
+test('whoever never answers is given up', async () => {
+  const outbound = makeOutbound({ allowPrivate: [world.upstream.address], idleTimeoutMs: 100, totalTimeoutMs: 300 });
+  afterFile(() => outbound.close());
+  const target = {
+    platform: { baseUrl: `${world.upstream.url}/mcp`, wholeAddress: true, auth: { type: 'bearer' as const } },
+    credential: new Secret('not-a-secret-at-all'),
+    connectionKey: 'a',
+    headers: {},
+    manner: undefined,
+  };
+  listed = () => {};
+  const silent = await listAll(makeMcpClient(outbound, target, '1'));
+  expect(silent).toMatchObject({ ok: false, answer: { kind: 'unreachable', code: 'timeout' } });
+  listed = (_rpc, response) => sse(response, notice);
+  const endless = await listAll(makeMcpClient(outbound, target, '1'));
+  expect(endless).toMatchObject({ ok: false, answer: { kind: 'unreachable', code: 'timeout' } });
+  const refused = makeOutbound({ allowPrivate: [] });
+  afterFile(() => refused.close());
+  const guarded = await listAll(makeMcpClient(refused, target, '1'));
+  expect(guarded).toMatchObject({ ok: false, answer: { kind: 'unreachable', code: 'address_refused' } });
+});
+
+test('a server that sends elsewhere is not followed', async () => {
+  called = (_rpc, response) => {
+    response.writeHead(307, { location: 'http://169.254.169.254/latest' });
+    response.end();
+  };
+  const answer = await agent.act(CALL);
+  expect([answer.status, answer.body._meta.upstream_status]).toEqual([200, 307]);
+  expect(calls()).toBe(1);
+});

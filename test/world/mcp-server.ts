@@ -1,0 +1,93 @@
+/** A small real MCP server on loopback, by the official SDK, that a test changes under its clients. */
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+
+export type TestTool = {
+  name: string;
+  description?: string;
+  annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean };
+  /** What it answers; the arguments as JSON unless told. */
+  run?: (args: Record<string, unknown>, request: IncomingMessage) => unknown;
+};
+
+export type TestMcp = {
+  /** Its address, `/mcp` included. */
+  url: string;
+  /** `127.0.0.1:port` */
+  address: string;
+  tools: TestTool[];
+  /** Every request that arrived: its JSON-RPC method (or the HTTP one), headers and parameters. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  seen: { rpc: string; headers: IncomingMessage['headers']; params: any }[];
+  /** Forgets all sessions, as a restart does. */
+  forget(): void;
+  close(): Promise<void>;
+};
+
+/**
+ * `both`: each request by itself, in either era. `handshake`: none of the stateless era. `sessions`: that, with a session
+ * each client has to name.
+ */
+export type Manner = 'both' | 'handshake' | 'sessions';
+
+const ANY = z.looseObject({});
+
+/** Starts one with a tool that reads, one that writes, one that destroys and one that says nothing of itself. */
+export async function startMcpServer(manner: Manner = 'both'): Promise<TestMcp> {
+  const make = (request: IncomingMessage) => {
+    const server = new McpServer({ name: 'test-server', version: '1.0.0' });
+    for (const { name, description = `Does ${name}`, annotations, run } of mcp.tools)
+      server.registerTool(name, { description, inputSchema: ANY, ...(annotations && { annotations }) }, (args) => ({
+        content: [{ type: 'text', text: JSON.stringify(run ? run(args, request) : args) }],
+        structuredContent: { name, args },
+      }));
+    return server;
+  };
+  const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
+  const http = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : undefined;
+    mcp.seen.push({ rpc: body?.method ?? request.method, headers: request.headers, params: body?.params });
+    if (manner === 'both') {
+      const handler = createMcpHandler(() => make(request));
+      return void (await toNodeHandler(handler)(request as never, response, body));
+    }
+    const known = sessions.get(String(request.headers['mcp-session-id']));
+    if (known) return void (await known.handleRequest(request, response, body));
+    if (manner === 'sessions' && body?.method !== 'initialize') {
+      const status = request.headers['mcp-session-id'] === undefined ? 400 : 404;
+      response.writeHead(status, { 'content-type': 'application/json' });
+      const error = { code: -32_000, message: 'no session' };
+      return void response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error }));
+    }
+    const transport = new NodeStreamableHTTPServerTransport({
+      sessionIdGenerator: manner === 'sessions' ? () => crypto.randomUUID() : undefined,
+      onsessioninitialized: (id) => void sessions.set(id, transport),
+    });
+    await make(request).connect(transport);
+    await transport.handleRequest(request, response, body);
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  const { port } = http.address() as AddressInfo;
+  const mcp: TestMcp = {
+    url: `http://127.0.0.1:${port}/mcp`,
+    address: `127.0.0.1:${port}`,
+    tools: [
+      { name: 'search_issues', annotations: { readOnlyHint: true } },
+      { name: 'write_issue', annotations: { readOnlyHint: false, destructiveHint: false } },
+      { name: 'drop_issues', annotations: { destructiveHint: true } },
+      { name: 'do_whatever' },
+    ],
+    seen: [],
+    forget: () => sessions.clear(),
+    close: () => {
+      http.closeAllConnections();
+      return new Promise((resolve) => http.close(() => resolve()));
+    },
+  };
+  return mcp;
+}
