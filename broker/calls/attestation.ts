@@ -37,7 +37,7 @@ export function attest(
       exp: iat + ATTESTATION_TTL_SECONDS,
       jti: row.id,
       agent: agent.agent_id,
-      ...(agent.parent_agent_id !== null && {
+      ...(agent.parent_agent_id && {
         parent: { agent: agent.parent_agent_id, did: didOfAgent(broker, agent.parent_agent_id) },
       }),
       scopes: [...scopes].sort(),

@@ -32,7 +32,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   const responses: Record<string, JsonSchema> = {};
   for (const [status, declared] of Object.entries(route.answers)) {
     const answer = typeof declared === 'string' ? { description: declared } : declared;
-    const hasBody = answer.type !== undefined || answer.schema !== undefined || /^2/.test(status);
+    const hasBody = !answer.empty && (answer.type !== undefined || answer.schema !== undefined || /^2/.test(status));
     responses[status] = {
       description: answer.description,
       headers: headersOf(route, Number(status), answer),

@@ -48,6 +48,7 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
  * What an answer holds: in words, and as a schema where there is one, which the OpenAPI document shows and a test holds real
  * answers to. `type`: the media type; JSON unless said otherwise. `also`: what a client may get instead that asks for it by
  * Accept, by media type. `headers`: those that are not on every answer. `example`: of the body.
+ * `empty`: there is none.
  */
 export type AnswerDeclaration =
   | string
@@ -58,6 +59,7 @@ export type AnswerDeclaration =
       also?: Readonly<Record<string, z.ZodType>>;
       headers?: readonly AnswerHeader[];
       example?: unknown;
+      empty?: true;
     };
 
 /** A header that a request may bring. */

@@ -26,12 +26,40 @@ describe('discovery and health', () => {
   show('GET /.well-known/did.json → 200', () => get('/.well-known/did.json'));
   for (const name of ['oauth-authorization-server', 'oauth-protected-resource', 'aa-agent-schema'] as const)
     show(`GET /.well-known/${name} → 200`, () => get(`/.well-known/${name}`));
+  show('GET /.well-known/svc-attestation → 200', () => get('/.well-known/svc-attestation'));
   show('GET /llms.txt → 200', () => get('/llms.txt'));
   show('GET /agent-manifest.json → 200', () => get('/agent-manifest.json'));
   const did = async (agent = {}) => get(`/agents/${(await published.agent({ grants: {}, agent })).agentId}/did.json`);
   show('GET /agents/{agentId}/did.json → 200', () => did());
   show('GET /agents/{agentId}/did.json → 404: nobody', () => get('/agents/agt_aaaaaaaaaaaaaaaaaaaa/did.json'));
   show('GET /agents/{agentId}/did.json → 410: revoked', () => did({ status: 'revoked' }));
+});
+
+describe('the lab', () => {
+  const ask = (body: unknown, headers: Record<string, string> = {}) =>
+    send(`${world.running.baseUrl}/lab/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+  const stateless = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const version = { 'mcp-protocol-version': '2026-07-28' };
+  show('POST /lab/mcp → 200: a stream', () => ask(list));
+  show('POST /lab/mcp → 200: JSON', () =>
+    ask({ ...list, params: { _meta: stateless } }, { ...version, 'mcp-method': 'tools/list' }),
+  );
+  show('POST /lab/mcp → 202: a notification', () => ask({ jsonrpc: '2.0', method: 'notifications/initialized' }));
+  show('POST /lab/mcp → 400: no JSON', () => ask('{'));
+  show('POST /lab/mcp → 403: a page of another site', () => ask(list, { origin: 'https://evil.example' }));
+  show('POST /lab/mcp → 404: no such method', () =>
+    ask({ ...list, method: 'ping', params: { _meta: stateless } }, { ...version, 'mcp-method': 'ping' }),
+  );
+  show('POST /lab/mcp → 406: only one of the types', () => ask(list, { accept: 'application/json' }));
+  show('POST /lab/mcp → 413: too large', () => ask({ ...list, params: { x: 'x'.repeat(65_536) } }));
 });
 
 /** Headers that the specification fixes, on the live answer. */

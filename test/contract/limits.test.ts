@@ -43,6 +43,7 @@ describe('too many', () => {
     show(`POST ${path} → 429`, () => twice('POST', path, '{}'));
     show(`POST ${path} → 429: an agent`, () => twiceAs('POST', path, '{}'));
   }
+  show('POST /lab/mcp → 429', () => twice('POST', '/lab/mcp', '{}'));
   show('GET /v1/agents/me/pending-actions → 429', () => twiceAs('GET', '/v1/agents/me/pending-actions'));
   show('GET /v1/agent/permissions → 429', () => twiceAs('GET', '/v1/agent/permissions'));
   show('POST /v1/agents/self/diagnostics → 429', () => twiceAs('POST', '/v1/agents/self/diagnostics', '{}'));

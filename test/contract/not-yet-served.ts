@@ -8,6 +8,4 @@ export const NOT_YET_SERVED: readonly string[] = [
   'GET /git/{owner}/{repo}/info/refs',
   'POST /git/{owner}/{repo}/git-upload-pack',
   'POST /git/{owner}/{repo}/git-receive-pack',
-  'GET /.well-known/svc-attestation',
-  'POST /lab/mcp',
 ];

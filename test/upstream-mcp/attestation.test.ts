@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { startWorld, type World } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
@@ -117,27 +118,25 @@ test('a held call says that a person approved it', async () => {
   expect(JSON.stringify(payload)).not.toContain(organisation.owner.id);
 });
 
-test('a child’s names its parent', async () => {
-  const { agent: parent, organisation } = await connected(world, mcp);
-  await organisation.platform({
-    id: 'tools',
-    secret: null,
-    manifest: { kind: 'mcp', base_url: mcp.url, scopes: SCOPES, attestation: 'both' },
-  });
-  const policy = await organisation.policy([{ effect: 'allow' }]);
-  const child = await organisation.agent({
-    policy,
-    agent: { parent_id: parent.id },
-    grants: { tools: { scopeList: ['tools:search.read', 'tools:drop', 'tools:unknown'] } },
-  });
+test('a child’s names its parent, and what it holds of what the parent has', async () => {
+  const { agent: parent, organisation } = await connected(world, mcp, { attestation: 'both' });
+  const scopes = ['tools:search.read', 'tools:drop'];
+  const child = await childOf(world, organisation, parent, { grants: [{ platform: 'tools', scopes }] });
   const answer = await child.act(SEARCH);
   expect(answer.status, answer.text).toBe(200);
   expect(await verified(String(seenCall().headers['x-svc-attestation']))).toMatchObject({
     agent: child.agentId,
     parent: { agent: parent.agentId, did: `${world.running.broker.did}:agents:${parent.agentId}` },
-    // What it holds now: its own, as far as its parent has them.
     scopes: ['tools:drop', 'tools:search.read'],
   });
+  // The parent loses one, and from then on so does the child, whatever its own grant still says.
+  const narrowed = { scopes: ['tools:search.read'] };
+  const path = `/owner/agents/${parent.agentId}/grants/tools`;
+  expect((await organisation.ask('POST', path, narrowed)).status).toBe(200);
+  mcp.seen = [];
+  expect((await child.act(SEARCH)).status).toBe(200);
+  const { scopes: now } = await verified(String(seenCall().headers['x-svc-attestation']));
+  expect(now).toEqual(['tools:search.read']);
 });
 
 test('another server, another moment and another use do not take it (MC-01, JW-23)', async () => {

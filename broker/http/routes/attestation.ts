@@ -49,7 +49,7 @@ export const attestation = route({
         alg: 'ES256',
         ttl_seconds: ATTESTATION_TTL_SECONDS,
         audience: "the MCP server's own address, as the broker calls it",
-        docs: `${broker.baseUrl}/docs#attestation`,
+        docs: `${broker.baseUrl}/docs/platforms#attestation`,
       },
       { 'Cache-Control': 'public, max-age=3600' },
     ),

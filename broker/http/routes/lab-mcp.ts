@@ -16,6 +16,14 @@ const JsonRpcRequest = z
   .looseObject({ jsonrpc: z.unknown().optional(), method: z.unknown().optional() })
   .describe('A JSON-RPC 2.0 request of the Model Context Protocol.');
 
+const JsonRpcError = z
+  .looseObject({
+    jsonrpc: z.literal('2.0'),
+    id: z.union([z.string(), z.int(), z.null()]).optional(),
+    error: z.looseObject({ code: z.int(), message: z.string() }),
+  })
+  .meta({ id: 'JsonRpcError' });
+
 /** POST /lab/mcp: stateless Streamable HTTP. */
 export const labMcp = route({
   method: 'POST',
@@ -28,11 +36,15 @@ export const labMcp = route({
   maxBodyBytes: LAB_MAX_BODY_BYTES,
   nulAllowedIn: ['params'],
   answers: {
-    200: { description: 'A JSON-RPC response, as application/json or text/event-stream.', schema: z.looseObject({}) },
-    202: 'A notification was taken.',
-    400: 'A JSON-RPC error: what came is no request that is taken here.',
-    404: 'A JSON-RPC error: there is no such method (revision 2026-07-28).',
-    406: 'A JSON-RPC error: Accept names neither of the two types.',
+    200: {
+      description: 'A JSON-RPC response, or a stream of events of which one is it.',
+      schema: z.looseObject({ jsonrpc: z.literal('2.0') }),
+      also: { 'text/event-stream': z.string().describe('Server-Sent Events, each a JSON-RPC message') },
+    },
+    202: { description: 'A notification was taken.', empty: true },
+    400: { description: 'What came is no request that is taken here.', schema: JsonRpcError },
+    404: { description: 'There is no such method (revision 2026-07-28).', schema: JsonRpcError },
+    406: { description: 'Accept names not both of the two types.', schema: JsonRpcError },
   },
   errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
   onMalformed: ({ governor, request }, { body }) => answer(governor, request, body),
