@@ -25,9 +25,9 @@ export type SubjectReader = (subjectId: string, platform: string) => Promise<rea
  * Who may ask about whom: an agent about itself, by uuid or agent id, and an owner about every agent of the organisation.
  * An agent of somebody else and one that there is not are the same.
  *
- * @param read the platform whose rows came with the authentication of an agent
+ * @param read the platform whose rows came with the authentication of an agent, as the route says where it stands
  */
-export function subjectReader({ facts, broker }: Governor, who: Asker, read?: string): SubjectReader {
+export function subjectReader({ facts, broker }: Governor, who: Asker, read: string): SubjectReader {
   if (who.kind === 'agent')
     return async (subjectId, platform) => {
       if (subjectId !== who.agent.agent_id && subjectId.toLowerCase() !== who.agent.id) return undefined;

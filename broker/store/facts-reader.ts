@@ -71,8 +71,9 @@ function sameWhileEqual(columns: Columns): (asked: Asked, rows: readonly Values[
     if (found && isEqual(found.values, values, columns.length)) return found.rows;
     const rows = Object.freeze(values.map((row) => asRow(row, columns)));
     kept.delete(name);
-    // Whoever makes up agents must not push the real ones out.
-    if (rows.length > 0) kept.set(name, { values, rows });
+    // Whoever makes up agents or platforms must not push the real ones out.
+    const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
+    if (isReal) kept.set(name, { values, rows });
     if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
     return rows;
   };

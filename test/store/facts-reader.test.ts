@@ -104,6 +104,23 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     expect(after).not.toEqual(before);
   });
 
+  test('about a platform that is not there are not kept, and about one without a grant they are', async () => {
+    const agent = await organisation.agent({ grants: {} });
+    const again = async (platform: string) => [
+      await read(agent.agentId, platform, HERE),
+      await read(agent.agentId, platform, HERE),
+    ];
+    for (const [platform, kept] of [
+      ['made-up', false],
+      ['demo', true],
+      ['', true],
+    ] as const) {
+      const [first, second] = await again(platform);
+      expect(first).toEqual(second);
+      expect([platform, first === second]).toEqual([platform, kept]);
+    }
+  });
+
   test('about an agent that is not there are kept by nobody', async () => {
     const nobody = 'agt_00000000000000000001';
     expect(await read(nobody, 'demo', HERE)).toEqual([]);

@@ -38,7 +38,8 @@ const Answer = z
   .meta({ id: 'AuthzenDecision' });
 const Answers = z.object({ evaluations: z.array(Answer) });
 
-const platformOf = ({ resource }: { resource?: unknown }): unknown => (resource as { id?: unknown } | undefined)?.id;
+/** Of this platform the facts come along with the authentication; of a list it is the one beside the items. */
+const platformIn = ({ resource }: { resource?: unknown }): unknown => (resource as { id?: unknown } | undefined)?.id;
 
 /** One question at a path: the specification's, or the standard's. */
 const single = (path: string, capability: string): Route =>
@@ -48,7 +49,7 @@ const single = (path: string, capability: string): Route =>
     auth: 'agent_or_owner',
     limit: LIMIT,
     dialect: 'problem',
-    platformIn: platformOf,
+    platformIn,
     maxBodyBytes: MAX_BODY,
     capability,
     summary: 'Whether an agent may use a scope of a platform now (AuthZEN).',
@@ -61,7 +62,7 @@ const single = (path: string, capability: string): Route =>
   });
 
 async function decided({ governor, who }: Context<'agent_or_owner'>, asked: Evaluation): Promise<Decision> {
-  const read = subjectReader(governor, who as Asker, askedPlatform(asked.resource.id));
+  const read = subjectReader(governor, who as Asker, askedPlatform(platformIn(asked)));
   const decision = await evaluate(governor, read, asked, governor.broker.clock());
   if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: { 'WWW-Authenticate': 'Bearer' } });
   return decision;
@@ -79,6 +80,7 @@ export const authzenEvaluations = route({
   auth: 'agent_or_owner',
   limit: LIMIT,
   dialect: 'problem',
+  platformIn,
   maxBodyBytes: MAX_BODY,
   capability: 'authzen.evaluations',
   summary: 'Many such questions at once (AuthZEN).',
@@ -94,8 +96,9 @@ export const authzenEvaluations = route({
     const { governor, who, body } = context;
     if (!body.evaluations?.length) return json(200, await decided(context as never, body as Evaluation));
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
+    const read = subjectReader(governor, who, askedPlatform(platformIn(body)));
     const now = governor.broker.clock();
-    const evaluations = await evaluateAll(governor, subjectReader(governor, who), body, now, refusals);
+    const evaluations = await evaluateAll(governor, read, body, now, refusals);
     return json(200, { evaluations });
   },
 });
