@@ -363,7 +363,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
   });
 });
 
-test('CH-13 without a key that signs it is a 503, and nothing is made', async () => {
+test('POST /v1/agents/children → 503: CH-13 without a key that signs it, and nothing is made', async () => {
   const world = await startWorld();
   const organisation = await world.organisation();
   await organisation.platform();

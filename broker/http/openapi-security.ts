@@ -13,6 +13,12 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     description:
       'Signed by the agent with its own key (RS256), 60 seconds long, at most 5 minutes, a fresh one for each request. Claims: `agent_id`, `owner_id`, `iat`, `exp`; `sub`, `aud` and `session_id` may be there.',
   },
+  childToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'The bearer_token that POST /v1/agents/children answered: a child identity has no key of its own.',
+  },
   mcpToken: {
     type: 'http',
     scheme: 'bearer',
@@ -57,14 +63,15 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
   const of = ({ auth, method }: Route): Way[] => {
     const cookie: Way = method === 'GET' ? { ownerCookie: [] } : { ownerCookie: [], csrfHeader: [] };
     const owner: Way[] = [{ ownerSession: [] }, ...(cookies ? [cookie] : [])];
+    const agents: Way[] = [{ agentToken: [] }, { childToken: [] }];
     const ways: Record<Auth, Way[]> = {
       none: [],
-      agent: [{ agentToken: [] }],
+      agent: agents,
       mcp_client: [{ mcpToken: [] }],
       owner,
-      agent_or_owner: [{ agentToken: [] }, ...owner],
+      agent_or_owner: [...agents, ...owner],
       // An empty one: none is needed (OpenAPI 3.1, Security Requirement Object).
-      anyone: [{}, { agentToken: [] }, { ownerSession: [] }],
+      anyone: [{}, ...agents, { ownerSession: [] }],
       owner_or_local: [...owner, { localCredential: [] }],
       local: [{ localCredential: [] }],
     };

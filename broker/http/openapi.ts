@@ -112,8 +112,13 @@ function queryParameters({ query }: Route, schemas: Schemas): JsonSchema[] {
   });
 }
 
-function headerParameters({ headers }: Route): JsonSchema[] {
-  return Object.entries(headers ?? {}).map(([name, { description, example }]) => ({
+const REQUEST_ID = {
+  'X-Request-ID': { description: 'Comes back with the answer, whatever it is.', example: 'b7f0c2' },
+};
+
+function headerParameters({ headers, dialect }: Route): JsonSchema[] {
+  const all: NonNullable<Route['headers']> = { ...headers, ...(dialect === 'problem' && REQUEST_ID) };
+  return Object.entries(all).map(([name, { description, example }]) => ({
     name,
     in: 'header',
     required: false,

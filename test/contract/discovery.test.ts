@@ -24,8 +24,14 @@ describe('discovery and health', () => {
   show('GET /v1/oauth/jwks.json → 200', () => get('/v1/oauth/jwks.json'));
   show('GET /.well-known/svc-receipt-keys.json → 200', () => get('/.well-known/svc-receipt-keys.json'));
   show('GET /.well-known/did.json → 200', () => get('/.well-known/did.json'));
-  for (const name of ['oauth-authorization-server', 'oauth-protected-resource', 'aa-agent-schema'] as const)
-    show(`GET /.well-known/${name} → 200`, () => get(`/.well-known/${name}`));
+  show('GET /.well-known/oauth-authorization-server → 200', () => get('/.well-known/oauth-authorization-server'));
+  show('GET /.well-known/oauth-protected-resource → 200', () => get('/.well-known/oauth-protected-resource'));
+  show('GET /.well-known/aa-agent-schema → 200', () => get('/.well-known/aa-agent-schema'));
+  show('GET /.well-known/authzen-configuration → 200', () => get('/.well-known/authzen-configuration'));
+  show('GET /.well-known/oauth-protected-resource/mcp → 200: of the MCP server', () =>
+    get('/.well-known/oauth-protected-resource/mcp'),
+  );
+  show('GET /.well-known/svc-secret-keys.json → 200', () => get('/.well-known/svc-secret-keys.json'));
   show('GET /.well-known/svc-attestation → 200', () => get('/.well-known/svc-attestation'));
   show('GET /llms.txt → 200', () => get('/llms.txt'));
   show('GET /agent-manifest.json → 200', () => get('/agent-manifest.json'));
@@ -60,6 +66,21 @@ describe('the lab', () => {
   );
   show('POST /lab/mcp → 406: only one of the types', () => ask(list, { accept: 'application/json' }));
   show('POST /lab/mcp → 413: too large', () => ask({ ...list, params: { x: 'x'.repeat(65_536) } }));
+});
+
+describe('a broker whose keys are gone', () => {
+  let bare: World;
+  beforeAll(async () => {
+    bare = await startWorld('sqlite');
+    const { store, keys } = bare.running.broker;
+    await store.db.deleteFrom('signing_keys').where('use', 'in', ['evidence', 'root']).execute();
+    await keys.refresh();
+  });
+  const show = makeShow(() => bare.running.baseUrl);
+  show('GET /.well-known/did.json → 404: no root key', () => send(`${bare.running.baseUrl}/.well-known/did.json`, {}));
+  show('GET /.well-known/svc-receipt-keys.json → 404: no evidence key', () =>
+    send(`${bare.running.baseUrl}/.well-known/svc-receipt-keys.json`, {}),
+  );
 });
 
 /** Headers that the specification fixes, on the live answer. */

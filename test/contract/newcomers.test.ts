@@ -66,6 +66,10 @@ const approved = (which: 0 | 1 = 0): Promise<string> => {
   });
   return tokens[which];
 };
+const decidedByViewer = async (how: 'approve' | 'reject') => {
+  const viewer = await organisation.addOwner('viewer');
+  return await organisation.ask('POST', `/v1/register/${how}/${await registered()}`, undefined, viewer);
+};
 const UNKNOWN = `reg_${'A'.repeat(43)}`;
 
 describe('registration', () => {
@@ -74,16 +78,18 @@ describe('registration', () => {
   show('GET /v1/register/status/{token} → 200: pending', async () => get(`/v1/register/status/${await registered()}`));
   show('GET /v1/register/status/{token} → 200: approved', async () => get(`/v1/register/status/${await approved()}`));
   show('GET /v1/register/status/{token} → 404', () => get(`/v1/register/status/${UNKNOWN}`));
-  for (const how of ['approve', 'reject'] as const) {
-    const path = `/v1/register/${how}` as const;
-    show(`POST ${path}/{token} → 200`, async () => decide(how, await registered()));
-    show(`POST ${path}/{token} → 401: no owner`, async () => post(`${path}/${await registered()}`, {}));
-    show(`POST ${path}/{token} → 403: no say in it`, async () => {
-      const viewer = await organisation.addOwner('viewer');
-      return await organisation.ask('POST', `${path}/${await registered()}`, undefined, viewer);
-    });
-    show(`POST ${path}/{token} → 404`, () => decide(how, UNKNOWN));
-  }
+  show('POST /v1/register/approve/{token} → 200', async () => decide('approve', await registered()));
+  show('POST /v1/register/approve/{token} → 401: no owner', async () =>
+    post(`/v1/register/approve/${await registered()}`, {}),
+  );
+  show('POST /v1/register/approve/{token} → 403: no say in it', () => decidedByViewer('approve'));
+  show('POST /v1/register/approve/{token} → 404', () => decide('approve', UNKNOWN));
+  show('POST /v1/register/reject/{token} → 200', async () => decide('reject', await registered()));
+  show('POST /v1/register/reject/{token} → 401: no owner', async () =>
+    post(`/v1/register/reject/${await registered()}`, {}),
+  );
+  show('POST /v1/register/reject/{token} → 403: no say in it', () => decidedByViewer('reject'));
+  show('POST /v1/register/reject/{token} → 404', () => decide('reject', UNKNOWN));
   show('GET /v1/register/stream/{token} → 200: all of it', async () => get(`/v1/register/stream/${await approved()}`));
   show('GET /v1/register/stream/{token} → 404', () => get(`/v1/register/stream/${UNKNOWN}`));
   const claim = (token: string) => get(`/v1/register/claim-key/${token}`);

@@ -81,6 +81,11 @@ export const issueChildren = route({
   limit: { name: 'children', perMinute: 120, per: 'agent' },
   capability: 'agents.children',
   summary: 'Makes a child identity that can do at most what this agent can.',
+  example: {
+    name: 'reader',
+    ttl_seconds: 600,
+    grants: [{ platform: 'codehost', scopes: ['codehost:issues.read'] }],
+  },
   body: Body,
   answers: { 201: { description: 'The child, and the only copy of its bearer.', schema: Issued } },
   errors: [

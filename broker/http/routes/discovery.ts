@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { readBuild } from '../../build.ts';
 import { ping } from '../../store/ping.ts';
+import { Refusal } from '../errors.ts';
 import { JwkSet } from '../jwk-set.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
@@ -78,9 +79,10 @@ export const receiptKeys = route({
   summary: 'Keys that verify receipts.',
   answers: { 200: { description: 'A JWK Set.', schema: JwkSet, headers: ['Cache-Control'] } },
   errors: ['not_found'],
-  handle: async ({ governor }) => ({
-    status: 200,
-    body: governor.broker.keys.published('evidence'),
-    headers: { 'Cache-Control': 'public, max-age=3600' },
-  }),
+  handle: async ({ governor: { broker } }) => {
+    if (broker.keys.set('evidence').entries.length === 0)
+      throw new Refusal('not_found', 'This broker has no evidence key, so there is nothing to verify receipts with.');
+    const headers = { 'Cache-Control': 'public, max-age=3600' };
+    return { status: 200, body: broker.keys.published('evidence'), headers };
+  },
 });
