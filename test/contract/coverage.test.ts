@@ -1,7 +1,7 @@
 /** The table of what is covered is what the tests' names say, and has no hole that nobody explains. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { coveragePage, shownStatuses, WITHOUT_TEST } from './coverage.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { SPECIFICATION } from './specification.ts';
@@ -10,8 +10,13 @@ const ALL = SPECIFICATION.flatMap(({ method, path, statuses }) =>
   statuses.map((status) => ({ route: `${method} ${path}`, name: `${method} ${path} → ${status}` })),
 );
 
+// Not while the file is read: this is one of those that are listed.
+let shown: ReturnType<typeof shownStatuses>;
+beforeAll(() => {
+  shown = shownStatuses();
+}, 60_000);
+
 test('every status of a served route is shown by a test, or is told why not', () => {
-  const shown = shownStatuses();
   const served = ALL.filter(({ route }) => !NOT_YET_SERVED.includes(route)).map(({ name }) => name);
   expect(served.filter((name) => !shown.has(name) && !(name in WITHOUT_TEST))).toEqual([]);
   expect(Object.keys(WITHOUT_TEST).filter((name) => shown.has(name) || !served.includes(name))).toEqual([]);
@@ -20,6 +25,6 @@ test('every status of a served route is shown by a test, or is told why not', ()
 
 test('docs/coverage.md is up to date: npx node test/contract/write-coverage.ts', () => {
   expect(readFileSync(join(resolve(import.meta.dirname, '..', '..'), 'docs', 'coverage.md'), 'utf8')).toBe(
-    coveragePage(),
+    coveragePage(shown),
   );
 });

@@ -1,5 +1,7 @@
 /** docs/coverage.md: every route and status of the specification with the tests that show it, made of the tests' names. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { SPECIFICATION } from './specification.ts';
@@ -14,24 +16,47 @@ export const WITHOUT_TEST: Readonly<Record<string, string>> = {
 
 type Shown = { what: string; file: string };
 
-/** `show('POST /v1/actions → 403: why', …)`, also as a plain test. */
-const NAME = /\b(?:show|test|it)\(\s*(['"`])((?:GET|POST|PUT|DELETE) \/\S* → \d{3})(?:: ((?:(?!\1).)+))?\1/g;
+const NAME = /(?:^| > )((?:GET|POST|PUT|DELETE) \/\S* → \d{3})(?:: (.+))?$/;
 
-/** The tests of the repository that are named by a route and a status, by that name. */
+/** Files that have such names: those of this folder, and others that write one down. */
+function files(): string[] {
+  const all = readdirSync(join(ROOT, 'test'), { recursive: true })
+    .map((file) => `test/${String(file).replaceAll('\\', '/')}`)
+    .filter((file) => file.endsWith('.test.ts'));
+  return all.filter(
+    (file) => file.startsWith('test/contract/') || /\/\S* → \d{3}/.test(readFileSync(join(ROOT, file), 'utf8')),
+  );
+}
+
+/** The tests of the repository that are named by a route and a status, by that name, as Vitest lists them. */
 export function shownStatuses(): Map<string, Shown[]> {
-  const found = new Map<string, Shown[]>();
-  const files = readdirSync(join(ROOT, 'test'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
-    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).replaceAll('\\', '/'));
-  for (const file of files.toSorted())
-    for (const [, , name = '', what = ''] of readFileSync(join(ROOT, file), 'utf8').matchAll(NAME))
-      found.set(name, [...(found.get(name) ?? []), { what, file }]);
-  return found;
+  const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
+  const folder = mkdtempSync(join(tmpdir(), 'agent-broker-test-'));
+  const to = join(folder, 'names.json');
+  try {
+    // Not the whole environment: this may run in a test, whose names are not for the one that is started here.
+    const env = { PATH: process.env.PATH };
+    execFileSync(process.execPath, [vitest, 'list', ...files(), '--no-static-parse', `--json=${to}`], {
+      cwd: ROOT,
+      env,
+      stdio: 'pipe',
+    });
+    const found = new Map<string, Shown[]>();
+    const listed: { name: string; file: string }[] = JSON.parse(readFileSync(to, 'utf8'));
+    for (const { name, file } of listed) {
+      const [, status, what = ''] = NAME.exec(name) ?? [];
+      if (status === undefined) continue;
+      const place = relative(ROOT, file).replaceAll('\\', '/');
+      found.set(status, [...(found.get(status) ?? []), { what, file: place }]);
+    }
+    return found;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** The page. */
-export function coveragePage(): string {
-  const shown = shownStatuses();
+export function coveragePage(shown = shownStatuses()): string {
   const rows = SPECIFICATION.flatMap(({ method, path, statuses }) =>
     statuses.map((status) => {
       const route = `${method} ${path}`;
@@ -61,10 +86,13 @@ ${rows.join('\n')}
 function cell(route: string, name: string, tests: readonly Shown[]): string {
   if (tests.length === 0)
     return NOT_YET_SERVED.includes(route) ? 'not served yet' : `none: ${WITHOUT_TEST[name] ?? ''}`;
-  const files = Map.groupBy(tests, ({ file }) => file);
-  return [...files]
+  const places = Map.groupBy(
+    tests.toSorted((a, b) => (a.file < b.file ? -1 : 1)),
+    ({ file }) => file,
+  );
+  return [...places]
     .map(([file, those]) => {
-      const what = those.flatMap((one) => one.what || []).join('; ');
+      const what = [...new Set(those.flatMap((one) => one.what || []))].join('; ');
       return `[${what === '' ? 'answer' : what.replaceAll('|', '\\|')}](../${file})`;
     })
     .join(', ');
