@@ -198,11 +198,30 @@ describe.each(STORES)(`AZ-03 parity on %s${postgresNote}`, (store) => {
     return { kind: kinds[status]!, reason };
   };
 
+  /** The same questions as one list, of the agent and of an owner. */
+  const expectTogether = async (organisation: Organisation, agent: TestAgent, given: State, second: string) => {
+    const subject = { type: 'agent', id: agent.agentId };
+    const resource = { type: 'platform', id: 'crm' };
+    const evaluations = given.asks.map(({ operation, otherScope, second: onSecond }) => ({
+      action: { name: otherScope ?? operation[0] },
+      ...(onSecond && { context: { connection_id: second } }),
+    }));
+    const post = async (path: string, body: object) =>
+      answered(await agent.request('POST', path, { headers: json, body: JSON.stringify(body) }));
+    const alone = [];
+    for (const each of evaluations) alone.push(await post('/access/v1/evaluation', { subject, resource, ...each }));
+    const list = { subject, resource, evaluations };
+    expect(await post('/access/v1/evaluations', list)).toEqual({ evaluations: alone });
+    if (given.breaker?.cause !== 'breaker_auth_failure')
+      expect(answered(await organisation.ask('POST', '/access/v1/evaluations', list))).toEqual({ evaluations: alone });
+  };
+
   test('of AuthZEN, TRQP and the governed call', async () => {
     const met = new Map<string, number>();
     await fc.assert(
       fc.asyncProperty(state, async (given) => {
         const { organisation, agent, second } = await furnish(given);
+        await expectTogether(organisation, agent, given, second);
         for (const { operation, otherScope, second: onSecond } of given.asks) {
           const [covering, method, endpoint] = operation;
           const scope = otherScope ?? covering;

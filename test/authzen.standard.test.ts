@@ -238,6 +238,20 @@ describe.each(STORES)(`the Authorization API 1.0 on %s${postgresNote}`, (store) 
       }
     });
 
+    test('an agent asks about itself as its gateway does, whichever platform stands beside the list', async () => {
+      const items = ['record-1', 'record-2', 'record-3'].map((id) => ({ resource: { type: 'record', id } }));
+      for (const beside of [{}, ...items]) {
+        const request = { subject, action, ...beside, evaluations: beside === items[0] ? [{}, ...items] : items };
+        const own = await agents.alice.request('POST', BATCH, {
+          headers: { 'content-type': 'application/json' },
+          body: named(request),
+        });
+        expect(own.body).toEqual((await gateway(BATCH, request)).body);
+        const said = own.body.evaluations.map(({ decision }: Json) => decision);
+        expect(said).toEqual(beside === items[0] ? [true, true, false, false] : [true, false, false]);
+      }
+    });
+
     test('a hundred at once, and not one more; about as many platforms', async () => {
       const evaluations = Array.from({ length: 100 }, (_, i) => item('read', i % 2 ? 'record-1' : `record-${i}`));
       expect(await decisions({ subject, evaluations })).toEqual(evaluations.map((_each, i) => i % 2 === 1));
