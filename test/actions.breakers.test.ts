@@ -158,3 +158,34 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     for (let i = 0; i < 21; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(404);
   });
 });
+
+test('DOS-02 a thousand addresses that know the owner halt nobody elsewhere, and fill no record', async () => {
+  const world = await startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
+  const organisation = await world.organisation();
+  await organisation.platform();
+  const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }]) });
+  const stranger = makeKeyPair();
+  const iat = Math.floor(Date.now() / 1000);
+  const tokens = Array.from({ length: 5 }, (_, i) =>
+    signToken(
+      { agent_id: agent.agentId, owner_id: agent.ownerId, iat, exp: iat + 60, jti: `${i}` },
+      stranger.privateKey,
+    ),
+  );
+  const own = { 'x-forwarded-for': '192.0.2.1' };
+  // Of an IPv6 network one address is like another.
+  const addresses = Array.from({ length: 100 }, (_, i) => `198.51.100.${i}`).concat('2001:db8::1', '2001:db8::2');
+  for (const [i, address] of addresses.entries()) {
+    for (const token of tokens) {
+      const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': address };
+      expect((await agent.get('/v1/agents/me', headers)).status).toBe(401);
+    }
+    if (i % 10 === 0) expect((await agent.act(READ, own)).status).toBe(200);
+  }
+  expect((await agent.act(READ, { 'x-forwarded-for': '198.51.100.7' })).body.reason).toBe('circuit_breaker_open');
+  expect((await agent.act(READ, { 'x-forwarded-for': '2001:db8::3' })).body.reason).toBe('circuit_breaker_open');
+  expect((await agent.act(READ, { 'x-forwarded-for': '2001:db8:0:1::3' })).status).toBe(200);
+  expect((await agent.get('/v1/agents/me', own)).body).not.toHaveProperty('halt');
+  const { rows } = (await organisation.ask('GET', '/owner/audit?reason=breaker_opened&limit=200')).body;
+  expect(rows).toHaveLength(10);
+});

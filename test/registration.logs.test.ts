@@ -1,6 +1,7 @@
 /** Tokens stand in addresses and bodies here: whatever happens, the log has none of them. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { CompactEncrypt, importJWK } from 'jose';
 import { sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { openPostgres } from '../broker/store/postgres.ts';
@@ -18,7 +19,7 @@ async function raw(url: string, request: string): Promise<string> {
 }
 
 describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
-  test('has no registration token, no bootstrap token, no invite and no key, though all of them go wrong', async () => {
+  test('has no token of any kind, no key and no secret, at the level that writes most, though all of them go wrong', async () => {
     // An organisation with what is needed, made by a broker that then makes room for one with a log to look at.
     const world = await startWorld(store);
     const organisation = await world.organisation();
@@ -40,6 +41,22 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
     const bootstrap = (await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`)).body
       .bootstrap_token;
     const invite = (await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).body.bind_secret;
+    await organisation.platform();
+    const authorized = await organisation.ask('POST', '/owner/secret-authorizations', {
+      agent: agent.id,
+      platform: 'demo',
+      scopes: ['demo:read'],
+    });
+    const authorization: string = authorized.body.authorization;
+    const asking = await organisation.agent({ name: 'asking', grants: { demo: { scopeList: ['demo:read'] } } });
+    const asked = await asking.request('POST', '/v1/access-request', {
+      body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
+      headers: { 'content-type': 'application/json' },
+    });
+    const request: string = asked.body.request_token;
+    expect([authorization, request].map((token) => token.slice(0, 4))).toEqual(['sat_', 'req_']);
+    const bearer = asking.token();
+    const sealedSecret = 'CANARY-sealed-secret-0123456789';
     await world.running.stop();
 
     const process = spawnBroker({ ...world.environment, PORT: '0', LOG_LEVEL: 'trace' });
@@ -80,6 +97,31 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
             await post(path, `{"bootstrap_token":"${secret}"`);
           }
         }
+        // A bearer stands where it belongs, and where nobody reads it.
+        for (const path of ['/v1/agents/me', `/v1/access-request/status/${request}`, '/v1/nothing']) {
+          const headers = { authorization: `Bearer ${bearer}` };
+          statuses.push((await send(`${url}${path}?access_token=${bearer}`, { headers })).status);
+          await send(`${url}${path}?access_token=${bearer}`, {});
+          await raw(
+            url,
+            `GET ${path}?access_token=${bearer} HTTP/1.1\nHost: a\nHost: b\nAuthorization: Bearer ${bearer}\n\n`,
+          );
+        }
+        // Sent as it must not be: not sealed.
+        const unsealed = { authorization, secret: sealedSecret };
+        for (const body of [
+          { agent_id: agent.id, platform_id: 'demo', encrypted_secret: JSON.stringify(unsealed) },
+          { agent_id: agent.id, platform_id: 'demo', ...unsealed },
+          `{"encrypted_secret":"${authorization}${sealedSecret}`,
+        ])
+          await post('/v1/bind-secret', body);
+        const { keys } = (await send(`${url}/.well-known/svc-secret-keys.json`, {})).body;
+        const encrypted_secret = await new CompactEncrypt(Buffer.from(JSON.stringify(unsealed)))
+          .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: keys[0].kid })
+          .encrypt(await importJWK(keys[0], 'ECDH-ES'));
+        statuses.push(
+          (await post('/v1/bind-secret', { agent_id: agent.id, platform_id: 'demo', encrypted_secret })).status,
+        );
         return statuses;
       };
       expect(await everything()).toContain(200);
@@ -88,6 +130,8 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
         await sql`alter table registrations rename to registrations_away`.execute(stored.db);
         await sql`alter table one_time_tokens rename to one_time_tokens_away`.execute(stored.db);
         await sql`alter table invites rename to invites_away`.execute(stored.db);
+        await sql`alter table secret_authorizations rename to secret_authorizations_away`.execute(stored.db);
+        await sql`alter table access_requests rename to access_requests_away`.execute(stored.db);
         expect(await everything()).toContain(500);
         expect((await post('/v1/agents/bind', { bootstrap_token: bootstrap, public_key_pem: publicPem })).status).toBe(
           500,
@@ -111,9 +155,11 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
     const { stderr, stdout } = process.output();
     const written = stderr + stdout;
     expect(written).toContain('the broker has stopped');
-    for (const secret of [waiting, approved, bootstrap, invite])
+    for (const secret of [waiting, approved, bootstrap, invite, authorization, request, sealedSecret])
       expect(written.includes(secret.slice(0, 20)), 'a token in the log').toBe(false);
-    expect(written).not.toMatch(/(reg|abt|inv)_[\w-]{20}|PRIVATE KEY/);
+    expect(written.includes(bearer.split('.')[2]!), 'a signature in the log').toBe(false);
+    expect(written.includes(bearer.split('.')[1]!), 'claims in the log').toBe(false);
+    expect(written).not.toMatch(/(reg|abt|inv|sat|req|cns|sgn)_[\w-]{20}|PRIVATE KEY/);
     if (store === 'postgres') expect(written).toContain('/v1/register/status/{token}');
   }, 60_000);
 });

@@ -4,7 +4,7 @@ import { correlationId } from '../crypto/ids.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
 import type { BreakerFacts, Instant } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { type BreakerKey, claimTrial, closeBreaker, strike } from '../store/breakers.ts';
+import { type BreakerKey, claimTrial, closeBreaker, countBreakersOpenAt, strike } from '../store/breakers.ts';
 import type { FactsRow } from '../store/facts.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
@@ -57,6 +57,12 @@ export async function closeBreakers(
   }
 }
 
+/** Strangers open these: those of so many addresses at once are on record, and the rest in the log. */
+const MOST_ADDRESSES = 10;
+
+const openAddresses = ({ broker }: Governor, { organisation_id, id: agent_id }: Parameters<typeof noteBreaker>[2]) =>
+  countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
+
 /**
  * Puts on record that a breaker opened or closed. The address that wrong signatures came from stands in the row, and in no
  * receipt (specification, Receipt). The breaker stands also when this cannot be recorded.
@@ -81,6 +87,7 @@ export async function noteBreaker(
     ...(cause === 'breaker_auth_failure' && { detail: `from ${key}` }),
   };
   try {
+    if (cause === 'breaker_auth_failure' && (await openAddresses(governor, agent)) > MOST_ADDRESSES) return;
     await recordChange(governor, by, change, async (_db, note) => note({ cause }));
   } catch (error) {
     log.error({ err: error, agent: agent.agent_id }, 'what became of a breaker could not be recorded');

@@ -79,6 +79,23 @@ export async function listBreakersOpenAt(db: Db, organisationId: string, now: nu
     .execute();
 }
 
+/** How many breakers of one cause refuse calls of an agent for a while yet. */
+export async function countBreakersOpenAt(
+  db: Db,
+  { organisation_id, agent_id, cause }: Pick<BreakerKey, 'organisation_id' | 'agent_id' | 'cause'>,
+  now: number,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('breakers')
+    .select((eb) => eb.fn.countAll<number | string>().as('count'))
+    .where('organisation_id', '=', organisation_id)
+    .where('agent_id', '=', agent_id)
+    .where('cause', '=', cause)
+    .where('open_until', '>', now)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
 /** Forgets strikes and breakers of which nothing was heard since `before`. */
 export async function purgeBreakers(db: Db, before: number): Promise<void> {
   await db
