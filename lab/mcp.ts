@@ -5,11 +5,9 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { LAB_MAX_BODY_BYTES } from './mcp/bounds.ts';
 import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';
-
-/** Bytes of a request body. */
-export const LAB_MAX_BODY_BYTES = 65_536;
 
 export type LabRequest = {
   /** Where the request was sent to. */

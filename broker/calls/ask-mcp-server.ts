@@ -9,6 +9,8 @@ import type { Governor } from './governor.ts';
 import { listAll } from './mcp-list.ts';
 import { compareTools } from './mcp-tools.ts';
 
+const { version } = readBuild();
+
 /** `sent`: whether the server was asked at all. `detail`: our own words. */
 export type AskedServer = { ok: true } | { ok: false; detail: string; sent: boolean };
 
@@ -31,7 +33,7 @@ export async function askServer(governor: Governor, place: ToolPlace & { manifes
     headers: {},
     manner: undefined,
   };
-  const listed = await listAll(makeMcpClient(broker.outbound, target, readBuild().version));
+  const listed = await listAll(makeMcpClient(broker.outbound, target, version));
   if (listed.ok)
     return (await compareTools(governor, place, listed.tools)) === undefined
       ? { ok: false, detail: 'The server lists a tool twice, or one whose text is broken.', sent: true }

@@ -16,6 +16,8 @@ import { listAll } from './mcp-list.ts';
 import { compareTools, type OfferedTools } from './mcp-tools.ts';
 import { heldBack } from './tool-on-file.ts';
 
+const { version } = readBuild();
+
 /** What a call to a server goes by. `grant`: the one that the decision used. */
 export type McpPassage = {
   platform: CompiledPlatform;
@@ -73,7 +75,7 @@ async function speaking<Said>(
       headers: { ...call.headers, ...(inHeader && { [ATTESTATION_HEADER.toLowerCase()]: attestation! }) },
       manner: manners.find(credential, id),
     },
-    readBuild().version,
+    version,
   );
   try {
     return await speak(client, attestation);

@@ -1,11 +1,9 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
-import { type LabMcp, makeLabMcp } from '../../lab/mcp.ts';
 import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
 import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
 import { mcpResource } from '../authorization/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from '../authorization/server.ts';
 import type { Broker } from '../broker.ts';
-import { readBuild } from '../build.ts';
 import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
 import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../identity/authenticate-mcp-client.ts';
 import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
@@ -19,6 +17,7 @@ import { endLifetime } from './child-end.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
+import { type Lab, makeLab } from './lab.ts';
 import { type McpManners, mcpManners } from './mcp-manners.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
 import { makeRecorder, type Recorder } from './record.ts';
@@ -53,7 +52,7 @@ export type Governor = {
   /** Tokens for MCP clients. */
   authorization: AuthorizationServer;
   /** The MCP server to try things out on. */
-  lab: LabMcp;
+  lab: Lab;
 };
 
 export function makeGovernor(broker: Broker): Governor {
@@ -85,7 +84,7 @@ export function makeGovernor(broker: Broker): Governor {
     published: publishedReader(broker.store),
     local: makeLocalCredential(),
     authorization: makeAuthorizationServer(broker),
-    lab: makeLabMcp({ version: readBuild().version, clock: broker.clock }),
+    lab: makeLab(broker.clock),
   };
   return governor;
 }

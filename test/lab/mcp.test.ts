@@ -3,8 +3,8 @@ import { Client as SecondClient, StreamableHTTPClientTransport as SecondTranspor
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { LAB_MAX_BODY_BYTES } from '../../lab/mcp/bounds.ts';
 import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
-import { LAB_MAX_BODY_BYTES } from '../../lab/mcp.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
@@ -25,6 +25,7 @@ beforeAll(async () => {
   world = await startWorld();
 });
 const address = () => `${world.running.baseUrl}/lab/mcp`;
+const notes = async () => (await world.running.governor.lab.open()).notes;
 const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
   send(address(), {
     method: 'POST',
@@ -77,10 +78,10 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
       meta_keys: expect.arrayContaining(['ai.svc/attestation']),
     });
     expect(JSON.stringify(who)).not.toMatch(/nobodys business|a\.b\.c/);
-    const before = world.running.governor.lab.notes.all().length;
+    const before = (await notes()).all().length;
     const noted = await client.callTool({ name: 'write_note', arguments: { text: `from ${name}` } });
     expect(noted.structuredContent).toMatchObject({ kept: before + 1 });
-    expect(world.running.governor.lab.notes.all().at(-1)?.text).toBe(`from ${name}`);
+    expect((await notes()).all().at(-1)?.text).toBe(`from ${name}`);
     const wrong = await client.callTool({ name: 'echo', arguments: {} }).catch((error: Error) => error);
     expect(wrong instanceof Error ? wrong.message : JSON.stringify(wrong)).toMatch(/text/);
   });
@@ -160,12 +161,11 @@ describe('bounds', () => {
   });
 
   test('notes are as long and as many as they may be', async () => {
-    const { lab } = world.running.governor;
     const write = (text: string) => post(call('write_note', { text }));
     expect(messageOf(await write('x'.repeat(LONGEST_NOTE + 1))).result.isError).toBe(true);
     for (let i = 0; i < MOST_NOTES + 5; i += 15)
       await Promise.all(Array.from({ length: 15 }, () => write('x'.repeat(LONGEST_NOTE))));
-    expect(lab.notes.all()).toHaveLength(MOST_NOTES);
+    expect((await notes()).all()).toHaveLength(MOST_NOTES);
   });
 
   test('sixty a minute from one address, then 429 with Retry-After', async () => {

@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { LAB_MAX_BODY_BYTES, type LabAnswer } from '../../../lab/mcp.ts';
+import { LAB_MAX_BODY_BYTES } from '../../../lab/mcp/bounds.ts';
+import type { LabAnswer } from '../../../lab/mcp.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { Refusal } from '../errors.ts';
 import { leaving } from '../event-stream.ts';
@@ -55,7 +56,8 @@ async function answer(governor: Governor, request: IncomingMessage, message: unk
   refuseForeign(governor.broker.baseUrl, request);
   const left = new AbortController();
   const url = `${governor.broker.baseUrl}/lab/mcp`;
-  return replyOf(await governor.lab.answer({ url, headers: request.headers, message }, left.signal), left);
+  const lab = await governor.lab.open();
+  return replyOf(await lab.answer({ url, headers: request.headers, message }, left.signal), left);
 }
 
 function replyOf({ status, type, body }: LabAnswer, left: AbortController): Reply {
