@@ -1,0 +1,231 @@
+/** The consent of an owner: in that browser, by that hand, and to what the page says. */
+
+import { decodeJwt } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { endSession } from '../broker/store/ended-sessions.ts';
+import { send } from './world/agent.ts';
+import type { Browser } from './world/browser.ts';
+import { askConsent, browserOf, CALLBACK, openConsent, signIn } from './world/mcp-person.ts';
+import { callMcp, OAuthClient } from './world/oauth-client.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
+
+const fresh = () => `client-${crypto.randomUUID().slice(0, 8)}`;
+
+describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let baseUrl: string;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    baseUrl = world.running.baseUrl;
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+  });
+  /** A browser that stands before the page. */
+  const asking = async (metadata: Record<string, unknown> = {}, owner = organisation.owner) => {
+    const client = new OAuthClient(world);
+    await client.register(metadata);
+    const browser = browserOf(world, owner);
+    const redirect = (metadata.redirect_uris as string[] | undefined)?.[0];
+    const page = await openConsent(browser, client.address(redirect === undefined ? {} : { redirect_uri: redirect }));
+    return { client, browser, page };
+  };
+  const allow = () => ({ allow: true, name: fresh(), grants: [] });
+  const agents = async () => (await organisation.ask('GET', '/owner/agents')).body.agents.length;
+
+  test('says who asks, where the code goes, and what can be given; the names are the client’s own', async () => {
+    const name = 'Ev\u202eil <b>x</b>';
+    const { browser, page, client } = await asking({ client_name: name, redirect_uris: ['https://app.example/cb'] });
+    const { body, status } = await askConsent(browser, page, 'request');
+    expect(status).toBe(200);
+    expect(body.client).toEqual({
+      id: client.id,
+      name: 'Ev il <b>x</b>',
+      vouched_by: null,
+      redirect_host: 'app.example',
+      redirect_uri: 'https://app.example/cb',
+    });
+    expect(body).toMatchObject({ scopes: ['mcp:read', 'mcp:write'], owner: { email: organisation.owner.email } });
+    expect(body.offer.platforms).toEqual([
+      { platform: 'demo', name: 'demo', connected: true, reads: ['demo:read'], all: expect.any(Array) },
+    ]);
+  });
+
+  test('is framed by nobody, and runs nothing that is not ours', async () => {
+    const { page } = await asking();
+    const { headers, status } = await send(page, {});
+    expect(status).toBe(200);
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(headers.get('content-security-policy')).toContain("script-src 'self'");
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+  });
+
+  test('nobody who is not signed in decides, nor learns who asks', async () => {
+    const { browser, page } = await asking();
+    const cookies = browser.cookies;
+    browser.cookies = cookies.filter(({ name }) => !name.includes('owner'));
+    for (const answer of [
+      await askConsent(browser, page, 'request'),
+      await askConsent(browser, page, 'decision', allow()),
+    ])
+      expect([answer.status, answer.body.error]).toEqual([401, 'missing_token']);
+    browser.cookies = cookies;
+    expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
+  });
+
+  test('a session that was signed out meanwhile decides nothing', async () => {
+    const { browser, page } = await asking();
+    const { token, expiresAt } = mintOwnerSession(world.running.broker, organisation.owner);
+    browser.cookies.find(({ name }) => name.includes('owner'))!.value = token;
+    expect((await askConsent(browser, page, 'request')).status).toBe(200);
+    await endSession(world.running.broker.store.db, {
+      organisation_id: organisation.id,
+      session_id: String(decodeJwt(token).jti),
+      expires_at: expiresAt * 1000,
+    });
+    expect((await askConsent(browser, page, 'decision', allow())).status).toBe(401);
+  });
+
+  test('another browser of the same owner does not decide: the request is bound to the one in which it began', async () => {
+    const { browser, page } = await asking();
+    const other = browserOf(world, organisation.owner);
+    for (const answer of [await askConsent(other, page, 'request'), await askConsent(other, page, 'decision', allow())])
+      expect([answer.status, answer.body.error]).toEqual([404, 'not_found']);
+    // Nor with the cookie of another request of its own.
+    const second = await asking();
+    const id = (address: string) => address.slice(address.lastIndexOf('/') + 1);
+    for (const cookie of second.browser.cookies) cookie.path = cookie.path.replace(id(second.page), id(page));
+    expect((await askConsent(second.browser, page, 'decision', allow())).status).toBe(404);
+    expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
+  });
+
+  test('nor does the code reach another browser than that of the decision', async () => {
+    const { browser, page } = await asking();
+    const { location } = (await askConsent(browser, page, 'decision', allow())).body;
+    const stolen = await browserOf(world).get(location);
+    expect(stolen.status).toBe(400);
+    expect(stolen.url).toBe(location);
+    expect(new URL((await browser.get(location)).url).searchParams.get('code')).not.toBeNull();
+    // And once.
+    expect((await browser.get(location)).status).toBe(400);
+  });
+
+  test.each([
+    ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
+    ['another port of this machine', { 'sec-fetch-site': 'same-site', origin: 'http://localhost:1' }],
+    ['nowhere', { 'sec-fetch-site': 'cross-site', origin: 'null' }],
+  ])('a form of %s decides nothing (CSRF)', async (_what, headers) => {
+    const { browser, page } = await asking();
+    const count = await agents();
+    const forged = await askConsent(browser, page, 'decision', allow(), headers);
+    expect([forged.status, forged.body.error]).toEqual([403, 'forbidden']);
+    const url = `${page}/decision`;
+    const form = await send(url, {
+      method: 'POST',
+      headers: { cookie: browser.cookieFor(url), 'content-type': 'application/json' },
+      body: JSON.stringify(allow()),
+    });
+    expect([form.status, form.body.error]).toEqual([403, 'forbidden']);
+    expect(await agents()).toBe(count);
+    expect((await askConsent(browser, page, 'decision', allow())).status).toBe(200);
+  });
+
+  test.each(['viewer', 'approver'] as const)('a %s says no, and never yes', async (role) => {
+    const owner = await organisation.addOwner(role);
+    const { browser, page } = await asking({}, owner);
+    const count = await agents();
+    const refused = await askConsent(browser, page, 'decision', allow());
+    expect([refused.status, refused.body.error]).toEqual([403, 'forbidden']);
+    expect(await agents()).toBe(count);
+    const no = await askConsent(browser, page, 'decision', { allow: false });
+    const back = new URL((await browser.get(no.body.location)).url);
+    expect(back.href.split('?')[0]).toBe(CALLBACK);
+    expect(Object.fromEntries(back.searchParams)).toMatchObject({
+      error: 'access_denied',
+      iss: baseUrl,
+      state: 'state-1',
+    });
+  });
+
+  test('two clicks make one agent', async () => {
+    const { browser, page } = await asking();
+    const count = await agents();
+    const answers = await Promise.all([1, 2, 3].map(() => askConsent(browser, page, 'decision', allow())));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
+    expect(await agents()).toBe(count + 1);
+  });
+
+  test('gives what was chosen and nothing else: what is not there, taken names and others’ agents are refused', async () => {
+    const { browser, page } = await asking();
+    const decide = (decision: Record<string, unknown>) =>
+      askConsent(browser, page, 'decision', { allow: true, ...decision });
+    const keyed = await organisation.agent({ name: fresh(), grants: {} });
+    const beta = await world.organisation();
+    const foreign = await beta.agent({ name: fresh(), grants: {}, policy: null });
+    const refusals: [Record<string, unknown>, number][] = [
+      [{ name: fresh(), grants: [{ platformId: 'demo', scopes: ['demo:all'] }] }, 400],
+      [{ name: fresh(), grants: [{ platformId: 'none', scopes: ['demo:read'] }] }, 400],
+      [{ name: fresh(), policy: 'none' }, 400],
+      [{}, 400],
+      [{ name: fresh(), agent: keyed.agentId }, 400],
+      // An agent with a key of its own stays alone with it.
+      [{ agent: keyed.agentId }, 400],
+      [{ agent: foreign.agentId }, 400],
+    ];
+    const taken = fresh();
+    await organisation.agent({ name: taken, grants: {} });
+    refusals.push([{ name: taken }, 409]);
+    const count = await agents();
+    for (const [decision, status] of refusals) {
+      const answer = await decide(decision);
+      expect([decision, answer.status], answer.text).toEqual([decision, status]);
+    }
+    expect(await agents()).toBe(count);
+    expect((await decide({ name: fresh(), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] })).status).toBe(200);
+  });
+
+  test('a second computer goes on as the same agent, and either is put out alone', async () => {
+    const name = fresh();
+    const first = new OAuthClient(world);
+    const one = await first.tokens(browserOf(world, organisation.owner), {}, { name });
+    const { sub } = decodeJwt(one.access_token);
+    const second = new OAuthClient(world);
+    const two = await second.tokens(
+      browserOf(world, organisation.owner),
+      {},
+      { name: undefined, grants: undefined, agent: sub },
+    );
+    expect(decodeJwt(two.access_token).sub).toBe(sub);
+    await first.post('/oauth/revoke', { client_id: first.id, token: one.refresh_token });
+    expect((await callMcp(baseUrl, one.access_token)).status).toBe(401);
+    expect((await callMcp(baseUrl, two.access_token)).status).toBe(200);
+  });
+
+  test('is on record, with a receipt that says who let whom in', async () => {
+    const { browser, page, client } = await asking();
+    const { agent_id } = (await askConsent(browser, page, 'decision', allow())).body;
+    const { rows } = (await organisation.ask('GET', '/owner/audit?limit=5')).body;
+    const row = rows.find((one: { reason: string }) => one.reason === 'mcp_client_allowed');
+    expect(row.agent_public_id).toBe(agent_id);
+    const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+    expect(decodeJwt(receipt)).toMatchObject({
+      change: { by: organisation.owner.id, how: 'console', client: client.id, redirect_host: '127.0.0.1' },
+    });
+  });
+
+  test('the owner of another organisation lets it in there, and nobody here sees that', async () => {
+    const beta = await world.organisation();
+    await beta.policy(DEMO_RULES, 'default');
+    const { browser, page } = await asking();
+    signIn(world, browser as Browser, beta.owner);
+    expect((await askConsent(browser, page, 'request')).body.offer.platforms).toEqual([]);
+    const { agent_id } = (await askConsent(browser, page, 'decision', allow())).body;
+    const ours = (await organisation.ask('GET', '/owner/mcp-authorisations')).text;
+    expect(ours).not.toContain(agent_id);
+    expect((await beta.ask('GET', '/owner/mcp-authorisations')).text).toContain(agent_id);
+  });
+});

@@ -1,0 +1,387 @@
+/** The authorization server of remote MCP clients against whoever wants more than they were given. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { REFRESH_LEEWAY_MS } from '../broker/authorization/adapter.ts';
+import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { send } from './world/agent.ts';
+import { browserOf, CALLBACK } from './world/mcp-person.ts';
+import { callMcp, OAuthClient, pkce } from './world/oauth-client.ts';
+import { postgresNote, STORES } from './world/stores.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
+
+const READS = [{ platformId: 'demo', scopes: ['demo:read'] }];
+const MINUTE_MS = 60_000;
+
+describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let baseUrl: string;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    baseUrl = world.running.baseUrl;
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+  });
+  const browser = () => browserOf(world, organisation.owner);
+  const works = async (token: string) => (await callMcp(baseUrl, token)).status;
+  const ended = async (clientId: string) =>
+    (await organisation.ask('GET', '/owner/mcp-authorisations')).body.authorisations.find(
+      (one: { client: { id: string } }) => one.client.id === clientId,
+    )?.ended_because;
+
+  describe('metadata', () => {
+    test('a client that has no token is told where to get one, and finds it by the standards', async () => {
+      const refused = await callMcp(baseUrl, undefined);
+      expect(refused.status).toBe(401);
+      const challenge = refused.headers.get('www-authenticate')!;
+      expect(challenge).toBe(
+        `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/mcp", scope="mcp:read mcp:write"`,
+      );
+      const resource = await send(`${baseUrl}/.well-known/oauth-protected-resource/mcp`, {});
+      expect(resource.headers.get('access-control-allow-origin')).toBe('*');
+      expect(resource.body).toMatchObject({
+        resource: `${baseUrl}/mcp`,
+        authorization_servers: [baseUrl],
+        bearer_methods_supported: ['header'],
+      });
+      const whole = await send(`${baseUrl}/.well-known/oauth-protected-resource`, {});
+      expect(whole.body).toMatchObject({ resource: baseUrl, authorization_servers: [baseUrl] });
+      const server = (await send(`${baseUrl}/.well-known/oauth-authorization-server`, {})).body;
+      expect(server).toMatchObject({
+        issuer: baseUrl,
+        jwks_uri: `${baseUrl}/v1/oauth/jwks.json`,
+        code_challenge_methods_supported: ['S256'],
+        authorization_response_iss_parameter_supported: true,
+      });
+    });
+
+    test('says of the library what the library says of itself', async () => {
+      const { provider } = world.running.governor.authorization;
+      const ours = (await send(`${baseUrl}/.well-known/oauth-authorization-server`, {})).body;
+      const { handle } = world.running.governor.authorization;
+      expect(provider()).toBe(provider());
+      const theirs = await new Promise<Record<string, unknown>>((told) => {
+        const server = createServer((request, response) => handle(request, response));
+        server.listen(0, '127.0.0.1', async () => {
+          const { port } = server.address() as AddressInfo;
+          const found = await send(`http://127.0.0.1:${port}/.well-known/oauth-authorization-server`, {});
+          server.closeAllConnections();
+          server.close();
+          told(found.body);
+        });
+      });
+      const sorted = (value: unknown) => (Array.isArray(value) ? value.toSorted() : value);
+      for (const [name, value] of Object.entries(ours))
+        if (name in theirs && !['scopes_supported', 'response_modes_supported'].includes(name))
+          expect([name, sorted(value)]).toEqual([name, sorted(theirs[name])]);
+    });
+  });
+
+  describe('tokens', () => {
+    test('are for /mcp, for a quarter of an hour, signed by a published key, and name the agent', async () => {
+      const client = new OAuthClient(world);
+      const tokens = await client.tokens(browser());
+      expect(tokens).toMatchObject({ scope: 'mcp:read mcp:write', token_type: 'Bearer', expires_in: 900 });
+      const keys = createRemoteJWKSet(new URL(`${baseUrl}/v1/oauth/jwks.json`));
+      const { payload } = await jwtVerify(tokens.access_token, keys, { issuer: baseUrl, audience: `${baseUrl}/mcp` });
+      expect(decodeProtectedHeader(tokens.access_token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' });
+      expect(payload).toMatchObject({ client_id: client.id, scope: 'mcp:read mcp:write' });
+      expect(payload.sub).toMatch(/^agt_/);
+      expect(await works(tokens.access_token)).toBe(200);
+      world.clock.skewMs = 16 * MINUTE_MS;
+      const late = await callMcp(baseUrl, tokens.access_token);
+      expect([late.status, late.body.error]).toEqual([401, 'token_expired']);
+      expect(late.headers.get('www-authenticate')).toContain('error="invalid_token"');
+    });
+
+    test('nothing that redeems something is in the store', async () => {
+      const client = new OAuthClient(world);
+      const code = await client.code(browser());
+      const tokens = (await client.redeem(code)).body;
+      const rows = JSON.stringify(
+        await world.running.broker.store.db.selectFrom('oauth_records').selectAll().execute(),
+      );
+      for (const secret of [code, tokens.refresh_token, tokens.access_token, client.pair.verifier])
+        expect(rows).not.toContain(secret);
+      expect(rows).toContain(client.id);
+    });
+
+    test('another key takes over signing without a restart, and both are good', async () => {
+      const before = await new OAuthClient(world).tokens(browser());
+      const { kid, activatesAt } = await world.running.broker.keys.rotate('issuing', Date.now());
+      world.clock.skewMs = activatesAt - Date.now() + 1_000;
+      const after = await new OAuthClient(world).tokens(browser());
+      expect(decodeProtectedHeader(after.access_token).kid).toBe(kid);
+      expect(decodeProtectedHeader(before.access_token).kid).not.toBe(kid);
+      expect([await works(before.access_token), await works(after.access_token)]).toEqual([200, 200]);
+    });
+
+    test('a token of anybody else opens no /mcp, and that of /mcp nothing else', async () => {
+      const { access_token: token } = await new OAuthClient(world).tokens(browser());
+      const agent = await organisation.agent({ name: `key-${crypto.randomUUID().slice(0, 8)}`, grants: {} });
+      const session = mintOwnerSession(world.running.broker, organisation.owner).token;
+      const [header, payload, signature] = token.split('.') as [string, string, string];
+      const edited = Buffer.from(JSON.stringify({ ...decodeJwt(token), scope: 'mcp:write', exp: 9_999_999_999 }));
+      const others = {
+        'an agent’s JWT': agent.token(),
+        'an owner’s session': session,
+        'one that was edited': `${header}.${edited.toString('base64url')}.${signature}`,
+        'one without a signature': `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${payload}.`,
+        words: 'x',
+      };
+      for (const [what, one] of Object.entries(others)) {
+        const answer = await callMcp(baseUrl, one);
+        expect([what, answer.status, answer.body.error]).toEqual([what, 401, 'invalid_token']);
+      }
+      for (const path of ['/v1/agents/me', '/v1/agent/permissions', '/owner/me']) {
+        const answer = await send(baseUrl + path, { headers: { authorization: `Bearer ${token}` } });
+        expect([path, answer.status]).toEqual([path, 401]);
+      }
+      expect(await works(token)).toBe(200);
+    });
+
+    test('a token of the issuing key with another type or audience opens no /mcp', async () => {
+      const { access_token: token } = await new OAuthClient(world).tokens(browser());
+      const { signCompact } = await import('../broker/crypto/jws.ts');
+      const { keys, clock } = world.running.broker;
+      const key = keys.signer('issuing', clock());
+      const claims = decodeJwt(token) as never as Record<string, string>;
+      const sign = (typ: string, changed: Record<string, unknown> = {}) =>
+        signCompact(key, { typ }, { ...claims, ...changed } as never);
+      expect(await works(sign('at+jwt'))).toBe(200);
+      expect(await works(sign('svc-child+jwt'))).toBe(401);
+      expect(await works(sign('at+jwt', { aud: baseUrl }))).toBe(401);
+      expect(await works(sign('at+jwt', { aud: [`${baseUrl}/mcp`, 'https://else.example'] }))).toBe(401);
+      expect(await works(sign('at+jwt', { iss: 'https://else.example' }))).toBe(401);
+      expect(await works(sign('at+jwt', { sub: 'agt_00000000000000000000' }))).toBe(401);
+      expect(await works(sign('at+jwt', { authorisation: crypto.randomUUID() }))).toBe(401);
+    });
+  });
+
+  describe('refreshing', () => {
+    test('gives new tokens each time', async () => {
+      const client = new OAuthClient(world);
+      const first = await client.tokens(browser());
+      const second = (await client.refresh(first.refresh_token)).body;
+      expect(second.refresh_token).not.toBe(first.refresh_token);
+      const third = await client.refresh(second.refresh_token, { scope: 'mcp:read' });
+      expect([third.status, third.body.scope]).toEqual([200, 'mcp:read']);
+      expect(await works(third.body.access_token)).toBe(200);
+      const more = await client.refresh(third.body.refresh_token, { scope: 'mcp:read else' });
+      expect([more.status, more.body.error]).toEqual([400, 'invalid_scope']);
+    });
+
+    test('a used refresh token ends everything that came of it, at the next call', async () => {
+      const client = new OAuthClient(world);
+      const first = await client.tokens(browser());
+      const second = (await client.refresh(first.refresh_token)).body;
+      expect(await works(second.access_token)).toBe(200);
+      world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;
+      const replayed = await client.refresh(first.refresh_token);
+      expect([replayed.status, replayed.body.error]).toEqual([400, 'invalid_grant']);
+      expect(await works(second.access_token)).toBe(401);
+      expect((await client.refresh(second.refresh_token)).body.error).toBe('invalid_grant');
+      expect(await ended(client.id)).toBe('reuse');
+    });
+
+    test('two processes of a client that refresh at once both go on', async () => {
+      const client = new OAuthClient(world);
+      const { refresh_token } = await client.tokens(browser());
+      const both = await Promise.all([client.refresh(refresh_token), client.refresh(refresh_token)]);
+      expect(both.map(({ status }) => status)).toEqual([200, 200]);
+      for (const { body } of both) expect(await works(body.access_token)).toBe(200);
+    });
+
+    test('is for the client that the token is of', async () => {
+      const client = new OAuthClient(world);
+      const { refresh_token } = await client.tokens(browser());
+      const other = new OAuthClient(world);
+      await other.register();
+      expect((await other.refresh(refresh_token)).body.error).toBe('invalid_grant');
+      expect((await client.refresh(refresh_token)).status).toBe(200);
+    });
+  });
+
+  describe('revocation (RFC 7009)', () => {
+    test('of a refresh token ends the access tokens, too', async () => {
+      const client = new OAuthClient(world);
+      const { refresh_token, access_token } = await client.tokens(browser());
+      const stranger = new OAuthClient(world);
+      await stranger.register();
+      await stranger.post('/oauth/revoke', { client_id: stranger.id, token: refresh_token });
+      expect(await works(access_token)).toBe(200);
+      const revoked = await client.post('/oauth/revoke', { client_id: client.id, token: refresh_token });
+      expect(revoked.status).toBe(200);
+      expect(await works(access_token)).toBe(401);
+      expect((await client.refresh(refresh_token)).body.error).toBe('invalid_grant');
+      expect(await ended(client.id)).toBe('client');
+    });
+  });
+
+  describe('codes', () => {
+    test('a code is good once; a second time ends what came of the first', async () => {
+      const client = new OAuthClient(world);
+      const code = await client.code(browser());
+      const { access_token } = (await client.redeem(code)).body;
+      expect(await works(access_token)).toBe(200);
+      expect((await client.redeem(code)).body.error).toBe('invalid_grant');
+      expect(await works(access_token)).toBe(401);
+    });
+
+    test('of many at once one redeems it', async () => {
+      const client = new OAuthClient(world);
+      const code = await client.code(browser());
+      const answers = await Promise.all(Array.from({ length: 6 }, () => client.redeem(code)));
+      expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+    });
+
+    test('a code is over after a minute', async () => {
+      const client = new OAuthClient(world);
+      const code = await client.code(browser());
+      world.clock.skewMs = 61_000;
+      expect((await client.redeem(code)).body.error).toBe('invalid_grant');
+    });
+
+    test('only whoever began redeems it: another verifier, none, another client, another address', async () => {
+      const wrong: [string, Record<string, string | undefined>][] = [
+        ['another verifier', { code_verifier: pkce().verifier }],
+        ['no verifier', { code_verifier: undefined }],
+        ['another address', { redirect_uri: 'http://127.0.0.1:9/other' }],
+        ['another resource', { resource: 'https://else.example/mcp' }],
+      ];
+      for (const [what, changed] of wrong) {
+        const client = new OAuthClient(world);
+        const answer = await client.redeem(await client.code(browser()), changed);
+        expect([what, answer.status], answer.text).toEqual([what, 400]);
+      }
+      const client = new OAuthClient(world);
+      const other = new OAuthClient(world);
+      await other.register();
+      const code = await client.code(browser());
+      expect((await client.redeem(code, { client_id: other.id })).body.error).toBe('invalid_grant');
+      expect((await client.redeem(code)).status).toBe(200);
+    });
+  });
+
+  describe('asking', () => {
+    const refusal = async (changed: Record<string, string | undefined>) => {
+      const client = new OAuthClient(world);
+      await client.register();
+      const visitor = browser();
+      return { visit: await visitor.get(client.address(changed)), seen: visitor.seen };
+    };
+
+    test.each([
+      ['another address', { redirect_uri: 'https://evil.example/callback' }],
+      ['an address that only begins the same', { redirect_uri: `${CALLBACK}/../evil` }],
+      ['one with more in it', { redirect_uri: `${CALLBACK}?x=1` }],
+      ['another scheme', { redirect_uri: CALLBACK.replace('http:', 'https:') }],
+      ['another path on another port', { redirect_uri: 'http://127.0.0.1:77/else' }],
+      ['no address that it knows', { redirect_uri: 'javascript:alert(1)' }],
+      ['a client that is not known', { client_id: 'nobody' }],
+    ])('with %s leads nowhere: a page of ours says so', async (_what, changed) => {
+      const { visit, seen } = await refusal(changed);
+      expect(visit.status, visit.text).toBe(400);
+      expect(visit.text).toContain('Nothing was granted');
+      expect(visit.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+      expect(seen).toHaveLength(1);
+    });
+
+    test.each([
+      ['without PKCE', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
+      ['with plain PKCE', { code_challenge_method: 'plain' }, 'invalid_request'],
+      ['for another resource', { resource: 'https://else.example/mcp' }, 'invalid_target'],
+      ['for the broker as a whole', { resource: 'http://localhost/' }, 'invalid_target'],
+      ['for a token at once', { response_type: 'token' }, 'unsupported_response_type'],
+      ['without a question to anybody', { prompt: 'none' }, 'login_required'],
+    ])('%s is refused where the client hears it, with our name (RFC 9207)', async (_what, changed, error) => {
+      const { visit } = await refusal(changed);
+      const back = new URL(visit.url);
+      expect(back.href.split(/[?#]/)[0]).toBe(CALLBACK);
+      // What a response_type that is not ours would answer in: RFC 6749 section 4.2.2.1.
+      const told = back.hash === '' ? back.searchParams : new URLSearchParams(back.hash.slice(1));
+      expect(Object.fromEntries(told)).toMatchObject({ error, iss: baseUrl, state: 'state-1' });
+    });
+
+    test('any port on loopback is the client’s own (RFC 8252 section 7.3)', async () => {
+      const client = new OAuthClient(world);
+      await client.register();
+      const redirect_uri = 'http://127.0.0.1:54321/callback';
+      const code = await client.code(browser(), { redirect_uri });
+      expect((await client.redeem(code, { redirect_uri })).status).toBe(200);
+    });
+
+    test('scopes that nobody knows here are left out, and none is all of them', async () => {
+      for (const scope of [undefined, 'claudeai', 'openid profile offline_access']) {
+        const tokens = await new OAuthClient(world).tokens(browser(), { scope });
+        expect(tokens.scope).toBe('mcp:read mcp:write');
+      }
+      expect((await new OAuthClient(world).tokens(browser(), { scope: 'mcp:read else' })).scope).toBe('mcp:read');
+    });
+  });
+
+  describe('/mcp', () => {
+    test('a token that was asked for reading does not write, and the client learns what to ask for', async () => {
+      const { access_token: token } = await new OAuthClient(world).tokens(
+        browser(),
+        { scope: 'mcp:read' },
+        { grants: READS },
+      );
+      const call = (name: string, args: Record<string, unknown>) =>
+        callMcp(baseUrl, token, { method: 'tools/call', params: { name, arguments: args } });
+      const items = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };
+      expect((await call('read_platform', items)).status).toBe(200);
+      for (const name of ['write_platform', 'delete_platform']) {
+        const refused = await call(name, items);
+        expect([refused.status, refused.body.error]).toEqual([403, 'insufficient_scope']);
+        const challenge = refused.headers.get('www-authenticate');
+        expect(challenge).toContain('error="insufficient_scope"');
+        expect(challenge).toContain('scope="mcp:read mcp:write"');
+        expect(challenge).toContain('resource_metadata="');
+      }
+      const batch = await send(`${baseUrl}/mcp`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+        body: JSON.stringify([
+          { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+          { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'write_platform', arguments: items } },
+        ]),
+      });
+      expect(batch.status).toBe(403);
+    });
+
+    test('pages of other sites are refused, and there is nothing to GET or DELETE', async () => {
+      const { access_token: token } = await new OAuthClient(world).tokens(browser());
+      for (const origin of ['https://evil.example', 'null', 'http://localhost:1'])
+        expect((await callMcp(baseUrl, token, undefined, { origin })).status).toBe(403);
+      expect((await callMcp(baseUrl, token, undefined, { origin: baseUrl })).status).toBe(200);
+      for (const method of ['GET', 'DELETE']) {
+        const answer = await send(`${baseUrl}/mcp`, { method, headers: { authorization: `Bearer ${token}` } });
+        expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+      }
+    });
+
+    test('a message that is too large, or none, is refused before anything is done', async () => {
+      const { access_token: token } = await new OAuthClient(world).tokens(browser());
+      const post = (body: string) =>
+        send(`${baseUrl}/mcp`, {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            accept: 'application/json, text/event-stream',
+            authorization: `Bearer ${token}`,
+          },
+          body,
+        });
+      expect((await post(JSON.stringify({ x: 'x'.repeat(3 * 1024 * 1024) }))).status).toBe(413);
+      expect((await post('{')).status).toBe(400);
+      expect((await post('{}')).status).toBe(400);
+    });
+  });
+});
