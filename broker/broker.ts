@@ -23,6 +23,8 @@ export type Broker = {
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
+  /** The way to what strangers name: to the internet, whatever the operator lets platforms reach. */
+  publicOutbound: Outbound;
   /** The way to the owners' identity provider, when there is one. */
   providerOutbound?: Outbound | undefined;
 };

@@ -112,13 +112,14 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   const { store, listener, broker, governor, recovery, housekeeping, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
-    await Promise.all([broker?.outbound.close(), broker?.providerOutbound?.close()]);
+    await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
   };
   await step('waiting agents', () => governor?.changes.release());
   await step('the lab', () => governor?.lab.close());
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   await step('replays', () => governor?.replays.settled(graceMs));
   await step('the way out', () => broker?.outbound.close());
+  await step('the way to the internet', () => broker?.publicOutbound.close());
   await step('the way to the identity provider', () => broker?.providerOutbound?.close());
   await step('replays', () => governor?.replays.settled(SETTLE_MS));
   await step('the recorder', () => governor?.recorder.settled(SETTLE_MS));

@@ -111,6 +111,7 @@ export async function startBroker(
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
   });
+  const publicOutbound = makeOutbound({ allowPrivate: [], own: options.own, connectionsPerOrigin: 4, maxOrigins: 64 });
   const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));
   const instanceId = uuidv4();
   const broker: Broker = {
@@ -126,6 +127,7 @@ export async function startBroker(
     vault,
     keys,
     outbound,
+    publicOutbound,
     providerOutbound,
   };
   return { broker, masterKeyCreated: created };

@@ -18,10 +18,13 @@ const MOST_NAME = 100;
  */
 export function settleClientMetadata(metadata: Metadata): void {
   delete metadata.scope;
-  if (!CLIENT_AUTH_METHODS.includes(metadata.token_endpoint_auth_method as never)) {
+  // The library made one for whoever did not say that they want none.
+  delete metadata.client_secret;
+  delete metadata.client_secret_expires_at;
+  if (!CLIENT_AUTH_METHODS.includes(metadata.token_endpoint_auth_method as never))
     metadata.token_endpoint_auth_method = 'none';
-    delete metadata.client_secret;
-  }
+  if (metadata.jwks_uri !== undefined && !/^https:/i.test(String(metadata.jwks_uri)))
+    throw new errors.InvalidClientMetadata('jwks_uri: https');
   const redirects = metadata.redirect_uris ?? [];
   if (!Array.isArray(redirects) || redirects.length > MOST_REDIRECTS)
     throw new errors.InvalidClientMetadata(`redirect_uris: a list of ${MOST_REDIRECTS} at most`);

@@ -7,6 +7,8 @@ declare module 'oidc-provider' {
     client_name?: string;
     client_uri?: string;
     client_secret?: string;
+    client_secret_expires_at?: number;
+    jwks_uri?: string;
     redirect_uris?: string[];
     scope?: string;
     token_endpoint_auth_method?: string;

@@ -26,7 +26,7 @@ const INTERACTION_SECONDS = 30 * MINUTE;
 const REFRESH_SECONDS = 30 * DAY;
 /** Makes a provider whose tokens this key signs. */
 export function makeProvider(broker: Broker, key: SigningKey): Provider {
-  const { baseUrl, outbound } = broker;
+  const { baseUrl, publicOutbound } = broker;
   const { db } = broker.store;
   const resource = mcpResource(broker);
   const off = { enabled: false };
@@ -128,7 +128,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
       Grant: AUTHORISATION_SECONDS,
       Session: MINUTE,
     },
-    fetch: guardedFetch(outbound),
+    fetch: guardedFetch(publicOutbound),
     fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
     renderError: errorPage,
   });
@@ -143,7 +143,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
 const isOf = (client: Client, token: Client) => token.clientId === client.clientId;
 
 /** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
-function guardedFetch(outbound: Broker['outbound']) {
+function guardedFetch(outbound: Broker['publicOutbound']) {
   const fetch = providerFetch(outbound);
   return async (url: string, { method = 'GET', headers }: { method?: string; headers: Headers }) => {
     if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
