@@ -2,6 +2,7 @@
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
+import { PLATFORM_SECRETS } from '../oauth/registered.ts';
 import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
@@ -14,7 +15,9 @@ export function planPlatformSecrets(planning: Planning): void {
     const references = new Map(platformReferences(manifest));
     for (const [name, reference] of references) planSecret(planning, platformId, { name, reference, known });
     for (const { id, name } of known) {
-      if ([...references.keys()].some((kept) => kept === name)) continue;
+      // What the broker is called where it registered itself is no file's to say.
+      const isNamed = PLATFORM_SECRETS.some((one) => one === name);
+      if (!isNamed || [...references.keys()].some((kept) => kept === name)) continue;
       const change = { action: 'update' as const, kind: 'platform' as const, name: platformId };
       addStep(planning, { ...change, details: [`auth.${name}: removed`] }, (db) =>
         deletePlatformSecret(db, planning.organisationId, id),

@@ -17,7 +17,8 @@ import { lifeOf, readCredential, writeCredential } from './credential.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';
-import { registeredFor } from './registered.ts';
+import { describedFor, type Registered } from './registered.ts';
+import type { Resolver } from './resolve.ts';
 import type { Kept, Steps } from './steps.ts';
 
 /** Where the server sends the browser back to. */
@@ -57,21 +58,36 @@ export type OAuthConnections = {
 
 /** Makes it. Asks nobody for anything yet. */
 export function makeOAuthConnections(broker: Broker): OAuthConnections {
-  let loaded: Promise<{ steps: Steps; refresh: Refresher }> | undefined;
+  type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
+  let loaded: Promise<Loaded> | undefined;
+  const redirectUri = broker.baseUrl + CONNECTED_PATH;
+  const loadNow = async (): Promise<Loaded> => {
+    const [{ serverFinder }, { oauthSteps }, { resolver }] = await Promise.all([
+      import('./server.ts'),
+      import('./steps.ts'),
+      import('./resolve.ts'),
+    ]);
+    const find = serverFinder(broker);
+    const steps = oauthSteps(broker, find);
+    return { steps, refresh: refresher(broker, steps), resolve: resolver(broker, find, redirectUri) };
+  };
   const load = () => {
-    loaded ??= import('./steps.ts').then(({ oauthSteps }) => {
-      const steps = oauthSteps(broker);
-      return { steps, refresh: refresher(broker, steps) };
-    });
+    loaded ??= loadNow();
     return loaded;
   };
-  const redirectUri = broker.baseUrl + CONNECTED_PATH;
-  const registered = ({ organisation_id: organisation, platform_id: platform }: ConnectionId, manifest: Manifest) =>
-    registeredFor(broker, organisation, platform, manifest);
+  const registered = async (
+    { organisation_id: organisation, platform_id: platform }: ConnectionId,
+    manifest: Manifest,
+    mayRegister = false,
+  ): Promise<Registered | OAuthProblem> => {
+    const described = await describedFor(broker, organisation, platform, manifest);
+    if (isProblem(described)) return described;
+    return await (await load()).resolve(described, mayRegister);
+  };
 
   return {
     begin: async (connection, manifest, { ownerId, sessionId }) => {
-      const client = await registered(connection, manifest);
+      const client = await registered(connection, manifest, true);
       if (isProblem(client)) return client;
       const state = mintToken('state');
       const { steps } = await load();

@@ -21,6 +21,7 @@ export type Endpoints = {
 
 /** Whatever kind of platform it is for: from here on nobody looks at the manifest again. */
 export type Registered = {
+  organisationId: string;
   platformId: string;
   clientId: string;
   clientSecret: Secret | undefined;
@@ -33,19 +34,30 @@ export type Registered = {
   scopes: readonly string[];
   /** Headers that the platform always gets. */
   headers: Readonly<Record<string, string>>;
+  /** What tokens are asked for (RFC 8707), of servers that have to be told; undefined: nothing is said. */
+  resource: string | undefined;
+  /** Whether the metadata must say that the server knows PKCE (MCP, Authorization Code Protection). */
+  strictPkce: boolean;
+};
+
+/** What a manifest says, before anybody was asked. Without a client id the broker has to register itself. */
+export type Described = Omit<Registered, 'clientId'> & {
+  clientId: string | undefined;
+  /** Where to ask for the issuer (RFC 9728); undefined: it is known, or the endpoints are. */
+  discoverAt: string | undefined;
 };
 
 /** The secrets of a platform, by the names that they have in its `auth`. */
 export const PLATFORM_SECRETS = ['client_id', 'client_secret'] as const;
 
 /** Reads what the manifest names from the store. @throws SealError when a stored secret was altered */
-export async function registeredFor(
+export async function describedFor(
   { store, vault }: Pick<Broker, 'store' | 'vault'>,
   organisationId: string,
   platformId: string,
   manifest: Manifest,
-): Promise<Registered | OAuthProblem> {
-  const { auth, oauth } = manifest;
+): Promise<Described | OAuthProblem> {
+  const { auth, oauth, kind } = manifest;
   if (auth.type !== 'oauth2')
     return { problem: 'unsuitable', detail: `${platformId} does not take its credential through OAuth.` };
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
@@ -57,7 +69,7 @@ export async function registeredFor(
   };
   const clientId = typeof auth.client_id === 'string' ? auth.client_id : secretOf('client_id')?.reveal();
   const clientSecret = auth.client_secret && secretOf('client_secret');
-  if (clientId === undefined || (auth.client_secret && !clientSecret))
+  if ((auth.client_id !== undefined && clientId === undefined) || (auth.client_secret && !clientSecret))
     return {
       problem: 'unsuitable',
       detail: `The client of ${platformId} at its authorization server is not here yet: apply the governance file where its client_id and client_secret are found.`,
@@ -65,7 +77,9 @@ export async function registeredFor(
   const { authorization_endpoint, token_endpoint, revocation_endpoint, ...manners } = { ...oauth, ...given(auth) };
   // With an issuer the built-in addresses may be those of another server.
   const endpoints = auth.issuer ? endpointsOf(auth) : { authorization_endpoint, token_endpoint, revocation_endpoint };
+  const isKnown = auth.issuer !== undefined || endpoints.token_endpoint !== undefined;
   return {
+    organisationId,
     platformId,
     clientId,
     clientSecret,
@@ -74,6 +88,9 @@ export async function registeredFor(
     manners,
     scopes: auth.scopes ?? scopesNeeded(manifest),
     headers: manifest.headers ?? {},
+    resource: kind === 'mcp' ? manifest.base_url : undefined,
+    strictPkce: kind === 'mcp',
+    discoverAt: kind === 'mcp' && !isKnown ? manifest.base_url : undefined,
   };
 }
 

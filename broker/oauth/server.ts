@@ -11,7 +11,9 @@ const FRESH_MS = 10 * 60_000;
 const KEPT = 200;
 export const PATIENCE_SECONDS = 15;
 
-export type ServerFinder = (registered: Registered) => Promise<client.ServerMetadata | OAuthProblem>;
+/** What a server is found by. */
+export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'strictPkce'>;
+export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata | OAuthProblem>;
 
 /** Finds servers; what their metadata said is kept for a while, by issuer. */
 export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
@@ -51,7 +53,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         };
   };
 
-  return async ({ issuer, endpoints, platformId }) => {
+  return async ({ issuer, endpoints, platformId, strictPkce }) => {
     const discovered = issuer === undefined ? {} : await discover(issuer);
     if (isProblem(discovered)) return discovered;
     const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
@@ -65,10 +67,10 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         problem: 'failed',
         detail: `The authorization server of ${platformId} names no authorization_endpoint or token_endpoint that may be used.`,
       };
-    if (metadata.revocation_endpoint !== undefined && !isEndpoint(metadata.revocation_endpoint, insecure))
-      delete metadata.revocation_endpoint;
+    for (const name of ['revocation_endpoint', 'registration_endpoint'] as const)
+      if (metadata[name] !== undefined && !isEndpoint(metadata[name], insecure)) delete metadata[name];
     const methods = metadata.code_challenge_methods_supported;
-    if (methods !== undefined && !methods.includes('S256'))
+    if (methods === undefined ? strictPkce : !methods.includes('S256'))
       return {
         problem: 'failed',
         detail: `The authorization server of ${platformId} does not take PKCE with S256 (RFC 7636), so codes could be stolen.`,

@@ -7,7 +7,7 @@ import { ProviderUnreachable, providerFetch } from '../outbound/provider-fetch.t
 import { accountOf } from './account.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
-import { PATIENCE_SECONDS, serverFinder } from './server.ts';
+import { PATIENCE_SECONDS, type ServerFinder } from './server.ts';
 import { tokenFetch } from './token-fetch.ts';
 
 /** What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one. */
@@ -45,8 +45,7 @@ const LONGEST_TOKEN = 16 * 1024;
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
 /** Makes them, with everything that is kept between them. */
-export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): Steps {
-  const find = serverFinder(broker);
+export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: ServerFinder): Steps {
   const fetch = providerFetch(broker.outbound);
 
   const configure = async (registered: Registered, withoutIdToken: boolean) => {
@@ -92,6 +91,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): 
         const url = client.buildAuthorizationUrl(configuration, {
           ...manners.authorization_parameters,
           redirect_uri: redirectUri,
+          ...resourceOf(registered),
           ...(scopes.length > 0 && { scope: scopes.join(manners.scope_separator ?? ' ') }),
           state,
           ...(nonce !== null && { nonce }),
@@ -115,11 +115,16 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): 
             problem: 'stale' as const,
             detail: 'This is not the answer of the authorization server that was asked. Begin again.',
           };
-        const given = await client.authorizationCodeGrant(configuration, new URL(`${redirectUri}?${answer}`), {
-          expectedState: state,
-          pkceCodeVerifier: kept.verifier,
-          ...(kept.nonce !== null && { expectedNonce: kept.nonce, idTokenExpected: true }),
-        });
+        const given = await client.authorizationCodeGrant(
+          configuration,
+          new URL(`${redirectUri}?${answer}`),
+          {
+            expectedState: state,
+            pkceCodeVerifier: kept.verifier,
+            ...(kept.nonce !== null && { expectedNonce: kept.nonce, idTokenExpected: true }),
+          },
+          resourceOf(registered),
+        );
         const tokens = tokensOf(given, registered);
         if (isProblem(tokens)) return tokens;
         const account = await accountOf(broker, registered, configuration, tokens.accessToken, given.claims());
@@ -131,7 +136,8 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): 
         const configuration = await configure(registered, true);
         if (isProblem(configuration)) return configuration;
         if (serverOf(registered, configuration) !== server) return moved(registered);
-        return tokensOf(await client.refreshTokenGrant(configuration, refreshToken.reveal()), registered);
+        const given = await client.refreshTokenGrant(configuration, refreshToken.reveal(), resourceOf(registered));
+        return tokensOf(given, registered);
       }),
 
     revoke: (registered, token, server) =>
@@ -145,6 +151,8 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'clock' | 'log'>): 
       }),
   };
 }
+
+const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
 /** What a server is known by: its issuer, which may move its endpoints; without one, where it gives tokens. */
 const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>

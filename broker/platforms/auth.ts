@@ -95,7 +95,12 @@ export const Auth = z
           type: z.literal('oauth2'),
           issuer: PlatformUrl.optional().describe('The issuer whose metadata names the endpoints (RFC 8414).'),
           ...OAuthEndpoints,
-          client_id: z.union([z.string().min(1), SecretReference]).describe("The broker's client id at the platform."),
+          client_id: z
+            .union([z.string().min(1), SecretReference])
+            .optional()
+            .describe(
+              "The broker's client id at the platform. For kind mcp it may be left out: the broker registers itself (RFC 7591).",
+            ),
           client_secret: SecretReference.optional().describe('Its secret; a public client has none.'),
           scopes: z.array(z.string().min(1)).optional().describe('The scopes to ask for when a person connects.'),
         })

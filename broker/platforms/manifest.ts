@@ -166,7 +166,13 @@ function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
   only('attestation', 'mcp');
   if (manifest.body === 'form' && manifest.graphql !== undefined)
     found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
-  if (auth.type === 'oauth2' && auth.issuer === undefined) {
+  if (auth.type === 'oauth2' && kind !== 'mcp' && auth.client_id === undefined)
+    found.push({
+      path: ['auth', 'client_id'],
+      message: 'is missing; register the broker at the platform, and give its id',
+    });
+  // An MCP server says by itself which authorization server it trusts (RFC 9728).
+  if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {
     for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {
       if (auth[endpoint] ?? oauth?.[endpoint]) continue;
       found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });

@@ -2,7 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/governance/export.ts';
 import { isProblem } from '../../broker/oauth/problem.ts';
-import { registeredFor } from '../../broker/oauth/registered.ts';
+import { describedFor } from '../../broker/oauth/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { Governed, type GovernedBroker, openBroker, problemsOf, warningsOf } from './governed.ts';
@@ -32,7 +32,7 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
     (await governed.plan(text)).changes.filter(({ kind }) => kind === 'platform').flatMap((change) => change.details);
   const client = async (platformId = 'docs') => {
     const manifest = (await governed.present()).platforms.get(platformId)!;
-    return await registeredFor(broker, governed.id, platformId, manifest);
+    return await describedFor(broker, governed.id, platformId, manifest);
   };
   const stored = async () => await broker.store.db.selectFrom('platform_secrets').selectAll().execute();
 

@@ -33,6 +33,8 @@ export type AuthorizationServer = {
   instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
   /** Makes it ready for the broker at this address. */
   serve(baseUrl: string): void;
+  /** What its MCP server at `/mcp` says of itself (RFC 9728), by path, and in its 401; it trusts this server. */
+  mcp: { documents: Map<string, object>; challenge: string };
   /** Ends an access token: the API refuses it from now on. */
   end(accessToken: string): Promise<void>;
   down(): Promise<void>;
@@ -52,6 +54,15 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
       const told = server.instead?.(pathname);
       if (told) {
         response.writeHead(told.status, { 'content-type': told.type ?? 'application/json' }).end(told.body);
+        return;
+      }
+      const document = server.mcp.documents.get(pathname);
+      if (document) {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+        return;
+      }
+      if (pathname === '/mcp') {
+        response.writeHead(401, { 'www-authenticate': server.mcp.challenge }).end();
         return;
       }
       if (pathname === '/api' || pathname.startsWith('/api/')) {
@@ -95,6 +106,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     bearers: [],
     slowMs: 0,
     instead: undefined,
+    mcp: { documents: new Map(), challenge: 'Bearer' },
     serve: (baseUrl) => {
       provider = new Provider(issuer, {
         clients: [
@@ -113,7 +125,15 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
         pkce: { required: () => true },
         issueRefreshToken: async () => true,
         rotateRefreshToken: () => true,
-        features: { revocation: { enabled: true } },
+        features: {
+          revocation: { enabled: true },
+          registration: { enabled: true },
+          resourceIndicators: {
+            enabled: true,
+            getResourceServerInfo: () => ({ scope: 'tools.call', accessTokenFormat: 'opaque' }),
+            useGrantedResource: () => true,
+          },
+        },
         ttl: {
           Interaction: 600,
           Session: 600,
