@@ -4,6 +4,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const LONG = [
   'test/approvals.crash.test.ts',
   'test/approve-page.hostile.test.ts',
+  'test/children.cap.test.ts',
   'test/cli-agent.test.ts',
   'test/connect.cli.test.ts',
   'test/connections.oauth-crash.test.ts',
