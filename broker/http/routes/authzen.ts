@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { askedPlatform } from '../../calls/asked-platform.ts';
+import type { Governor } from '../../calls/governor.ts';
 import { type Asker, type Decision, evaluate, subjectReader } from '../../queries/authzen.ts';
 import { evaluateAll } from '../../queries/authzen-batch.ts';
 import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';
 import { Refusal } from '../errors.ts';
 import type { Limit } from '../rate-limits.ts';
-import { json, type Reply } from '../reply.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { json } from '../reply.ts';
+import { type Route, route } from '../route.ts';
 import { firstProblem } from '../validation.ts';
 
 /** All of them together. */
@@ -58,11 +59,11 @@ const single = (path: string, capability: string): Route =>
     }),
     answers: { 200: { description: 'The decision; a refusal, too.', schema: Answer } },
     errors: ['not_your_agent'],
-    handle: async (context) => json(200, await decided(context as never, context.body)),
+    handle: async ({ governor, who, body }) => json(200, await decided(governor, who, body)),
   });
 
-async function decided({ governor, who }: Context<'agent_or_owner'>, asked: Evaluation): Promise<Decision> {
-  const read = subjectReader(governor, who as Asker, askedPlatform(platformIn(asked)));
+async function decided(governor: Governor, who: Asker, asked: Evaluation): Promise<Decision> {
+  const read = subjectReader(governor, who, askedPlatform(platformIn(asked)));
   const decision = await evaluate(governor, read, asked, governor.broker.clock());
   if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: { 'WWW-Authenticate': 'Bearer' } });
   return decision;
@@ -92,9 +93,9 @@ export const authzenEvaluations = route({
     },
   },
   errors: ['not_your_agent'],
-  handle: async (context): Promise<Reply> => {
-    const { governor, who, body } = context;
-    if (!body.evaluations?.length) return json(200, await decided(context as never, body as Evaluation));
+  handle: async ({ governor, who, body }) => {
+    // Then it was checked as the single question that it is.
+    if (!body.evaluations?.length) return json(200, await decided(governor, who, body as Evaluation));
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
     const read = subjectReader(governor, who, askedPlatform(platformIn(body)));
     const now = governor.broker.clock();
