@@ -14,6 +14,7 @@ const LONG = [
   'test/console.pages.test.ts',
   'test/console.registrations.test.ts',
   'test/console.settings.test.ts',
+  'test/console.tools.test.ts',
   'test/crash.test.ts',
   'test/mcp/clients.test.ts',
   'test/mcp/waiting.test.ts',

@@ -7,6 +7,7 @@ import { Empty, Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { navigate } from '/console/shell/router.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
+import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
@@ -49,6 +50,7 @@ export function ConnectionsPage({ place }) {
         </ul>`
       }
       ${connections?.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect.</p>`}
+      <${ToolServers} />
     </div>
     ${leaving && html`<${Disconnect} connection=${leaving} onClose=${() => setLeaving(undefined)} onDone=${reload} />`}
   `;

@@ -1,0 +1,61 @@
+// One tool of an MCP server: what was accepted beside what is offered, and nothing is accepted but what is on the screen.
+import { ask } from '/console/api.js';
+import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
+import { Dialog } from '/console/shell/dialog.js';
+import { EFFECT } from '/console/tools/words.js';
+import { visible } from '/console/visible.js';
+
+const written = (definition) => visible(JSON.stringify(definition, null, 2));
+
+export function Look({ platform, tool, may, onClose, onDone }) {
+  const { name, state, accepted, offered, hash } = tool;
+  const [effect, setEffect] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState(undefined);
+  const announce = useAnnounce();
+  const accept = async () => {
+    if (busy || !may) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const body = { hash, ...(effect && { effect }) };
+      await ask('POST', `/owner/platforms/${platform}/tools/${encodeURIComponent(name)}/accept`, body);
+      announce(`${name} is accepted as it is offered.`, 'good');
+      onClose();
+    } catch (failed) {
+      setProblem(failed);
+      setBusy(false);
+    }
+    onDone();
+  };
+  return html`<${Dialog} title=${name} onClose=${onClose} onSubmit=${accept}>
+    <p>${WORDS[state]} What stands below are the server's own words: a model reads them as instructions.</p>
+    ${state === 'changed' && html`<${Definition} title="Accepted" definition=${accepted} />`}
+    <${Definition} title=${state === 'accepted' ? 'Accepted' : 'Offered now'} definition=${offered} />
+    ${
+      may &&
+      html`<p><label for="effect">What it does</label>
+        <select id="effect" value=${effect} onChange=${({ target }) => setEffect(target.value)}>
+          <option value="">${tool.effect_by ? `It ${EFFECT[tool.effect]}, as an owner said` : 'What it says of itself'}</option>
+          ${Object.entries(EFFECT).map(([value, words]) => html`<option value=${value}>It ${words}</option>`)}
+        </select></p>`
+    }
+    ${problem && html`<p class="notice" data-kind="bad" role="alert">${problem.message}</p>`}
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>Close</button>
+      ${may && html`<button type="submit" class="primary" id="accept" disabled=${busy || (state === 'accepted' && !effect)}>${state === 'accepted' ? 'Say so' : 'Accept as offered'}</button>`}
+    </div>
+  <//>`;
+}
+
+const WORDS = {
+  changed: 'It is not what was accepted, so no agent can call it.',
+  new: 'It has come since the tools were accepted, so no agent can call it.',
+  accepted: 'Agents that hold its scope call it.',
+};
+
+const Definition = ({ title, definition }) => html`
+  <h3>${title}</h3>
+  <pre class="theirs definition" tabindex="0" aria-label=${title}>${written(definition)}</pre>
+`;
