@@ -3,8 +3,9 @@ import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
-import { ProviderUnreachable, providerFetch } from '../outbound/provider-fetch.ts';
+import { providerFetch } from '../outbound/provider-fetch.ts';
 import { accountOf } from './account.ts';
+import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import { PATIENCE_SECONDS, type ServerFinder } from './server.ts';
@@ -210,47 +211,4 @@ function tokensOf(given: client.TokenEndpointResponse, { platformId }: Registere
     life,
     scopes: scope?.split(' ').filter(Boolean),
   };
-}
-
-/** What RFC 6749 calls invalid_grant, and what GitHub and Slack call it. */
-const ENDED = new Set([
-  'invalid_grant',
-  'bad_refresh_token',
-  'bad_verification_code',
-  'invalid_refresh_token',
-  'invalid_code',
-  'token_revoked',
-]);
-
-/** The name of an error as servers say it (RFC 6749 sections 4.1.2.1 and 5.2): nothing else of theirs is told. */
-const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
-
-/** What an error means. Of the library's own words only the first go into the log: its causes quote what was answered. */
-function problemOf(error: unknown, platformId: string, log: Broker['log']): OAuthProblem {
-  if (error instanceof client.AuthorizationResponseError)
-    return {
-      problem: 'declined',
-      detail: `The authorization server did not give its consent (${wordOf(error.error)}). Begin again.`,
-    };
-  if (error instanceof client.ResponseBodyError) {
-    const word = wordOf(error.error);
-    log.warn({ platform: platformId, problem: word }, 'an authorization server refused');
-    const detail = `The authorization server of ${platformId} refused (${word}).`;
-    return { problem: ENDED.has(word) ? 'invalid_grant' : 'failed', detail };
-  }
-  const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);
-  const problem = unreachable ?? error;
-  log.warn(
-    { platform: platformId, problem: problem instanceof Error ? problem.message.slice(0, 200) : 'unknown' },
-    'an authorization server could not be used',
-  );
-  return unreachable
-    ? {
-        problem: 'unreachable',
-        detail: `The authorization server of ${platformId} could not be reached. Try again shortly.`,
-      }
-    : {
-        problem: 'failed',
-        detail: `The authorization server of ${platformId} answered with something that cannot be used. The broker's log says what.`,
-      };
 }
