@@ -10,8 +10,11 @@ const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   // A checkout runs from source; the published package has JavaScript only.
   const source = existsSync(at('./cli.ts'));
-  const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
-  await main(process.argv);
+  const isServed = process.argv[2] === 'mcp' && (await quickly(source, process.argv.slice(3)));
+  if (!isServed) {
+    const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
+    await main(process.argv);
+  }
 } else {
   // A checkout brings its own Node as a devDependency.
   const own = at('../node_modules/node/bin/node');
@@ -26,4 +29,9 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
     );
     process.exitCode = 1;
   }
+}
+
+async function quickly(source, words) {
+  const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/bin/quick-mcp.js');
+  return await quickMcp(words);
 }

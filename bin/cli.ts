@@ -1,5 +1,4 @@
 /** The command line. Each command's code is loaded when it is called, so that `--help` and `token` stay quick. */
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './commands/agent.ts';
 import { addConnectCommand } from './commands/connect.ts';
@@ -15,14 +14,7 @@ import { addServeCommand } from './commands/serve.ts';
 import { addTokenCommand } from './commands/token.ts';
 import { addVerifyCommand } from './commands/verify.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-
-function packageVersion(): string {
-  for (const path of ['../package.json', '../../package.json'])
-    try {
-      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
-    } catch {}
-  return 'unknown';
-}
+import { packageVersion } from './package-version.ts';
 
 /** Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. */
 export async function main(argv: readonly string[]): Promise<void> {

@@ -5,7 +5,7 @@
  *     const outcome = await broker.call({ platform: 'crm', endpoint: '/contacts', method: 'GET', scope: 'crm:contacts.read' });
  */
 import { type AgentClient, agentClient } from './agent-client.ts';
-import { signedFetch } from './signed-fetch.ts';
+import { signedSend } from './signed-send.ts';
 import { type AgentKey, agentSigner } from './signer.ts';
 
 export type * from './action.ts';
@@ -16,22 +16,14 @@ export { BrokerError } from './broker-error.ts';
 export type * from './permissions.ts';
 export { type AgentKey, AgentKeyError } from './signer.ts';
 
-type Where = {
-  /** Address of the broker. */
-  url: string;
-  /** Instead of the one that Node brings. */
-  fetch?: typeof fetch;
-};
+/** `url`: address of the broker. An agent with a key of its own, or a child with the token that it was issued and its session. */
+export type Connection = { url: string } & (AgentKey | { bearer: string; session?: string });
 
-/** An agent with a key of its own, or a child with the token that it was issued, and the session it works in. */
-export type Connection = Where & (AgentKey | { bearer: string; session?: string });
-
-/** Throws AgentKeyError when the key cannot sign. Nothing is sent yet. */
+/** Throws AgentKeyError when the key cannot sign, TypeError when `url` is no address. Nothing is sent yet. */
 export function connectAgent(connection: Connection): AgentClient {
   const url = connection.url.replace(/\/+$/, '');
-  const { fetch } = connection;
-  if (!('bearer' in connection)) return agentClient(signedFetch({ url, token: agentSigner(connection), fetch }));
+  if (!('bearer' in connection)) return agentClient(signedSend({ url, token: agentSigner(connection) }));
   const { bearer, session } = connection;
   const headers = session === undefined ? {} : { 'x-svc-session': session };
-  return agentClient(signedFetch({ url, token: () => bearer, headers, fetch }));
+  return agentClient(signedSend({ url, token: () => bearer, headers }));
 }

@@ -6,7 +6,7 @@
 import { errorOf } from '../client/broker-error.ts';
 import { bodyOf } from '../client/reply-body.ts';
 import { type BrokerReply, BrokerUnreachable, type Send } from '../client/send.ts';
-import { signedFetch } from '../client/signed-fetch.ts';
+import { signedSend } from '../client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../client/signer.ts';
 import { type Profile, ProfileError } from '../profile.ts';
 
@@ -44,4 +44,11 @@ function refusedToken(reply: BrokerReply): string {
   return `The broker does not take this agent's token: ${message}${clock} Run "agent-broker doctor" to see what is wrong.`;
 }
 
-const sendFor = (profile: Profile): Send => signedFetch({ url: profile.url, token: agentSigner(profile) });
+function sendFor(profile: Profile): Send {
+  const token = agentSigner(profile);
+  try {
+    return signedSend({ url: profile.url, token });
+  } catch {
+    throw new ProfileError(`The profile's url is no http or https address: ${profile.url}`);
+  }
+}

@@ -1,0 +1,10 @@
+/** The version in package.json, whether this runs from source or is built. */
+import { readFileSync } from 'node:fs';
+
+export function packageVersion(): string {
+  for (const path of ['../package.json', '../../package.json'])
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version;
+    } catch {}
+  return 'unknown';
+}

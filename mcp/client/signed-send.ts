@@ -1,0 +1,94 @@
+/**
+ * Requests over HTTP, each with a fresh token, on connections that are kept open. By Node's own client: `fetch` is built on
+ * streams that keep 16 MB more, which an agent's program would carry all day.
+ */
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
+
+type Options = {
+  /** Address of the broker, without a trailing slash. */
+  url: string;
+  /** What stands after `Bearer`, made anew for each request. */
+  token: () => string;
+  /** Sent with every request. */
+  headers?: Readonly<Record<string, string>> | undefined;
+};
+
+/** A platform has 120 s, and a long poll 50: a broker that is silent for longer does not answer. */
+const TIMEOUT_MS = 150_000;
+
+/** Redirects are not followed: requests carry tokens. Throws TypeError when `url` is no http or https address. */
+export function signedSend({ url, token, headers = {} }: Options): Send {
+  const { protocol } = new URL(url);
+  if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`${url} is no http or https address.`);
+  const isTls = protocol === 'https:';
+  const agent = isTls ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const open = isTls ? requestHttps : requestHttp;
+
+  const exchange = ({ method, path, headers: own = {}, body, signal }: BrokerRequest): Promise<BrokerReply> =>
+    new Promise((resolve, reject) => {
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const sent = {
+        accept: 'application/json',
+        ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+        ...headers,
+        ...own,
+        authorization: `Bearer ${token()}`,
+      };
+      const request = open(url + path, {
+        agent,
+        method,
+        headers: sent,
+        timeout: TIMEOUT_MS,
+        ...(signal && { signal }),
+      });
+      request.on('response', (response) => readAll(response).then(resolve, reject));
+      request.on('timeout', () => request.destroy(Object.assign(new Error(), { code: 'timeout' })));
+      request.on('error', reject);
+      request.end(text);
+    });
+
+  return async (request) => {
+    try {
+      return await exchange(request);
+    } catch (error) {
+      request.signal?.throwIfAborted();
+      const code = codeOf(error);
+      throw new BrokerUnreachable(`The broker at ${url} does not answer (${code}).`, {
+        maybeSent: !NEVER_CONNECTED.has(code),
+      });
+    }
+  };
+}
+
+async function readAll(response: IncomingMessage): Promise<BrokerReply> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  const { statusCode = 0, headers } = response;
+  const get = (name: string): string | null => {
+    const value = headers[name.toLowerCase()];
+    return value === undefined ? null : String(value);
+  };
+  return { status: statusCode, headers: { get }, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+/** Of the last address that was tried, where a name has several. */
+function codeOf(error: unknown): string {
+  const { code, errors, message } = error as { code?: string; errors?: { code?: string }[]; message: string };
+  return code ?? errors?.at(-1)?.code ?? message;
+}
+
+/** Before there is a connection, nothing can have been sent. */
+const NEVER_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]);

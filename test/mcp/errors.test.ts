@@ -1,0 +1,256 @@
+/** What goes wrong around the MCP server: the person reads it on standard error, the model in the answer. */
+import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readWords } from '../../bin/quick-mcp.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { newFolder } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
+const PATCH = { platform: 'demo', scope: 'demo:write', endpoint: '/items/1', method: 'PATCH', data: { title: 'x' } };
+
+let world: World;
+let organisation: Organisation;
+let agent: TestAgent;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform();
+  agent = await organisation.agent();
+});
+
+async function connected(profile: string): Promise<McpProcess> {
+  const mcp = startMcp(profile, ['--wait', '0']);
+  await shakeHands(mcp);
+  return mcp;
+}
+const read = async (mcp: McpProcess) => await callTool(mcp, 'read_platform', READ);
+/** A server that answers as it is told. Answers its address. */
+async function standIn(answer: Parameters<typeof createServer>[1]): Promise<string> {
+  const server = createServer(answer!);
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('a profile', () => {
+  test('that cannot be used: both are told, and nothing has to be restarted once it is corrected', async () => {
+    const profile = writeProfile(agent);
+    const right = readFileSync(profile, 'utf8');
+    renameSync(profile, `${profile}.away`);
+    const mcp = await connected(profile);
+    expect((await mcp.request('tools/list')).result.tools.length).toBe(6);
+    const wrongs: [change: () => void, words: string][] = [
+      [() => {}, 'There is no agent profile at'],
+      [() => writeFileSync(profile, '{', { mode: 0o600 }), 'is not JSON'],
+      [() => writeFileSync(profile, '{"url": "http://x"}'), 'this is missing: agentId, ownerId, privateKey'],
+      [() => writeFileSync(profile, right.replace(/-----BEGIN[^"]*/, 'none')), 'not an RSA key'],
+      [() => writeFileSync(profile, right.replace(/http:\/\/[^"]*/, 'broker.example')), 'no http or https address'],
+      [() => chmodSync(profile, 0o644), 'chmod 600'],
+    ];
+    for (const [change, words] of wrongs) {
+      change();
+      const answer = await read(mcp);
+      expect(answer, words).toMatchObject({
+        isError: true,
+        structuredContent: { status: 'failed', code: 'no_profile' },
+      });
+      expect(answer.content[0].text).toContain(words);
+      expect(answer.content[0].text).toContain('they have to correct this');
+      await vi.waitUntil(() => mcp.stderr().includes(words), { timeout: 5_000 });
+    }
+    writeFileSync(profile, right);
+    chmodSync(profile, 0o600);
+    expect((await read(mcp)).structuredContent).toMatchObject({ status: 'answered' });
+    const key = JSON.parse(right).private_key.split('\n')[1];
+    expect(mcp.stderr() + mcp.lines.join()).not.toContain(key);
+  });
+
+  test('whose key the broker does not know: the model stops, and the person is told to run doctor', async () => {
+    const mcp = await connected(writeProfile(Object.assign(Object.create(agent), { keys: makeKeyPair() })));
+    const answer = await read(mcp);
+    expect(answer.structuredContent).toMatchObject({ status: 'failed', code: 'invalid_signature' });
+    expect(answer.structuredContent.next).toMatch(/no further calls.*agent-broker doctor/s);
+    expect(mcp.stderr()).toContain('agent-broker doctor');
+    await world.forgive();
+  });
+});
+
+describe('a broker', () => {
+  test('that does not answer, and then does', async () => {
+    let isUp = false;
+    const url = await standIn((request, response) => {
+      if (!isUp) return void request.socket.destroy();
+      response.setHeader('content-type', 'application/json');
+      response.end('{"data":{"back":true},"_meta":{}}');
+    });
+    const mcp = await connected(writeProfile(agent, undefined, { url }));
+    const failed = await read(mcp);
+    expect(failed.structuredContent).toMatchObject({ status: 'failed', code: 'unreachable' });
+    expect(failed.structuredContent.next).toContain('Nothing was done');
+    const maybe = await callTool(mcp, 'write_platform', PATCH);
+    expect(maybe.structuredContent.next).toMatch(/exactly the same arguments: that is safe/);
+    expect(mcp.stderr()).toContain(`The broker at ${url} does not answer`);
+    isUp = true;
+    expect((await read(mcp)).structuredContent).toMatchObject({ status: 'answered', data: { back: true } });
+  });
+
+  test('that lost the connection is asked with the same key again, and with another once it answered', async () => {
+    const keys: unknown[] = [];
+    const url = await standIn((request, response) => {
+      if (request.url !== '/v1/actions') return void response.writeHead(404).end('{}');
+      keys.push(request.headers['idempotency-key']);
+      request.resume().on('end', () => {
+        if (keys.length === 1) return void request.socket.destroy();
+        response.setHeader('content-type', 'application/json');
+        response.end('{"data":1,"_meta":{}}');
+      });
+    });
+    const profile = writeProfile(agent, undefined, { url });
+    const first = await connected(profile);
+    await callTool(first, 'write_platform', PATCH);
+    first.child.kill('SIGKILL');
+    const mcp = await connected(profile);
+    for (let turn = 0; turn < 2; turn++) await callTool(mcp, 'write_platform', PATCH);
+    expect(keys[0]).toMatch(/^mcp-[\w-]{36}$/);
+    expect(keys[1]).toBe(keys[0]);
+    expect(keys[2]).not.toBe(keys[0]);
+  });
+
+  test.each([
+    ['behind', 3600, 'token_expired'],
+    ['ahead of', -3600, 'invalid_token'],
+  ])('whose clock the machine’s is %s: both are told by how much', async (how, seconds, code) => {
+    const url = await standIn((_request, response) => {
+      response.sendDate = false;
+      const date = new Date(Date.now() + seconds * 1000).toUTCString();
+      response.writeHead(401, { 'content-type': 'application/json', date });
+      response.end(JSON.stringify({ error: code, detail: 'The token is not of this time.', correlation_id: 'x' }));
+    });
+    const mcp = await connected(writeProfile(agent, undefined, { url }));
+    const answer = await read(mcp);
+    expect(answer.structuredContent).toMatchObject({ status: 'failed', code });
+    expect(answer.structuredContent.next).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s.*NTP`));
+    expect(mcp.stderr()).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s`));
+  });
+});
+
+test('an agent that is halted: the model is told to stop and to tell the person', async () => {
+  const other = await organisation.agent();
+  await organisation.ask('POST', `/owner/agents/${other.agentId}/suspend`, { reason: 'Stop until Monday.' });
+  const mcp = await connected(writeProfile(other));
+  for (const [name, args] of [
+    ['read_platform', READ],
+    ['list_permissions', {}],
+  ] as const) {
+    const answer = await callTool(mcp, name, args);
+    expect(answer).toMatchObject({ isError: true, structuredContent: { status: 'halted' } });
+    expect(answer.structuredContent.detail).toContain('Stop until Monday.');
+    expect(answer.structuredContent.next).toMatch(/^Stop now.*Tell the person/s);
+  }
+});
+
+describe('a refusal says what to do next', () => {
+  test('a scope that is not held leads to request_access, which waits, and is then usable', async () => {
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const lacking = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+    const mcp = startMcp(writeProfile(lacking), ['--wait', '20']);
+    await shakeHands(mcp);
+    const refused = await callTool(mcp, 'write_platform', PATCH);
+    expect(refused.structuredContent).toMatchObject({ status: 'refused', code: 'scope_not_granted' });
+    expect(refused.structuredContent.next).toContain('Call request_access with platform "demo", scope "demo:write"');
+    const asking = callTool(mcp, 'request_access', {
+      platform: 'demo',
+      scope: 'demo:write',
+      reason: 'To correct a title.',
+    });
+    const waiting = await vi.waitUntil(
+      async () => (await organisation.ask('GET', '/owner/access-requests?status=pending')).body.access_requests[0],
+      { timeout: 15_000, interval: 20 },
+    );
+    await organisation.ask('POST', `/owner/access-requests/${waiting.request_id}/approve`, { note: 'Fine.' });
+    expect((await asking).structuredContent).toMatchObject({ status: 'granted', note: 'Fine.' });
+    expect((await callTool(mcp, 'write_platform', PATCH)).structuredContent.status).toBe('answered');
+    const again = await callTool(mcp, 'request_access', { platform: 'demo', scope: 'demo:write' });
+    expect(again.structuredContent).toMatchObject({ status: 'granted' });
+  });
+
+  test('a wrong scope, a wrong endpoint, too much, and arguments that are none', async () => {
+    const mcp = await connected(writeProfile(agent));
+    const cases: [name: string, args: Record<string, unknown>, code: string, next: RegExp][] = [
+      ['read_platform', { ...READ, endpoint: '/elsewhere' }, 'endpoint_scope_mismatch', /scope that covers/],
+      ['read_platform', { ...READ, endpoint: '//items' }, 'invalid_endpoint', /Correct/],
+      ['read_platform', { ...READ, platform: 'nowhere' }, 'no_permission_record', /request_access/],
+      ['write_platform', { ...PATCH, data: { a: 'x'.repeat(1_100_000) } }, 'payload_too_large', /less/],
+      ['write_platform', { ...PATCH, more: 1 }, 'invalid_arguments', /Correct/],
+      ['check_approval', { approval_id: 'none' }, 'invalid_arguments', /Correct/],
+      ['check_approval', { approval_id: '3f6b2f0a-1111-4222-8333-444455556666' }, 'not_found', /approval_id/],
+      ['request_access', { platform: 'demo', scope: 'demo:none' }, 'scope_not_grantable', /does not help/],
+    ];
+    for (const [name, args, code, next] of cases) {
+      const answer = await callTool(mcp, name, args);
+      expect(answer, code).toMatchObject({
+        isError: true,
+        structuredContent: { code, next: expect.stringMatching(next) },
+      });
+    }
+    await world.forgive();
+  });
+});
+
+test('what is no message is answered as JSON-RPC says, the connection goes on, and nothing else is written', async () => {
+  const mcp = startMcp(writeProfile(agent));
+  const errors = ['not json', '[]', '{"jsonrpc":"2.0","id":31}', '{"id":32,"method":"ping"}'];
+  for (const line of errors) mcp.write(`${line}\n`);
+  mcp.write(
+    `${JSON.stringify({ method: 'tools/call', params: { x: 'é'.repeat(3_000_000) }, jsonrpc: '2.0', id: 33 })}\n`,
+  );
+  await shakeHands(mcp);
+  const codes = mcp.lines.map((line) => JSON.parse(line)).filter(({ error }) => error);
+  expect(codes.map(({ id, error }) => [id, error.code])).toEqual([
+    [null, -32700],
+    [null, -32600],
+    [31, -32600],
+    [32, -32600],
+    [33, -32600],
+  ]);
+  const unknown = await mcp.request('tools/call', { name: 'run_shell', arguments: {} });
+  expect(unknown.error).toMatchObject({ code: -32602, message: expect.stringContaining('read_platform') });
+  expect((await mcp.request('no/such/method')).error.code).toBe(-32601);
+  for (const line of mcp.lines) expect(JSON.parse(line).jsonrpc).toBe('2.0');
+  mcp.child.stdin!.end();
+  expect(await mcp.ended).toBe(0);
+});
+
+test('the command’s words are taken quickly, or left to the whole command line to explain', () => {
+  expect(readWords([])).toEqual({ profile: undefined, waitSeconds: 50 });
+  expect(readWords(['--profile', 'x.json', '--wait=20'])).toEqual({ profile: 'x.json', waitSeconds: 20 });
+  for (const words of [['--help'], ['--wait', '51'], ['--wait', ''], ['--wait', 'x'], ['--proflie', 'x'], ['more']])
+    expect(readWords(words)).toBeUndefined();
+});
+
+test('nothing of a call is on disk but its hash and its reason', async () => {
+  const folder = newFolder();
+  const profile = writeProfile(agent, folder);
+  const mcp = await connected(profile);
+  const call = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { title: 'secret-title' } };
+  const held = await callTool(mcp, 'write_platform', call);
+  expect(held.structuredContent.status).toBe('pending_approval');
+  const waiting = join(dirname(profile), 'waiting', 'agent');
+  const names = readdirSync(waiting);
+  expect(names).toEqual([expect.stringMatching(/^[0-9a-f]{64}\.json$/)]);
+  const path = join(waiting, names[0]!);
+  expect([statSync(path).mode & 0o777, statSync(waiting).mode & 0o777]).toEqual([0o600, 0o700]);
+  expect(readFileSync(path, 'utf8')).not.toContain('secret-title');
+  await organisation.ask('POST', `/owner/approvals/${held.structuredContent.approval_id}/deny`, {});
+  await callTool(mcp, 'check_approval', { approval_id: held.structuredContent.approval_id });
+  expect(readdirSync(waiting)).toEqual([]);
+});

@@ -1,0 +1,141 @@
+/** The lines that clients write, however they are cut into chunks; and which calls are the same call. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Action } from '../../mcp/client/action.ts';
+import { parseExactJson } from '../../mcp/client/exact-json.ts';
+import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
+import { toolAnswer } from '../../mcp/tools/answer.ts';
+import { describePermissions } from '../../mcp/tools/describe.ts';
+import { hashOf, repeatsInMemory } from '../../mcp/tools/repeats.ts';
+
+/** What a reader makes of these chunks. */
+function linesOf(chunks: readonly Buffer[], most: number): Line[] {
+  const lines: Line[] = [];
+  const read = lineReader(most, (line) => lines.push(line));
+  for (const chunk of chunks) read(chunk);
+  return lines;
+}
+
+test('lines come whole wherever the chunks are cut; one that is too long is skipped, with its two ends', () => {
+  const text = fc.string({ unit: 'grapheme', maxLength: 40 }).map((line) => line.replaceAll('\n', ' '));
+  fc.assert(
+    fc.property(fc.array(text), fc.array(fc.nat(30), { minLength: 1 }), (written, cuts) => {
+      const bytes = Buffer.from(written.map((line) => `${line}\n`).join(''));
+      const chunks: Buffer[] = [];
+      for (let from = 0, turn = 0; from < bytes.length; turn++) {
+        const size = 1 + cuts[turn % cuts.length]!;
+        chunks.push(bytes.subarray(from, from + size));
+        from += size;
+      }
+      const expected = written.map((line): Line => {
+        if (Buffer.byteLength(line) <= 50) return { kind: 'line', text: line };
+        return { kind: 'too_long', beginning: line, end: line };
+      });
+      expect(linesOf(chunks, 50)).toEqual(expected);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+describe('the hash of a call', () => {
+  const CALL: Action = {
+    platform: 'p',
+    endpoint: '/x',
+    method: 'POST',
+    scope: 's',
+    data: { a: 1, b: [1, { c: null }] },
+  };
+
+  test('is the same in any order of members and for any reason, and another for anything else', () => {
+    const turned = Object.fromEntries(Object.entries(CALL).toReversed()) as unknown as Action;
+    const data = { b: [1, { c: null }], a: 1 };
+    for (const same of [turned, { ...CALL, data }, { ...CALL, reason: 'because' }])
+      expect(hashOf(same)).toBe(hashOf(CALL));
+    const others: Action[] = [
+      { ...CALL, method: 'PUT' },
+      { ...CALL, data: { ...CALL.data, a: '1' } },
+      { ...CALL, data: { a: 1, b: [{ c: null }, 1] } },
+      { ...CALL, connection_id: 'c' },
+      { ...CALL, headers: {} },
+    ];
+    expect(new Set([CALL, ...others].map(hashOf)).size).toBe(others.length + 1);
+  });
+
+  test('two values with one hash are the same JSON', () => {
+    const data = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 });
+    fc.assert(
+      fc.property(data, data, (a, b) => {
+        const same = hashOf({ ...CALL, data: a }) === hashOf({ ...CALL, data: b });
+        // -0 is 0 in JSON.
+        const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
+        if (same) expect(plain(a)).toEqual(plain(b));
+        expect(hashOf({ ...CALL, data: plain(a) })).toBe(hashOf({ ...CALL, data: a }));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('a key is kept while a call has no answer, with its first reason, and is another afterwards', async () => {
+    const repeats = repeatsInMemory();
+    const first = await repeats.begin('h', 'one');
+    expect(await repeats.begin('h', 'two')).toEqual(first);
+    await repeats.held('h', 'approval');
+    expect(await repeats.find('h')).toEqual({ ...first, approvalId: 'approval' });
+    await repeats.endApproval('another');
+    expect(await repeats.find('h')).toBeDefined();
+    await repeats.endApproval('approval');
+    expect(await repeats.find('h')).toBeUndefined();
+    expect((await repeats.begin('h', 'one')).key).not.toBe(first.key);
+  });
+});
+
+test('numbers keep their digits: what a double cannot hold comes as text, everything else as it is', () => {
+  fc.assert(
+    fc.property(
+      fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      (big, part) => {
+        const text = `{"big":${big},"part":${JSON.stringify(part)},"list":[${big}],"text":"${big}"}`;
+        const value = Number.isSafeInteger(Number(big)) && BigInt(Number(big)) === big ? Number(big) : String(big);
+        const parsed = parseExactJson(text) as { part: number };
+        expect(parsed).toMatchObject({ big: value, list: [value], text: String(big) });
+        expect(JSON.stringify(parsed.part)).toBe(JSON.stringify(part));
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
+test('an answer that is too large for a model is cut at a whole character, and says how large it was', () => {
+  const data = 'ß'.repeat(200_000);
+  const answer = toolAnswer({ status: 'answered', upstream_status: 200, data: `x${data}` });
+  expect(answer.structuredContent).toMatchObject({ truncated: true, bytes: 400_001 });
+  expect(String(answer.structuredContent.data)).toMatch(/^xß+$/);
+  const small = toolAnswer({ status: 'answered', upstream_status: 200, data: { a: 1 } });
+  expect(small.structuredContent).toEqual({ status: 'answered', upstream_status: 200, data: { a: 1 } });
+});
+
+test('what an agent may do is told in a bounded number of words', () => {
+  const agent = { id: 'x', name: 'x' };
+  const platform = (name: string) => ({
+    platformId: name,
+    platformName: name,
+    scopes: [`${name}:read`],
+    requireApproval: false,
+  });
+  const many = Array.from({ length: 1000 }, (_, index) => platform(`platform-${index}`));
+  const told = describePermissions({ agent, platforms: many, version: 'v' });
+  expect(told.length).toBeLessThan(4_200);
+  expect(told).toMatch(/and \d+ more: call list_permissions$/);
+  expect(describePermissions({ agent, platforms: [], version: 'v' })).toContain('request_access');
+  expect(describePermissions(undefined)).toContain('list_permissions');
+  const careful = {
+    ...platform('crm'),
+    requireApproval: true,
+    callStyle: 'graphql',
+    constraints: { repos: ['acme/*'] },
+  };
+  expect(describePermissions({ agent, platforms: [careful], version: 'v' })).toContain(
+    '- crm: crm:read [every call waits for a person; GraphQL: write_platform, POST to /, data {query, variables}; only {"repos":["acme/*"]}]',
+  );
+});
