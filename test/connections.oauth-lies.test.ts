@@ -166,6 +166,21 @@ describe('connecting where somebody lies', () => {
     await expectRefused(await visitOf(), 400, /invalid_grant/);
   });
 
+  test('a token that ends, from a server that gives no refresh token: owners see when it is over, and nobody is asked', async () => {
+    server.token = { refresh_token: undefined, expires_in: 600 };
+    await connect();
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections[0]).toMatchObject({ state: 'connected', oauth: { refreshes: false, account: null } });
+    expect((await agent.act(READ)).status).toBe(200);
+    world.clock.skewMs += 11 * MINUTE_MS;
+    const { length } = server.seen;
+    const answer = await agent.act(READ);
+    expect([answer.status, answer.body.error, server.seen.length]).toEqual([409, 'platform_reauth_needed', length]);
+    expect(await state()).toBe('reauth_needed');
+    const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
+    expect(tried.body.detail).toContain('connect it again');
+  });
+
   test.each<[string, Record<string, unknown>, RegExp]>([
     ['call themselves another', { issuer: 'https://evil.test' }, /no metadata/],
     ['know no PKCE by S256', { code_challenge_methods_supported: ['plain'] }, /PKCE/],

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { credentialProblem } from '../calls/connection-test.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../decision/facts.ts';
 import { readFacts } from '../oauth/facts.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
 import { Manifest } from '../platforms/manifest.ts';
@@ -52,13 +53,14 @@ export const Connection = z
 export const connectionShown = (
   one: ConnectionTable,
   { auth }: Pick<Manifest, 'auth'>,
+  now: Instant,
 ): z.output<typeof Connection> => ({
   id: one.id,
   platform: one.platform_id,
   label: one.label,
   default: one.is_default === 1,
   status: one.status,
-  state: one.credential === null ? 'not_connected' : one.status === 'active' ? 'connected' : 'reauth_needed',
+  state: stateOf(one, now),
   has_secret: one.credential !== null,
   connects_by: auth.type === 'oauth2' ? 'oauth' : 'secret',
   oauth: oauthShown(one),
@@ -67,6 +69,14 @@ export const connectionShown = (
   revision: one.revision,
   created_at: new Date(one.created_at).toISOString(),
 });
+
+/** A token that is over, and that nobody can refresh, needs a person as much as one that was refused. */
+function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {
+  if (one.credential === null) return 'not_connected';
+  const end = readFacts(one.oauth)?.expires_at ?? null;
+  const isOver = one.refresh_token === null && end !== null && end <= now;
+  return one.status === 'active' && !isOver ? 'connected' : 'reauth_needed';
+}
 
 function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
   const facts = readFacts(one.oauth);
@@ -84,11 +94,15 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
 const momentOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
 /** All of them as their owners see them. */
-export async function connectionsShown(db: Db, organisationId: string): Promise<z.output<typeof Connection>[]> {
+export async function connectionsShown(
+  db: Db,
+  organisationId: string,
+  now: Instant,
+): Promise<z.output<typeof Connection>[]> {
   const platforms = await listPlatforms(db, organisationId);
   const manifests = new Map(platforms.map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]));
   return (await listConnections(db, organisationId)).map((one) =>
-    connectionShown(one, manifests.get(one.platform_id)!),
+    connectionShown(one, manifests.get(one.platform_id)!, now),
   );
 }
 

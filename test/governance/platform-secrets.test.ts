@@ -1,11 +1,15 @@
 /** The client of the broker at a platform's OAuth server: named in the file, kept sealed, compared and never told. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { exportGovernance } from '../../broker/governance/export.ts';
+import { formatProblem } from '../../broker/governance/problems.ts';
+import { resolveReferences } from '../../broker/governance/secrets.ts';
 import { isProblem } from '../../broker/oauth/problem.ts';
 import { describedFor } from '../../broker/oauth/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
-import { postgresNote, STORES } from '../world/stores.ts';
-import { Governed, type GovernedBroker, openBroker, problemsOf, warningsOf } from './governed.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { Governed, type GovernedBroker, openBroker, problemsOf, read, warningsOf } from './governed.ts';
 
 const DOCS = `platforms:
   docs:
@@ -173,6 +177,22 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
       endpoints: { authorization_endpoint: undefined, token_endpoint: undefined, revocation_endpoint: undefined },
     });
   });
+});
+
+test('they are read where the file is read, beside all other references', () => {
+  const folder = newFolder();
+  writeFileSync(join(folder, 'docs.key'), `${SECRET}\n`);
+  const resolved = resolveReferences(read(DOCS), folder, { DOCS_ID: 'our-id' });
+  const values = resolved.ok ? [...resolved.values].map(([key, secret]) => [key, secret.reveal()]) : resolved.problems;
+  expect(values).toEqual([
+    ['env:DOCS_ID', 'our-id'],
+    ['file:docs.key', SECRET],
+  ]);
+  const without = resolveReferences(read(DOCS), newFolder(), {});
+  expect(without.ok ? [] : without.problems.map(formatProblem)).toEqual([
+    expect.stringContaining('DOCS_ID is not set'),
+    expect.stringContaining('there is none'),
+  ]);
 });
 
 test('no warning says any more that the broker does not sign in; an app still has one', () => {

@@ -111,7 +111,11 @@ export const disconnectOAuth = route({
         : revoked
           ? 'The tokens are forgotten here, and revoked at the authorization server.'
           : 'The tokens are forgotten here. The authorization server has no place to revoke them: take the access away at the platform, too.';
-    return json(200, { connection: connectionShown(after, manifest), revoked: revoked === true, detail });
+    return json(200, {
+      connection: connectionShown(after, manifest, governor.broker.clock()),
+      revoked: revoked === true,
+      detail,
+    });
   },
 });
 
@@ -163,11 +167,13 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const manifest = await loadManifest(db, organisationId, platform);
   const done = await oauth.finish(flow, connection, manifest, query);
   if (isProblem(done)) throw refusalOf(done);
-  const change = { reason: 'connection_connected', platform, connection: id };
+  // Whose account it is stands in the row and not in the receipt, which may go anywhere.
+  const detail = done.account === null ? null : `connected as ${done.account}`;
+  const change = { reason: 'connection_connected', detail, platform, connection: id };
   await recordChange(governor, { owner: owner.owner, how: 'console', correlationId }, change, async (db, note) => {
     const connected = await putTokens(db, { organisationId, id }, done.tokens);
     if (!connected) throw new Refusal('conflict', 'The connection was removed in the meantime.');
-    note({ label, revision: connected.revision, account: done.account, scopes: [...done.scopes] });
+    note({ label, revision: connected.revision, scopes: [...done.scopes] });
   });
   return connectedPage(id);
 }

@@ -43,7 +43,7 @@ export const ownerConnections = route({
   },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
-    json(200, { connections: await connectionsShown(broker.store.db, who.organisationId) }),
+    json(200, { connections: await connectionsShown(broker.store.db, who.organisationId, broker.clock()) }),
 });
 
 /** POST /owner/connections */
@@ -109,7 +109,7 @@ export const connect = route({
       note({ label, default: isDefault, revision: 1 });
       return added;
     });
-    return json(201, connectionShown(made, manifest));
+    return json(201, connectionShown(made, manifest, clock()));
   },
 });
 
@@ -146,7 +146,7 @@ export const replaceSecret = route({
     });
     // What a person consented to before is used by nobody any more.
     await governor.oauth.revoke(connection, manifest);
-    return json(200, connectionShown(replaced, manifest));
+    return json(200, connectionShown(replaced, manifest, broker.clock()));
   },
 });
 

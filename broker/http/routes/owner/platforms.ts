@@ -1,5 +1,6 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
+import type { Instant } from '../../../decision/facts.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
 import { listConnections } from '../../../store/connections.ts';
 import { listPlatforms, switchPlatform } from '../../../store/platforms.ts';
@@ -34,7 +35,7 @@ const WholePlatform = Platform.extend({
 
 type Stored = Awaited<ReturnType<typeof listPlatforms>>[number];
 
-function shown(stored: Stored, connections: readonly ConnectionTable[]): z.output<typeof Platform> {
+function shown(stored: Stored, connections: readonly ConnectionTable[], now: Instant): z.output<typeof Platform> {
   const manifest = JSON.parse(stored.manifest) as Manifest;
   const { kind, name, base_url } = manifest;
   return {
@@ -47,16 +48,16 @@ function shown(stored: Stored, connections: readonly ConnectionTable[]): z.outpu
     created_at: new Date(stored.created_at).toISOString(),
     connections: connections
       .filter((one) => one.platform_id === stored.platform_id)
-      .map((one) => connectionShown(one, manifest)),
+      .map((one) => connectionShown(one, manifest, now)),
   };
 }
 
-async function loadWhole(db: Db, organisationId: string, platformId: string) {
+async function loadWhole(db: Db, organisationId: string, platformId: string, now: Instant) {
   const stored = (await listPlatforms(db, organisationId)).find((one) => one.platform_id === platformId);
   if (!stored) throw new Refusal('not_found', 'The organisation has no such platform.');
   const manifest = JSON.parse(stored.manifest) as Manifest;
   const scopes = Object.entries(manifest.scopes).map(([scope, rules]) => ({ scope, rules }));
-  return { ...shown(stored, await listConnections(db, organisationId)), manifest, scopes };
+  return { ...shown(stored, await listConnections(db, organisationId), now), manifest, scopes };
 }
 
 /** GET /owner/platforms */
@@ -80,7 +81,7 @@ export const ownerPlatforms = route({
       listPlatforms(db, organisationId),
       listConnections(db, organisationId),
     ]);
-    return json(200, { platforms: platforms.map((one) => shown(one, connections)) });
+    return json(200, { platforms: platforms.map((one) => shown(one, connections, broker.clock())) });
   },
 });
 
@@ -98,7 +99,7 @@ export const ownerPlatform = route({
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
   handle: async ({ governor: { broker }, who, params: { platform } }) =>
-    json(200, await loadWhole(broker.store.db, who.organisationId, platform!)),
+    json(200, await loadWhole(broker.store.db, who.organisationId, platform!, broker.clock())),
 });
 
 const SWITCHES = [
@@ -131,11 +132,16 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, reason, summary 
       const { who, body, params } = context;
       const platformId = params.platform!;
       // Not on record what is none: a row names platforms that there are.
-      await loadWhole(context.governor.broker.store.db, who.organisationId, platformId);
+      await loadWhole(
+        context.governor.broker.store.db,
+        who.organisationId,
+        platformId,
+        context.governor.broker.clock(),
+      );
       const change = { reason, detail: body.reason ?? null, platform: platformId };
       const changed = await ownerChange(context, change, async (db) => {
         const moved = await switchPlatform(db, { organisationId: who.organisationId, platformId }, { suspended });
-        const now = await loadWhole(db, who.organisationId, platformId);
+        const now = await loadWhole(db, who.organisationId, platformId, context.governor.broker.clock());
         if (!moved)
           throw new Refusal('conflict', `This platform is ${suspended ? 'suspended already' : 'not suspended'}.`);
         return now;
