@@ -13,7 +13,7 @@ for (const project of ['tsconfig.build.json', 'tsconfig.client.json']) {
 cpSync('broker/console/static', 'dist/broker/console/static', { recursive: true });
 cpSync('broker/docs/static', 'dist/broker/docs/static', { recursive: true });
 // The reference's renderer is shipped and not depended on: what it depends on reports installations to its maker.
-for (const file of ['swagger-ui-bundle.js', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
+for (const file of ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
   cpSync(`node_modules/swagger-ui-dist/${file}`, `dist/broker/docs/vendor/${file}`);
 
 const git = (...words: string[]): string | undefined => {

@@ -1,6 +1,6 @@
 /** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -43,6 +43,8 @@ describe('the packed package', () => {
     expect(files).toContain(join('dist', 'broker', 'main.js'));
     const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
     expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
+    // What depends on this would report that it was installed.
+    expect(existsSync(join(folder, 'node_modules', '@scarf'))).toBe(false);
     expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
   });
 
@@ -64,6 +66,9 @@ describe('the packed package', () => {
       const version = (await (await fetch(`${url}/version`)).json()) as { builtAt: string };
       expect(Date.parse(version.builtAt)).toBeGreaterThan(0);
       expect(await (await fetch(`${url}/console`)).text()).toContain('Agent Broker');
+      expect(await (await fetch(`${url}/docs/reference`)).text()).toContain('id="reference"');
+      expect(await (await fetch(`${url}/docs/static/swagger-ui.js`)).text()).toContain('SwaggerUIBundle');
+      expect(await (await fetch(`${url}/docs/agents`)).text()).toContain('<h2 id="the-agent-token">');
       for (const library of ['preact', 'preact-hooks', 'htm', 'simplewebauthn-browser'])
         expect(await (await fetch(`${url}/console/vendor/${library}.js`)).text()).toMatch(
           /export\s*(\{|default|const)/,
