@@ -50,7 +50,7 @@ function Liveness({ live }) {
 function Account() {
   const { email, role, organisation, organisations } = useOwner();
   return html`
-    <details class="account">
+    <details class="account" onClick=${closeBehind}>
       <summary aria-label=${`Account of ${email}`}>
         <span class="initial" aria-hidden="true">${email.slice(0, 1).toUpperCase()}</span>
         <span class="email">${email}</span>
@@ -67,6 +67,11 @@ function Account() {
       </div>
     </details>
   `;
+}
+
+/** Who goes somewhere has left the menu. */
+function closeBehind({ target, currentTarget }) {
+  if (target.closest('a')) currentTarget.open = false;
 }
 
 async function signOut() {
