@@ -17,9 +17,9 @@ import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
 import { fencesOf, withoutFences } from './world/markdown.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const DOCS = readdirSync(join(ROOT, 'docs'))
-  .filter((name) => name.endsWith('.md'))
-  .map((name) => `docs/${name}`);
+const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true })
+  .map((name) => `docs/${String(name).replaceAll('\\', '/')}`)
+  .filter((name) => name.endsWith('.md'));
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...DOCS];
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 

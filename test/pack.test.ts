@@ -101,6 +101,15 @@ describe('the packed package', () => {
     ).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
+  test('npx agent-broker mcp lists its tools, and ends with its input', async () => {
+    const bin = join(folder, 'node_modules', '.bin', 'agent-broker');
+    const child = spawn(process.execPath, [bin, 'mcp', '--profile', 'none.json'], { cwd: folder, env });
+    child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
+    expect(await firstMatch(child, /"name":"(read_platform)"/)).toBe('read_platform');
+    child.stdin.end();
+    expect(await exitOf(child)).toBe(0);
+  });
+
   test('npx agent-broker demo tells the story', async () => {
     const { stdout } = await run('npx', ['--no-install', 'agent-broker', 'demo', '--json'], { cwd: folder, env });
     const story = JSON.parse(stdout) as { seconds: number; steps: { status?: number; receipt?: unknown }[] };
