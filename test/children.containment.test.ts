@@ -120,6 +120,17 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
     expect((await permissions()).version).toBe(narrowed.body.data.version);
   });
 
+  test('a kept answer is refused too, while its parent is stopped', async () => {
+    const key = { 'idempotency-key': 'k1' };
+    const first = await child.act(READ, key);
+    expect((await child.act(READ, key)).text).toBe(first.text);
+    await move('suspend');
+    const refused = await withoutCalls(world, () => child.act(READ, key));
+    expect([refused.status, refused.body.reason]).toEqual([403, 'agent_suspended']);
+    await move('resume');
+    expect((await child.act(READ, key)).text).toBe(first.text);
+  });
+
   test('the parent goes on when its child is suspended or revoked, and so do other children', async () => {
     const sibling = await childOf(world, organisation, parent);
     await move('suspend', child);

@@ -127,6 +127,12 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(await sessionOf(parent, { authorization: `Bearer ${token}`, 'x-svc-session': 'stolen' })).toBe('mine');
     });
 
+    test('is on the row of a request that is no call', async () => {
+      const answer = await child.act('{}', { 'x-svc-session': 'run-3' });
+      expect(answer.status).toBe(400);
+      expect((await evidenceOf(world, child, auditIdOf(answer))).row.session_id).toBe('run-3');
+    });
+
     test('is on the rows of a held call and of its replay', async () => {
       const held = await child.act(POST, { 'x-svc-session': 'run-9' });
       await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});

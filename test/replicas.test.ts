@@ -4,6 +4,7 @@ import { listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { putGuardrails, putPolicy } from '../broker/store/governed-versions.ts';
 import { makeKeyPair, send, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
+import { childOf, TestChild } from './world/child.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -25,6 +26,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     second = spawnBroker({
       ...world.environment,
       PORT: '0',
+      BASE_URL: world.running.baseUrl,
       AGENT_BROKER_DATA: newFolder(),
       AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
     });
@@ -45,6 +47,20 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     const answer = await withoutCalls(world, () => there.act(READ));
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
   };
+
+  test('CH-11 a child that was issued here is known there at once, and stops there with its parent', async () => {
+    const child = await childOf(world, organisation, here);
+    there = new TestChild(there, child);
+    expect((await there.act(READ)).status).toBe(200);
+    const move = (verb: string, agent: TestAgent) =>
+      organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
+    await move('suspend', here);
+    await refused('agent_suspended');
+    await move('resume', here);
+    expect((await there.act(READ)).status).toBe(200);
+    await move('revoke', child);
+    await refused('agent_revoked');
+  });
 
   test('MR-04 a suspension, a revocation', async () => {
     const place = { organisationId: organisation.id, id: here.id };

@@ -102,6 +102,12 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
   };
 }
 
+/** Whether an agent has no parent, or one that is not stopped. */
+export function hasStandingParent({ parent_id, parent_status, parent_expires_at }: FactsRow, now: Instant): boolean {
+  if (parent_id === null) return true;
+  return parent_status === 'active' && (parent_expires_at == null || parent_expires_at > now);
+}
+
 /** Undefined: it has none. */
 function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): ParentFacts | undefined {
   const row = rows[0]!;

@@ -1,5 +1,5 @@
 import { act } from '../../calls/act.ts';
-import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { agentFacts, breakersOf, hasStandingParent } from '../../calls/facts.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { onceForKey } from '../../calls/idempotency.ts';
 import { recordMalformed } from '../../calls/malformed.ts';
@@ -48,7 +48,10 @@ export const actions = route({
     'audit_unavailable',
     'credential_unreadable',
   ],
-  onMalformed: (context, problem) => malformed(context, problem),
+  onMalformed: (context, problem) => {
+    const marked = inSession(context.who, context.request);
+    return malformed(marked.ok ? { ...context, who: marked.who } : context, problem);
+  },
   handle: async (given) => {
     const read = readCaller(given.request, given.body.caller);
     if (!read.ok) return await malformed(given, { body: given.body, detail: read.error });
@@ -62,8 +65,9 @@ export const actions = route({
     const key = idempotencyKey(context);
     if (key !== undefined && !key.ok) return await malformed(given, { body, detail: key.error });
     const now = governor.broker.clock();
-    // Whoever is halted is refused, also what was answered before.
-    if (key === undefined || haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now))
+    // Whoever is halted, or contained by its parent, is refused, also what was answered before.
+    const halted = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now) !== undefined;
+    if (key === undefined || halted || !hasStandingParent(who.agent, now))
       return answer(context, await act(governor, who, body, { correlationId, now }));
     let first: Reply | undefined;
     const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
