@@ -267,6 +267,19 @@ describe('secret authorize and secret send', () => {
     expect(connections.map(({ label }) => label)).toContain('own');
   });
 
+  test('what was authorised is listed, and taken back', async () => {
+    const { agent_id } = await create('taken-back');
+    const path = join(elsewhere, 'back.authorization.json');
+    const words = ['--scopes', 'sandbox:issues.read', '--label', 'taken-back', '--json'];
+    const { id } = JSON.parse((await authorize(agent_id, path, ...words)).stdout);
+    const lines = (await run(['secret', 'list'])).stdout.split('\n');
+    expect(lines.find((line) => line.startsWith(id))).toMatch(/ open .* taken-back on sandbox, .*, until 20/);
+    expect((await run(['secret', 'revoke', id])).code).toBe(0);
+    expect((await run(['secret', 'list'])).stdout).not.toContain(id);
+    const sent = await run(['secret', 'send', path], {}, OWN);
+    expect([sent.code, sent.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
+  });
+
   test('a file that is there is kept, and then nothing is authorised', async () => {
     const { agent_id } = await create('not-overwritten');
     const path = join(folder, 'there.json');

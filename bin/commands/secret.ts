@@ -23,6 +23,24 @@ export function addSecretCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(authorize);
 
+  withConnection(secret.command('list').description('which secrets may come, and which have'))
+    .option('--json', 'print JSON')
+    .action(async (options: ConnectionOptions & { json?: boolean }) => {
+      const broker = await connectAsOwner(options);
+      const { authorizations } = (await broker.ask('GET', '/owner/secret-authorizations')) as {
+        authorizations: Listed[];
+      };
+      print(options, authorizations, () => authorizations.map(inOneLine).join('\n') || 'None were authorised.');
+    });
+
+  withConnection(secret.command('revoke <id>').description('take an authorisation back with which no secret came'))
+    .option('--json', 'print JSON')
+    .action(async (id: string, options: ConnectionOptions & { json?: boolean }) => {
+      const broker = await connectAsOwner(options);
+      const gone = await broker.ask('DELETE', `/owner/secret-authorizations/${encodeURIComponent(id)}`);
+      print(options, gone, () => `${id} is good for nothing any more.`);
+    });
+
   secret
     .command('send <authorization-file>')
     .description('seal a secret, read from standard input, and send it to the broker that authorised it')
@@ -30,6 +48,11 @@ export function addSecretCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(sendSecret);
 }
+
+type Listed = Record<'id' | 'status' | 'agent' | 'platform' | 'label' | 'expires_at', string>;
+
+const inOneLine = ({ id, status, agent, platform, label, expires_at }: Listed): string =>
+  `${id}  ${status.padEnd(7)}  ${label} on ${platform}, for the agent ${agent}${status === 'open' ? `, until ${expires_at}` : ''}`;
 
 async function authorize(agent: string, platform: string, options: AuthorizeOptions): Promise<void> {
   const broker = await connectAsOwner(options);
