@@ -129,6 +129,34 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
     expect(left).toHaveLength(2);
   });
 
+  test('the hint of every kind of refusal is a report that is taken as it is', async () => {
+    const post = (path: string, body: unknown) =>
+      agent.request('POST', path, { body: JSON.stringify(body), headers: JSON_BODY });
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const refusals = [
+      await agent.act({ ...read, endpoint: '//x' }),
+      await agent.act('{'),
+      await agent.act({ ...read, scope: 'demo:nothing' }),
+      await agent.act({ ...read, platform: 'nowhere' }),
+      await agent.get('/v1/approvals/x'),
+      await agent.get(`/v1/approvals/${crypto.randomUUID()}`),
+      await post('/v1/access-request', { platform: 'demo', scope: 'demo:nothing' }),
+      await post('/v1/access-request', {}),
+      await report({}),
+    ];
+    const hints = refusals.flatMap(({ status, body }) => {
+      expect(status).toBeGreaterThanOrEqual(400);
+      return body.report_hint ? [body.report_hint] : [];
+    });
+    expect(hints.length, 'all of them have one').toBe(refusals.length);
+    for (const { url, suggested_payload: payload } of hints) {
+      expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
+      expect(refusals.map(({ body }) => body.correlation_id)).toContain(payload.correlation_id);
+      const stored = await report(payload);
+      expect(stored.status, stored.text).toBe(201);
+    }
+  });
+
   test('another organisation does not see it', async () => {
     await report({ message: 'ours alone' });
     const other = await world.organisation();
@@ -141,6 +169,14 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
     ['a context that is a list', { message: 'x', context: [] }, 'context'],
     ['a correlation id that is none', { message: 'x', correlation_id: 'abc' }, 'correlation_id'],
     ['an endpoint that is no text', { message: 'x', endpoint: 1 }, 'endpoint'],
+    ['an endpoint that is too long', { message: 'x', endpoint: '/'.repeat(2049) }, 'endpoint'],
+    ['a code that is no text', { message: 'x', code: ['a'] }, 'code'],
+    ['a code that is too long', { message: 'x', code: 'c'.repeat(129) }, 'code'],
+    ['a platform that is no text', { message: 'x', platform: {} }, 'platform'],
+    ['a platform that is too long', { message: 'x', platform: 'p'.repeat(65) }, 'platform'],
+    ['an empty message', { message: '' }, 'message'],
+    ['a context that is text', { message: 'x', context: '{}' }, 'context'],
+    ['a context that is null', { message: 'x', context: null }, 'context'],
     ['an unknown field', { message: 'x', secret: 1 }, 'secret'],
     ['NUL in the message', { message: 'a\u0000b' }, ''],
   ])('%s is a 400 that names the field', async (_what, body, field) => {
