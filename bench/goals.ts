@@ -73,6 +73,21 @@ export function judge(findings: Findings): Goal[] {
       const shown = Math.max(...waiting.shown);
       add(`202 to the owner's page, slowest, ${store}`, '≤ 1000 ms', shown, milliseconds, shown <= 1_000);
     }
+    const { mcp } = found;
+    if (mcp) {
+      const listed = median(mcp.listed);
+      add('MCP server up, tools/list answered, median', '≤ 500 ms', listed, milliseconds, listed <= 500);
+      const added = median(mcp.added);
+      add('added by the MCP server to a governed call, median', '≤ 5 ms', added, milliseconds, added <= 5);
+      const megabytes = mcp.atRest / MEGABYTE;
+      add(
+        'memory of the MCP server at rest',
+        '< 80 MB',
+        megabytes,
+        (value) => `${value.toFixed(1)} MB`,
+        megabytes < 80,
+      );
+    }
     const { answered, sent, rows, verified, failed } = found.audit;
     // A call that was sent and whose answer the generator no longer took may have a row too.
     const audited = rows >= answered && rows <= sent;

@@ -1,5 +1,6 @@
 /** The story of a run: which phases, how long, and what comes out. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { type McpFindings, watchMcp } from './mcp.ts';
 import type { Load, Meter, Sample, Target } from './measure.ts';
 import { measure, measureInRounds, warmUp } from './measure.ts';
 import { residentBytes } from './process.ts';
@@ -27,6 +28,8 @@ export type BrokerFindings = {
   memory: { calls: number; bytes: number }[];
   scale: { agents: number; samples: Sample[] }[];
   waiting: WaitingFindings | undefined;
+  /** On one store: what it costs hardly depends on it. */
+  mcp: McpFindings | undefined;
   audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
 };
 
@@ -42,6 +45,7 @@ export type Findings = {
 export const CONNECTIONS = 32;
 const WARMUP_MS = 500;
 const MEMORY_STEPS = 10;
+const MCP_AGENTS = 10;
 
 /** Runs every phase for what is on stage. `tell` gets a line of progress at a time. */
 export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => void): Promise<Findings> {
@@ -56,7 +60,15 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     const { broker, governed, decisions, authzen, trqp } = main;
     const audit = { sent: 0, answered: 0, rows: -(await broker.auditCount()), verified: 0, failed: 0 };
     const atRest = residentBytes([broker.pid]);
-    const found = { healthAfterMs: broker.healthAfterMs, atRest, memory: [], scale: [], waiting: undefined, audit };
+    const found = {
+      healthAfterMs: broker.healthAfterMs,
+      atRest,
+      memory: [],
+      scale: [],
+      waiting: undefined,
+      mcp: undefined,
+      audit,
+    };
     const names = { governed: governed.name, decisions: decisions.name, authzen: authzen.name, trqp: trqp.name };
     brokers.set(store, { ...names, ...found });
     mains.push(main);
@@ -78,6 +90,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     found.memory = await watchMemory(meter, main, plan.calls);
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);
+    if (main === mains[0]) found.mcp = await meetMcp(stage, main.store, tell);
     tell(`verifying the receipts on ${main.store}`);
     const { rows } = found.audit;
     const receipts = await main.broker.verifyReceipts();
@@ -102,6 +115,17 @@ async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
     meter.tell(`${main.store}: ${readings.at(-1)!.calls} calls, ${Math.round(readings.at(-1)!.bytes / 1e6)} MB`);
   }
   return readings;
+}
+
+/** On a broker of its own, whose audit nobody counts. */
+async function meetMcp(stage: Stage, store: Store, tell: (text: string) => void) {
+  const on = await stage.startBroker(store, MCP_AGENTS);
+  if (!on) return undefined;
+  try {
+    return await watchMcp(on.broker, tell);
+  } finally {
+    await on.broker.stop();
+  }
 }
 
 /** On a broker of its own, which has nothing else to remember. */

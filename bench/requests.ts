@@ -11,6 +11,9 @@ export const BENCH_PLATFORM = {
 };
 export const BENCH_PLATFORM_ID = 'bench';
 
+/** The governed read of every comparison. */
+export const READ = { platform: BENCH_PLATFORM_ID, endpoint: ENDPOINT, method: 'GET', scope: SCOPE } as const;
+
 /** The same read, asked of the upstream itself or of a plain proxy before it. */
 export function plainRead(): Buffer {
   return Buffer.from(`GET ${ENDPOINT} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: application/json\r\n\r\n`);
@@ -18,7 +21,7 @@ export function plainRead(): Buffer {
 
 /** A governed read, `POST /v1/actions`. */
 export function governedRead(agentToken: string): Buffer {
-  const body = JSON.stringify({ platform: BENCH_PLATFORM_ID, endpoint: ENDPOINT, method: 'GET', scope: SCOPE });
+  const body = JSON.stringify(READ);
   const head = `POST /v1/actions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${agentToken}\r\n`;
   return Buffer.from(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 }
