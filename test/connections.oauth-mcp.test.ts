@@ -1,9 +1,11 @@
 /** MCP servers as platforms: they say whom they trust (RFC 9728), and the broker registers itself there (RFC 7591). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { callOf } from './upstream-mcp/connected.ts';
 import { type AuthorizationServer, startAuthorizationServer } from './world/authorization-server.ts';
 import { browserOf, outlive, pressConnect } from './world/connecting.ts';
 import { expectEnvelope } from './world/evidence.ts';
 import { type LyingServer, startLyingServer } from './world/lying-authorization-server.ts';
+import { startMcpServer } from './world/mcp-server.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -103,6 +105,34 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
       ['authorization_code', `${server.issuer}/mcp`],
       ['refresh_token', `${server.issuer}/mcp`],
     ]);
+  });
+
+  test('an agent calls a tool of it; the token is refreshed before its end, and when the server refuses it', async () => {
+    const tools = await startMcpServer();
+    server.mcp.behind = tools.url;
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
+    await connect();
+    const agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { tools: { scopeList: ['tools:all'] } },
+    });
+    const call = () => agent.act(callOf('search_issues', 'tools:all', { query: 'open' }));
+    try {
+      const answer = await call();
+      expect([answer.status, answer.body.data?.structuredContent?.args], answer.text).toEqual([200, { query: 'open' }]);
+      await outlive(world, connection);
+      expect((await call()).status).toBe(200);
+      expect(server.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+      world.clock.skewMs += MINUTE_MS;
+      await server.end(server.bearers.at(-1)!);
+      expect((await call()).status).toBe(200);
+      expect(server.asked).toHaveLength(3);
+      const called = tools.seen.filter(({ rpc }) => rpc === 'tools/call');
+      expect(called).toHaveLength(3);
+    } finally {
+      server.mcp.behind = undefined;
+      await tools.close();
+    }
   });
 
   test('what it registered as is sealed, is no part of the governance file, and stays through an apply', async () => {

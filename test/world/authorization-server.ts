@@ -1,5 +1,5 @@
 /** A real OAuth server on loopback, beside an API of its own that takes the tokens which it gives. */
-import { createServer } from 'node:http';
+import { createServer, request as requestTo } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider from 'oidc-provider';
 import { afterFile } from './after-file.ts';
@@ -33,8 +33,11 @@ export type AuthorizationServer = {
   instead: ((path: string) => { status: number; body: string; type?: string } | undefined) | undefined;
   /** Makes it ready for the broker at this address. */
   serve(baseUrl: string): void;
-  /** What its MCP server at `/mcp` says of itself (RFC 9728), by path, and in its 401; it trusts this server. */
-  mcp: { documents: Map<string, object>; challenge: string };
+  /**
+   * What its MCP server at `/mcp` says of itself (RFC 9728), by path, and in its 401; it trusts this server. `behind`: where
+   * the real one is, which whoever has a token gets through to.
+   */
+  mcp: { documents: Map<string, object>; challenge: string; behind: string | undefined };
   /** Ends an access token: the API refuses it from now on. */
   end(accessToken: string): Promise<void>;
   down(): Promise<void>;
@@ -62,6 +65,16 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
         return;
       }
       if (pathname === '/mcp') {
+        const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+        server.bearers.push(bearer);
+        if (server.mcp.behind && (await tokensOf(provider).find(bearer))) {
+          const options = { method: request.method!, headers: request.headers };
+          const passed = requestTo(server.mcp.behind, options, (answer) => {
+            response.writeHead(answer.statusCode!, answer.headers);
+            answer.pipe(response);
+          });
+          return void request.pipe(passed);
+        }
         response.writeHead(401, { 'www-authenticate': server.mcp.challenge }).end();
         return;
       }
@@ -106,7 +119,7 @@ export async function startAuthorizationServer(): Promise<AuthorizationServer> {
     bearers: [],
     slowMs: 0,
     instead: undefined,
-    mcp: { documents: new Map(), challenge: 'Bearer' },
+    mcp: { documents: new Map(), challenge: 'Bearer', behind: undefined },
     serve: (baseUrl) => {
       provider = new Provider(issuer, {
         clients: [
