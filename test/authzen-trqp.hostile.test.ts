@@ -2,8 +2,10 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../bench/free-port.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { sessionCookieName } from '../broker/identity/session-cookie.ts';
+import { updateOrganisation } from '../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { startCut } from './world/cut.ts';
 import { expectProblem } from './world/problem.ts';
@@ -166,4 +168,34 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     else await sql`alter table gone rename to agents`.execute(db);
     expectYes(await everyone());
   });
+});
+
+test('a broker with a public address goes by it, in the metadata and in the names of agents and authorities', async () => {
+  const port = await freePort();
+  const world = await startWorld('sqlite', { PORT: String(port), BASE_URL: 'https://broker.example' });
+  const organisation = await world.organisation();
+  await organisation.platform();
+  const agent = await organisation.agent();
+  const { db } = world.running.broker.store;
+  await updateOrganisation(db, organisation.id, { publish_identity_documents: 1 });
+  const here = `http://127.0.0.1:${port}`;
+  expect((await send(`${here}/.well-known/authzen-configuration`, {})).body).toEqual({
+    policy_decision_point: 'https://broker.example',
+    access_evaluation_endpoint: 'https://broker.example/v1/authzen/access',
+    access_evaluations_endpoint: 'https://broker.example/access/v1/evaluations',
+  });
+  const ask = async (entity_id: string, authority_id: string) => {
+    const body = JSON.stringify({ entity_id, authority_id, action: 'demo:read', resource: 'demo' });
+    const headers = { 'content-type': 'application/json' };
+    return (await send(`${here}/v1/trqp/authorization`, { method: 'POST', headers, body })).body.authorized;
+  };
+  const ours = [
+    `did:web:broker.example:agents:${agent.agentId}`,
+    `spiffe://broker.example/orgs/${organisation.id}/agents/${agent.agentId}`,
+  ];
+  for (const entity of ours)
+    for (const authority of ['did:web:broker.example', `did:web:broker.example:orgs:${organisation.id}`])
+      expect([entity, authority, await ask(entity, authority)]).toEqual([entity, authority, true]);
+  expect(await ask(`did:web:localhost%3A${port}:agents:${agent.agentId}`, 'did:web:broker.example')).toBe(false);
+  expect(await ask(ours[0]!, `did:web:localhost%3A${port}`)).toBe(false);
 });
