@@ -33,6 +33,7 @@ describe('connecting where somebody lies', () => {
     world.clock.skewMs += 11 * MINUTE_MS;
     server.beHonest();
     server.asked.length = 0;
+    server.seen.length = 0;
     organisation = await world.organisation();
     connection = await platform();
     agent = await organisation.agent({
@@ -90,6 +91,25 @@ describe('connecting where somebody lies', () => {
     await expectRefused(await visitOf(), status, says);
     expect(server.asked).toHaveLength(0);
   });
+  test.each<[string, (parameters: URLSearchParams) => void, boolean]>([
+    ['its own', () => {}, true],
+    ['none', (p) => p.delete('iss'), true],
+    ['another one of its host', (p) => p.set('iss', `${server.issuer}/tenant`), true],
+    ['another host’s', (p) => p.set('iss', other.issuer), false],
+    ['no address', (p) => p.set('iss', 'evil'), false],
+  ])('a server that is known by its addresses alone, and says of itself: %s', async (_name, lie, taken) => {
+    const { issuer } = server;
+    await platform(
+      server.auth({ issuer: undefined, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` }),
+      'docs',
+      false,
+    );
+    server.callback = lie;
+    if (taken) await connect();
+    else await expectRefused(await visitOf(), 400, /not the answer/);
+    expect(server.seen.filter((one) => one.includes('well-known')).length).toBe(0);
+  });
+
   test.each<[string, Record<string, unknown>]>([
     ['a token of another type', { token_type: 'mac' }],
     ['a token of type DPoP', { token_type: 'DPoP' }],
