@@ -7,6 +7,8 @@ const CAN = {
   'mcp:write': 'change and delete where you let it, after your approval where your policy asks for it',
 };
 
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
+
 /** By name of the choice: what it grants. */
 const grantsOf = {
   reads: ({ platforms }) => chosen(platforms, (one) => one.reads),
@@ -44,7 +46,7 @@ export function Asked({ asked, decide }) {
       <h1>Connect <span class="theirs" id="client">${visibleLine(client.name)}</span>?</h1>
       <dl class="facts">
         <dt>Sends you back to</dt>
-        <dd class="theirs"><strong id="redirect-host">${visibleLine(client.redirect_host)}</strong></dd>
+        <dd class="theirs"><strong id="redirect-host">${visibleLine(client.redirect_host)}</strong>${LOOPBACK.includes(client.redirect_host) && ', a program on the computer in front of you'}</dd>
         <dt>Who it is</dt>
         <dd>${
           client.vouched_by
@@ -102,6 +104,15 @@ function Terms({ offer, agent, setAgent, name, setName, choice, setChoice, polic
           <${Choice} name="nothing" ...${{ choice, setChoice }}>Nothing yet: it asks, and you decide in the console<//>
           ${offer.alike.map((one) => html`<${Choice} name="like ${one.agent_id}" ...${{ choice, setChoice }}>The same as <span class="theirs">${visibleLine(one.name)}</span><//>`)}
         </fieldset>
+        <p class="small given" id="given" aria-live="polite">
+          ${
+            grants.length === 0
+              ? 'It gets no scopes.'
+              : grants.flatMap((one) =>
+                  one.scopes.map((scope) => html`<code class="theirs">${visibleLine(scope)}</code>`),
+                )
+          }
+        </p>
         ${
           offer.policies.length === 0
             ? html`<p class="notice" data-kind="wait">You have no policy yet, and without one nothing is allowed. Give it one in the console.</p>`
@@ -112,15 +123,6 @@ function Terms({ offer, agent, setAgent, name, setName, choice, setChoice, polic
                 </select>
               </div>`
         }
-        <p class="small given" id="given">
-          ${
-            grants.length === 0
-              ? 'It gets no scopes.'
-              : grants.flatMap((one) =>
-                  one.scopes.map((scope) => html`<code class="theirs">${visibleLine(scope)}</code>`),
-                )
-          }
-        </p>
       `
     }
   `;

@@ -1,0 +1,29 @@
+/** A way to a broker for programs that cannot be given a token: it adds one, and leaves everything else as it came. */
+import { request as ask, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterFile } from './after-file.ts';
+
+/** Answers its address. It ends with the test file. */
+export async function startBearerProxy(baseUrl: string, token: () => Promise<string>): Promise<string> {
+  const { hostname, port } = new URL(baseUrl);
+  const server = createServer(async (request, response) => {
+    const own = `http://${request.headers.host}`;
+    const headers = { ...request.headers, authorization: `Bearer ${await token()}` };
+    // Its own pages would be pages of the broker.
+    if (headers.origin === own && own === address) headers.origin = baseUrl;
+    const onward = ask({ hostname, port, method: request.method, path: request.url, headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.rawHeaders);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const address = `http://localhost:${(server.address() as AddressInfo).port}`;
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return address;
+}
