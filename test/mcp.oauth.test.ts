@@ -65,7 +65,7 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
       const { provider } = world.running.governor.authorization;
       const ours = (await send(`${baseUrl}/.well-known/oauth-authorization-server`, {})).body;
       const { handle } = world.running.governor.authorization;
-      expect(provider()).toBe(provider());
+      expect(await provider()).toBe(await provider());
       const theirs = await new Promise<Record<string, unknown>>((told) => {
         const server = createServer((request, response) => handle(request, response));
         server.listen(0, '127.0.0.1', async () => {
