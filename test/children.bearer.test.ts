@@ -8,6 +8,7 @@ import { type Answer, signToken, type TestAgent } from './world/agent.ts';
 import { childOf, type TestChild } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { listAuditRows } from './world/rows.ts';
+import { everythingStored, placesOf } from './world/stored.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -176,6 +177,14 @@ describe.each(STORES)(`the bearer of a child on %s${postgresNote}`, (store) => {
     expect(body.halt).toMatchObject({ cause: 'breaker_auth_failure' });
     expect((await sibling.act(READ)).status).toBe(200);
     expect((await parent.act(READ)).status).toBe(200);
+  });
+
+  test('it is nowhere in the store, and neither is what would make another', async () => {
+    expect((await child.act(READ)).status).toBe(200);
+    const stored = await everythingStored(world.environment);
+    for (const secret of [child.bearer, child.bearer.split('.')[2]!, claims().jti])
+      expect(placesOf(secret, stored)).toEqual([]);
+    expect(placesOf(child.agentId, stored)).not.toEqual([]);
   });
 
   test('JW-24 of a revoked child is told apart from none: it is halted, and after its row is deleted it is a 401', async () => {

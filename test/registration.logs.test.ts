@@ -7,6 +7,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { openPostgres } from '../broker/store/postgres.ts';
 import { makeKeyPair, send } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';
+import { childOf } from './world/child.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
 
@@ -55,13 +56,16 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
     });
     const request: string = asked.body.request_token;
     expect([authorization, request].map((token) => token.slice(0, 4))).toEqual(['sat_', 'req_']);
-    const bearer = asking.token();
+    const child = await childOf(world, organisation, asking, { grants: [{ platform: 'demo', scopes: ['demo:read'] }] });
+    const bearers = [asking.token(), child.bearer];
+    const baseUrl = world.running.baseUrl;
     const sealedSecret = 'CANARY-sealed-secret-0123456789';
     await world.running.stop();
 
-    const process = spawnBroker({ ...world.environment, PORT: '0', LOG_LEVEL: 'trace' });
+    const { port } = new URL(baseUrl);
+    const process = spawnBroker({ ...world.environment, PORT: port, LOG_LEVEL: 'trace' });
     const url = (await process.serve())!;
-    expect(url, process.output().stderr).toBeDefined();
+    expect(url, process.output().stderr).toBe(baseUrl);
     const stored =
       store === 'postgres'
         ? openPostgres(world.environment.DATABASE_URL!, { connections: 1, onError: () => {} })
@@ -98,7 +102,8 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
           }
         }
         // A bearer stands where it belongs, and where nobody reads it.
-        for (const path of ['/v1/agents/me', `/v1/access-request/status/${request}`, '/v1/nothing']) {
+        const addresses = ['/v1/agents/me', `/v1/access-request/status/${request}`, '/v1/nothing'];
+        for (const [path, bearer] of addresses.flatMap((one) => bearers.map((of) => [one, of] as const))) {
           const headers = { authorization: `Bearer ${bearer}` };
           statuses.push((await send(`${url}${path}?access_token=${bearer}`, { headers })).status);
           await send(`${url}${path}?access_token=${bearer}`, {});
@@ -157,8 +162,10 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
     expect(written).toContain('the broker has stopped');
     for (const secret of [waiting, approved, bootstrap, invite, authorization, request, sealedSecret])
       expect(written.includes(secret.slice(0, 20)), 'a token in the log').toBe(false);
-    expect(written.includes(bearer.split('.')[2]!), 'a signature in the log').toBe(false);
-    expect(written.includes(bearer.split('.')[1]!), 'claims in the log').toBe(false);
+    for (const bearer of bearers) {
+      expect(written.includes(bearer.split('.')[2]!), 'a signature in the log').toBe(false);
+      expect(written.includes(bearer.split('.')[1]!), 'claims in the log').toBe(false);
+    }
     expect(written).not.toMatch(/(reg|abt|inv|sat|req|cns|sgn)_[\w-]{20}|PRIVATE KEY/);
     if (store === 'postgres') expect(written).toContain('/v1/register/status/{token}');
   }, 60_000);

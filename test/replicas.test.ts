@@ -1,5 +1,6 @@
 /** Two brokers on one PostgreSQL: what one changes the other decides by, at its very next call (MR-04, JW-27). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freePort } from '../bench/free-port.ts';
 import { listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { putGuardrails, putPolicy } from '../broker/store/governed-versions.ts';
 import { makeKeyPair, send, TestAgent } from './world/agent.ts';
@@ -23,15 +24,17 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     world = await startWorld('postgres');
     organisation = await world.organisation();
     await organisation.platform();
+    // One public address for both, as bearers of children name it.
+    const port = await freePort();
     second = spawnBroker({
       ...world.environment,
-      PORT: '0',
+      PORT: `${port}`,
       BASE_URL: world.running.baseUrl,
       AGENT_BROKER_DATA: newFolder(),
       AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
     });
-    secondUrl = (await second.serve())!;
-    expect(secondUrl, second.output().stderr).toBeDefined();
+    expect(await second.serve(), second.output().stderr).toBe(world.running.baseUrl);
+    secondUrl = `http://localhost:${port}`;
     return () => second.signal('SIGKILL');
   });
   beforeEach(async () => {
