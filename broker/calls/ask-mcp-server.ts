@@ -5,6 +5,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
 import { restPlatform } from './forward.ts';
+import { freshCredential } from './fresh-credential.ts';
 import type { Governor } from './governor.ts';
 import { listAll } from './mcp-list.ts';
 import { compareTools } from './mcp-tools.ts';
@@ -16,16 +17,15 @@ export type AskedServer = { ok: true } | { ok: false; detail: string; sent: bool
 
 /** Reads the tools through the platform's default connection, and notes what is new. Never throws for what a server does. */
 export async function askServer(governor: Governor, place: ToolPlace & { manifest: Manifest }): Promise<AskedServer> {
-  const { broker, credentials } = governor;
+  const { broker } = governor;
   const unsent = (detail: string): AskedServer => ({ ok: false, detail, sent: false });
   const { manifest, organisationId, platformId } = place;
   const connections = await listConnections(broker.store.db, organisationId);
   const connection = connections.find((one) => one.platform_id === platformId && one.is_default === 1);
   if (connection === undefined) return unsent('The platform has no default connection: connect it first.');
-  const facts = { ...connection, upstreamScopes: null };
-  const credential = credentials.open(organisationId, facts, manifest.auth.type === 'basic');
-  if (credential === undefined) return unsent('The connection has no secret yet: give it one.');
-  if (credential === 'unreadable') return unsent('The stored secret cannot be opened: replace it.');
+  const fresh = await freshCredential(governor, connection, manifest);
+  if (!fresh.ok) return unsent(fresh.detail);
+  const { credential } = fresh;
   const target = {
     platform: restPlatform(manifest),
     credential: credential.secret,

@@ -1,11 +1,11 @@
 /** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { isOver } from '../oauth/credential.ts';
 import { buildRequest } from '../outbound/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { restPlatform } from './forward.ts';
+import { freshCredential } from './fresh-credential.ts';
 import type { Governor } from './governor.ts';
 
 /** `detail`: our own words; of the platform's nothing but its status. `sent`: whether it may have been asked at all. */
@@ -25,26 +25,14 @@ export function credentialProblem(manifest: Manifest, secret: Secret): string | 
 
 /** Asks the platform, with the credential, through the guarded way out. A token that is over is refreshed; else nothing changes. */
 export async function testConnection(
-  { broker, credentials, oauth }: Governor,
+  governor: Governor,
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<ConnectionTest> {
   const unsent = (detail: string): ConnectionTest => ({ ok: false, upstreamStatus: null, detail, sent: false });
-  const facts = { ...connection, upstreamScopes: null };
-  const open = (one: typeof facts) => credentials.open(connection.organisation_id, one, manifest.auth.type === 'basic');
-  let credential = open(facts);
-  if (typeof credential === 'object' && credential.oauth?.refreshable) {
-    const { refreshAt } = credential.oauth;
-    if (refreshAt !== null && refreshAt <= broker.clock()) {
-      const fresh = await oauth.refresh(connection, manifest, credential.oauth, false);
-      if (fresh.kind === 'unavailable') return unsent(fresh.detail);
-      if (fresh.kind === 'replaced') credential = open({ ...facts, credential: fresh.credential });
-    }
-  }
-  if (typeof credential === 'object' && credential.oauth && isOver(credential.oauth, broker.clock()))
-    return unsent('The consent to this connection is over: connect it again.');
-  if (credential === undefined) return unsent('The connection has no secret yet: give it one.');
-  if (credential === 'unreadable') return unsent('The stored secret cannot be opened: replace it.');
+  const fresh = await freshCredential(governor, connection, manifest);
+  if (!fresh.ok) return unsent(fresh.detail);
+  const { credential } = fresh;
   const built = buildRequest(...addressOf(manifest), credential.secret);
   if (!built.ok)
     return unsent(
@@ -52,7 +40,7 @@ export async function testConnection(
         ? 'The stored secret cannot be sent: replace it.'
         : 'The base address of the platform cannot be asked.',
     );
-  return await ask(broker, { ...built.request, connectionKey: connection.id });
+  return await ask(governor.broker, { ...built.request, connectionKey: connection.id });
 }
 
 /** The base address itself, as it stands in the manifest. */

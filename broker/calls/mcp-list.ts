@@ -1,6 +1,7 @@
 /** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
 import type { JsonObject } from '../decision/facts.ts';
 import type { McpAnswer, McpClient } from '../outbound/mcp-client.ts';
+import { mirroredArguments } from '../outbound/mcp-mirror.ts';
 import { unreachable } from '../outbound/unreachable.ts';
 
 const MOST_TOOLS = 1_000;
@@ -17,22 +18,25 @@ export async function listAll(
   const cursors = new Set<string>();
   let cursor: string | undefined;
   let read = 0;
+  let seen = 0;
   for (;;) {
     const answer = await client.list(cursor);
     if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
     read += answer.text.length;
     const { tools: page, nextCursor } = answer.value;
     if (!Array.isArray(page) || !page.every(isTool)) return refuse('not_mcp');
-    tools.push(...(page as JsonObject[]));
+    // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
+    tools.push(...(page as JsonObject[]).filter(({ inputSchema }) => mirroredArguments(inputSchema) !== undefined));
+    seen += page.length;
     if (nextCursor === undefined || nextCursor === null) break;
     if (typeof nextCursor !== 'string' || nextCursor.length > LONGEST_CURSOR) return refuse('not_mcp');
     cursors.add(cursor ?? '');
     cursor = nextCursor;
     // A cursor that was there before goes round for ever.
     if (cursors.has(cursor) || cursors.size >= MOST_PAGES) return refuse('too_many_tools');
-    if (tools.length > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
+    if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
   }
-  return tools.length > MOST_TOOLS || read > MOST_TEXT ? refuse('too_many_tools') : { ok: true, tools };
+  return seen > MOST_TOOLS || read > MOST_TEXT ? refuse('too_many_tools') : { ok: true, tools };
 }
 
 const refuse = (code: 'not_mcp' | 'too_many_tools') => ({

@@ -12,6 +12,7 @@ import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
 import { beginRow, noteFlags } from './call.ts';
 import type { Governor } from './governor.ts';
+import { AuditUnavailable } from './record.ts';
 
 /** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
 const MOST_KNOWN = 2_000;
@@ -101,7 +102,9 @@ async function acceptFirst(governor: Governor, place: ToolPlace, offered: readon
   await onRecord(governor, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
     await lockOrganisation(db, place.organisationId);
     // Of two processes that ask at once, the first list is the first.
-    if ((await listTools(db, place)).length === 0) await putOffered(db, accepted);
+    if ((await listTools(db, place)).length > 0) return false;
+    await putOffered(db, accepted);
+    return true;
   });
   return await listTools(db, place);
 }
@@ -111,6 +114,7 @@ async function noteDifferences(governor: Governor, place: ToolPlace, differing: 
     await lockOrganisation(db, place.organisationId);
     const known = await listTools(db, place);
     const fresh = differing.filter((row) => other(row, known));
+    if (fresh.length === 0) return false;
     const isKnown = new Set(known.map(({ name }) => name));
     const room = MOST_KNOWN - known.length;
     const added = fresh.filter(({ name }) => !isKnown.has(name)).slice(0, Math.max(0, room));
@@ -121,10 +125,15 @@ async function noteDifferences(governor: Governor, place: ToolPlace, differing: 
     const names = (rows: readonly McpToolTable[]) => rows.slice(0, MOST_NAMED).map(({ name }) => name);
     const restored = changed.filter((row) => !heldBack.includes(row));
     note({ held_back: names(heldBack), count: heldBack.length, restored: names(restored) });
+    return added.length + changed.length > 0;
   });
 }
 
-type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<void>;
+/** Answers whether it wrote anything. */
+type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<boolean>;
+
+/** Undoes the event of whoever was not first. */
+class NothingNew extends Error {}
 
 /** An event of the platform, which nobody of ours made, in one transaction with what it is about. */
 async function onRecord(
@@ -139,9 +148,13 @@ async function onRecord(
   const row = beginRow({ agent, sessionId: null }, { platform: platformId }, ids, broker);
   row.kind = 'event';
   row.reason = reason;
-  await recorder.finishWith(row, undefined, async (db) => {
-    const noted: JsonObject = { server, ...facts };
-    await write(db, (more) => void Object.assign(noted, more));
-    noteFlags(row, { mcp_tools: noted });
-  });
+  try {
+    await recorder.finishWith(row, undefined, async (db) => {
+      const noted: JsonObject = { server, ...facts };
+      if (!(await write(db, (more) => void Object.assign(noted, more)))) throw new NothingNew();
+      noteFlags(row, { mcp_tools: noted });
+    });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable && error.cause instanceof NothingNew)) throw error;
+  }
 }

@@ -120,7 +120,9 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
         // The session is over, or the server has changed.
         manner = undefined;
       }
-      const stateless = await request({ era: 'stateless' }, 'tools/list', params);
+      let stateless = await request({ era: 'stateless' }, 'tools/list', params);
+      // It speaks the revision that it has just refused: asked once more, it may.
+      if (isMistaken(stateless)) stateless = await request({ era: 'stateless' }, 'tools/list', params);
       if (!isOtherwise(stateless)) {
         if ('kind' in stateless && stateless.kind === 'result') manner = { era: 'stateless' };
         return stateless;
@@ -143,6 +145,13 @@ function isOtherwise(answer: McpAnswer): boolean {
   if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
   const { status } = answer.received;
   return status < 500 && !NOT_ABOUT_MANNER.has(status);
+}
+
+/** `-32022`: the revision is not supported. `data.supported`: those that are. */
+function isMistaken(answer: McpAnswer): boolean {
+  if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
+  const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
+  return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
 }
 
 function isSession(text: string | string[]): text is string {

@@ -163,6 +163,20 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
     await refused(/have changed/);
   });
 
+  test('many first calls at once accept one list, once', async () => {
+    const crowd = await connected(world, mcp);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => crowd.agent.act(SEARCH)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    mcp.tools[0]!.description = 'Other words';
+    const refusals = await Promise.all(Array.from({ length: 8 }, () => crowd.agent.act(SEARCH)));
+    expect(new Set(refusals.map(({ body }) => body.reason))).toEqual(new Set(['endpoint_scope_mismatch']));
+    const { tools: known } = (await crowd.organisation.ask('GET', '/owner/platforms/tools/tools')).body;
+    expect(known).toMatchObject([{ state: 'changed', accepted_by: null }]);
+    const { rows } = (await crowd.organisation.ask('GET', '/owner/audit?kind=event')).body;
+    const reasons = rows.map(({ reason }: { reason: string }) => reason);
+    expect(reasons.sort()).toEqual(['mcp_tools_changed', 'mcp_tools_found']);
+  });
+
   test('what owners are told when the server cannot be asked', async () => {
     const bare = await world.organisation();
     await bare.platform({

@@ -1,0 +1,80 @@
+/**
+ * The outside suite for MCP clients against the client that speaks to MCP platforms. What that client does not do is listed
+ * with the reason; whatever else fails, and whatever of the list passes, fails here.
+ */
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { newFolder } from '../world/stores.ts';
+
+const SUITE = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const CLIENT = join(import.meta.dirname, '../world/mcp-client-program.ts');
+
+/** By scenario: the checks that have to pass, and those that cannot, with the reason. */
+const SCENARIOS: Record<string, { passes: string[]; cannot?: Record<string, string> }> = {
+  tools_call: { passes: ['tool-add-numbers'] },
+  'request-metadata': {
+    passes: [
+      'sep-2575-http-client-sends-version-header',
+      'sep-2575-client-populates-meta',
+      'sep-2575-client-retry-supported-version',
+    ],
+  },
+  'http-standard-headers': { passes: ['sep-2243-client-includes-standard-headers'] },
+  'http-custom-headers': {
+    passes: ['sep-2243-client-mirrors-designated-params', 'sep-2243-client-base64-unsafe', 'sep-2243-client-omit-null'],
+  },
+  'http-invalid-tool-headers': {
+    passes: ['sep-2243-client-reject-invalid-tool', 'sep-2243-x-mcp-header-unique', 'sep-2243-x-mcp-header-charset'],
+  },
+  'json-schema-ref-no-deref': { passes: ['sep-2106-no-network-ref-deref'] },
+  'json-schema-2020-12-preservation': { passes: ['json-schema-2020-12-client-$defs-preserved'] },
+  'sse-retry': {
+    passes: [],
+    cannot: {
+      'client-sse-graceful-reconnect':
+        'a stream that ends without an answer is an outcome that is unknown: it is not resumed',
+    },
+  },
+  'sep-2322-client-request-state': {
+    passes: ['sep-2322-client-parallel-isolation', 'sep-2322-default-result-type-complete'],
+    cannot: {
+      'sep-2322-client-request-state-echoed': 'a tool that asks back is refused: nobody here answers it',
+      'sep-2322-client-jsonrpc-id-different': 'the same',
+      'sep-2322-client-no-state-omitted': 'the same',
+    },
+  },
+};
+
+test.each(Object.entries(SCENARIOS))(
+  '%s',
+  async (scenario, { passes, cannot = {} }) => {
+    const folder = newFolder();
+    const command = `${process.execPath} ${CLIENT}`;
+    // It answers 1 when anything failed; what failed is in its files.
+    await promisify(execFile)(
+      process.execPath,
+      [SUITE, 'client', '--command', command, '--scenario', scenario, '-o', folder],
+      {
+        timeout: 60_000,
+      },
+    ).catch(() => undefined);
+    const [run = ''] = readdirSync(folder);
+    const checks: { id: string; status: string; errorMessage?: string }[] = JSON.parse(
+      readFileSync(join(folder, run, 'checks.json'), 'utf8'),
+    );
+    const failed = checks.filter(({ status }) => status === 'FAILURE');
+    expect(failed.filter(({ id }) => !(id in cannot)).map(({ id, errorMessage }) => `${id}: ${errorMessage}`)).toEqual(
+      [],
+    );
+    expect(
+      Object.keys(cannot).filter((id) => !failed.some((check) => check.id === id)),
+      'passes by now',
+    ).toEqual([]);
+    const passed = new Set(checks.filter(({ status }) => status === 'SUCCESS').map(({ id }) => id));
+    expect(passes.filter((id) => !passed.has(id))).toEqual([]);
+  },
+  90_000,
+);
