@@ -88,7 +88,14 @@ async function look(governor: Governor, { row }: Call, manifest: Manifest, clien
   const listed = await listAll(client);
   if (!listed.ok) return listed;
   const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
-  const offered = await compareTools(governor, place, listed.tools);
+  let offered: OfferedTools | undefined;
+  try {
+    offered = await compareTools(governor, place, listed.tools);
+  } catch (error) {
+    // Not to be thrown from here: the call has its own row, which says what became of it.
+    governor.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');
+    return { ok: false, answer: unreachable('tools_unknown', false) };
+  }
   return offered === undefined ? { ok: false, answer: unreachable('not_mcp', true, 'list') } : { ok: true, offered };
 }
 

@@ -4,6 +4,7 @@ import { toolDefinition } from '../../broker/decision/tool.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { refuseTools } from '../world/faults.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
@@ -160,6 +161,21 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
       secret: null,
       manifest: { kind: 'mcp', base_url: mcp.url, scopes: SCOPES },
     });
+    await refused(/have changed/);
+  });
+
+  test('what cannot be noted is not called, and the call has its end', async () => {
+    mcp.tools[0]!.description = 'Other words';
+    const mend = await refuseTools(world);
+    const answer = await agent.act(SEARCH);
+    await mend();
+    expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([
+      502,
+      'tools_unknown',
+      'not_sent',
+    ]);
+    expect((await evidenceOf(world, agent, answer.body.audit_id)).row).toMatchObject({ result: 'errored' });
+    expect(called()).toBe(0);
     await refused(/have changed/);
   });
 

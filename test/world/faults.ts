@@ -23,3 +23,20 @@ export async function refuseAuditRows(world: World, which: 'all' | 'final' = 'al
     await sql`drop trigger full_disk on audit_rows`.execute(db);
   };
 }
+
+/** From now on the store takes no tools of MCP servers. Answers what ends that. */
+export async function refuseTools(world: World): Promise<() => Promise<void>> {
+  const { db, dialect } = world.running.broker.store;
+  if (dialect === 'sqlite') {
+    await sql`create trigger no_tools before insert on tools begin select raise(abort, 'no'); end`.execute(db);
+    return async () => {
+      await sql`drop trigger no_tools`.execute(db);
+    };
+  }
+  await sql`create or replace function refuse_row() returns trigger language plpgsql as
+    $$ begin raise exception 'no' using errcode = '23514'; end $$`.execute(db);
+  await sql`create trigger no_tools before insert on tools for each row execute function refuse_row()`.execute(db);
+  return async () => {
+    await sql`drop trigger no_tools on tools`.execute(db);
+  };
+}
