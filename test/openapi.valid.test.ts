@@ -1,6 +1,6 @@
 /** The documents are OpenAPI to those who know OpenAPI, and real answers are what the served document says. */
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openApiDocument } from '../broker/http/openapi.ts';
@@ -21,12 +21,28 @@ const OURS: [string, Route[]][] = [
   ['the others’', ROUTES.filter((one) => !isOwners(one))],
 ];
 
-/** A validator of one schema of a document. */
-function compile(document: Json, schema: Json) {
+const AT = 'https://document.example/';
+const compilers = new WeakMap<object, (schema: Json) => ValidateFunction>();
+
+/** A validator of one schema of a document. What the schemas of a document refer to is compiled once. */
+function compile(document: Json, schema: Json): ValidateFunction {
+  const known = compilers.get(document) ?? makeCompiler(document);
+  compilers.set(document, known);
+  return known(schema);
+}
+
+function makeCompiler(document: Json): (schema: Json) => ValidateFunction {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
   formats.default(ajv);
   ajv.addKeyword('components');
-  return ajv.compile({ ...schema, components: { schemas: document.components.schemas } });
+  ajv.addSchema({ $id: AT, components: { schemas: document.components.schemas } });
+  const made = new Map<string, ValidateFunction>();
+  return (schema) => {
+    const text = JSON.stringify(schema).replaceAll('"#/components/', `"${AT}#/components/`);
+    const found = made.get(text) ?? ajv.compile(JSON.parse(text));
+    made.set(text, found);
+    return found;
+  };
 }
 
 /** Every schema that stands in an operation. */

@@ -42,11 +42,20 @@ export function listGuides(): Guide[] {
   return [...pages, { name: 'changelog', file: 'CHANGELOG.md' }]
     .filter(({ file }) => existsSync(new URL(file, ROOT)))
     .map(({ name, file }) => {
-      const title = /^# (.+)$/m.exec(read(file))?.[1] ?? name;
-      return { name, file, title, about: ABOUT[name] ?? '' };
+      const text = read(file);
+      const [, title = name, first = ''] =
+        /^# (.+)\n\n(?![-#|`<])([\s\S]+?)(?:\n\n|$)/.exec(text) ?? /^# (.+)/.exec(text) ?? [];
+      return { name, file, title, about: ABOUT[name] ?? sentenceOf(first) };
     })
     .toSorted((a, b) => place(a.name) - place(b.name) || (a.name < b.name ? -1 : 1));
 }
+
+/** The first sentence of a paragraph, without its marks. */
+const sentenceOf = (paragraph: string): string =>
+  paragraph
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)|[*_`]/g, '$1')
+    .replaceAll(/\s+/g, ' ')
+    .replace(/(?<=[.:])\s.*$/, '');
 
 /** The Markdown of a guide. */
 export const readGuide = ({ file }: Guide): string => read(file);

@@ -1,6 +1,7 @@
 /** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
 import { STATUS_CODES } from 'node:http';
 import { ERRORS, type ErrorCode } from './errors.ts';
+import { EXAMPLES } from './openapi-examples.ts';
 import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';
 import type { JsonSchema, Schemas } from './openapi-schemas.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
@@ -31,12 +32,13 @@ export const ERROR_SCHEMA: JsonSchema = {
 export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   const responses: Record<string, JsonSchema> = {};
   for (const [status, declared] of Object.entries(route.answers)) {
-    const answer = typeof declared === 'string' ? { description: declared } : declared;
+    const answer: Answer = typeof declared === 'string' ? { description: declared } : declared;
+    const example = answer.example ?? EXAMPLES[route.capability]?.answers?.[Number(status)];
     const hasBody = !answer.empty && (answer.type !== undefined || answer.schema !== undefined || /^2/.test(status));
     responses[status] = {
       description: answer.description,
       headers: headersOf(route, Number(status), answer),
-      ...(hasBody && status !== '204' && { content: contentOf(answer, schemas) }),
+      ...(hasBody && status !== '204' && { content: contentOf(answer, schemas, example) }),
     };
   }
   const { type, form, sample } = errorForm(route, schemas);
@@ -81,7 +83,7 @@ function errorForm({ dialect }: Route, schemas: Schemas) {
 
 type Answer = Exclude<AnswerDeclaration, string>;
 
-function contentOf({ type, schema, also, example }: Answer, schemas: Schemas): JsonSchema {
+function contentOf({ type, schema, also }: Answer, schemas: Schemas, example: unknown): JsonSchema {
   const media = {
     ...(schema && { schema: schemas.of(schema, 'output') }),
     ...(example !== undefined && { example }),

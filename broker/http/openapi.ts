@@ -1,4 +1,5 @@
 /** The OpenAPI 3.1 document of some of our routes, made of their declarations: what it says is what is served. */
+import { EXAMPLES } from './openapi-examples.ts';
 import { HEADERS } from './openapi-headers.ts';
 import { ERROR_SCHEMA, responsesOf } from './openapi-responses.ts';
 import { type JsonSchema, makeSchemas, type Schemas } from './openapi-schemas.ts';
@@ -128,7 +129,8 @@ function headerParameters({ headers, dialect }: Route): JsonSchema[] {
   }));
 }
 
-function requestBody({ body, bodyOptional, example }: Route, schemas: Schemas): JsonSchema {
+function requestBody(route: Route, schemas: Schemas): JsonSchema {
+  const { body, bodyOptional, capability, example = EXAMPLES[capability]?.body } = route;
   const schema = schemas.of(body!, 'input');
   return {
     required: bodyOptional !== true,

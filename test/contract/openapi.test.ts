@@ -148,6 +148,14 @@ describe('the document', () => {
       }
       if (operation.requestBody)
         expect(Object.values<Json>(operation.requestBody.content)[0].schema, `${name} has no body`).toBeDefined();
+      expect(operation.summary, name).toMatch(/^[^ ].*[.:)]$/);
+    }
+    // Examples of everything that a client sends, whose validity the linter sees to.
+    const withBody = operationsOf(document).filter((name) => operationOf(document, name).requestBody?.required);
+    expect(withBody.length).toBeGreaterThan(12);
+    for (const name of withBody.filter((one) => !one.includes('/lab/'))) {
+      const [media] = Object.values<Json>(operationOf(document, name).requestBody.content);
+      expect(media.example, `${name}: broker/http/openapi-examples.ts has no example of its body`).toBeDefined();
     }
   });
 });

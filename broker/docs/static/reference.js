@@ -14,7 +14,7 @@ globalThis.SwaggerUIBundle({
   supportedSubmitMethods: [],
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,
-  defaultModelRendering: 'model',
+  defaultModelRendering: 'example',
   displayRequestDuration: false,
   tagsSorter: undefined,
   syntaxHighlight: { activated: true },
