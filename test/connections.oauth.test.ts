@@ -291,9 +291,18 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
       poll_url: expect.stringContaining('/v1/access-request/status/'),
     });
     expect((await agent.act(write)).body.request_token).toBe(answer.body.request_token);
+    const answered = async () => (await agent.get(answer.body.poll_url)).body.status;
+    // Consenting to the same again answers nobody.
+    await govern();
+    await connect();
+    expect(await answered()).toBe('pending');
     await govern({ platforms: { docs: manifest(['openid', 'email', 'docs.read', 'docs.write']) } });
     await connect();
+    expect(await answered()).toBe('approved');
     expect((await agent.act(write)).status).toBe(200);
+    const { access_requests: requests } = (await organisation.ask('GET', '/owner/access-requests?status=approved'))
+      .body;
+    expect(requests[0]).toMatchObject({ scope: 'docs:write', granted: [] });
   });
 
   test('disconnecting revokes at the server and forgets here', async () => {

@@ -1,6 +1,7 @@
 /** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
 import { z } from 'zod';
 import { recordChange } from '../../../calls/owner-change.ts';
+import { settleConsent } from '../../../calls/settle-consent.ts';
 import type { OwnerPrincipal } from '../../../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
 import { CONNECTED_PATH } from '../../../oauth/oauth-connections.ts';
@@ -170,11 +171,18 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   // Whose account it is stands in the row and not in the receipt, which may go anywhere.
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
-  await recordChange(governor, { owner: owner.owner, how: 'console', correlationId }, change, async (db, note) => {
+  const by = { owner: owner.owner, how: 'console' as const, correlationId };
+  await recordChange(governor, by, change, async (db, note) => {
     const connected = await putTokens(db, { organisationId, id }, done.tokens);
     if (!connected) throw new Refusal('conflict', 'The connection was removed in the meantime.');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
   });
+  try {
+    await settleConsent(governor, by, platform);
+  } catch (error) {
+    // It is connected whatever becomes of who waited; an owner can still answer them.
+    broker.log.error({ err: error, connection: id }, 'requests for more consent could not be answered');
+  }
   return connectedPage(id);
 }
 
