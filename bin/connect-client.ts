@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { readProfile } from '../mcp/profile.ts';
 import { type ClientId, clientNamed, configFile } from './client-config.ts';
 import type { ConnectOptions } from './commands/connect.ts';
@@ -19,7 +18,7 @@ import { dataFolder } from './connection.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { fileNameOf, makeAgent } from './make-agent.ts';
-import { lastingLauncher, SERVER_NAME, serverEntry } from './server-entry.ts';
+import { ownLauncher, SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Connected = {
   client: ClientId;
@@ -53,8 +52,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
       `The agent of ${profile} is there already, so --grant, --policy and --invite change nothing: leave them out, or name another agent with --name.`,
     );
   if (options.profile !== undefined && !there) throw new CommandFailed(`There is no profile at ${profile}.`);
-  const launcher = lastingLauncher(process.execPath, fileURLToPath(launcherFile()));
-  const entry = serverEntry(client, { profile, launcher, platform: process.platform });
+  const entry = serverEntry(client, { profile, launcher: ownLauncher(), platform: process.platform });
   const edited = editEntry(text, place, entry, config);
   let agent_id: string | undefined;
   if (there) agent_id = readProfile({}, profile).agentId;
@@ -92,12 +90,6 @@ function profileOf(client: ClientId, options: ConnectOptions): string {
     named !== undefined || existsSync(dataFolder(options)) ? dataFolder(options) : join(homedir(), '.agent-broker');
   return join(folder, 'profiles', `${fileNameOf(agentName(client, options))}.json`);
 }
-
-/** A checkout runs from source; the published package has JavaScript only. */
-const launcherFile = (): URL => {
-  const beside = new URL('./agent-broker.js', import.meta.url);
-  return existsSync(beside) ? beside : new URL('../../bin/agent-broker.js', import.meta.url);
-};
 
 function readText(path: string): string {
   try {

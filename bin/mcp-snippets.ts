@@ -1,5 +1,5 @@
 /** What each MCP client wants to be told to start `agent-broker mcp` as one agent, for whoever writes it there by hand. */
-import { SERVER_NAME, serverEntry } from './server-entry.ts';
+import { type Launcher, SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Snippet = {
   client: string;
@@ -10,11 +10,13 @@ export type Snippet = {
 
 /**
  * Snippets for Claude Code, Claude Desktop, Cursor and VS Code. They name the profile's file and never hold the key: these
- * files are shared, synchronised and committed. `profile`: an absolute path.
+ * files are shared, synchronised and committed. `profile`: an absolute path. `launcher`: as for serverEntry.
  */
-export function mcpSnippets(profile: string, platform: NodeJS.Platform = process.platform): Snippet[] {
-  const entry = (client: Parameters<typeof serverEntry>[0]) =>
-    serverEntry(client, { profile, launcher: undefined, platform });
+export function mcpSnippets(
+  profile: string,
+  { platform = process.platform, launcher }: { platform?: NodeJS.Platform; launcher?: Launcher | undefined } = {},
+): Snippet[] {
+  const entry = (client: Parameters<typeof serverEntry>[0]) => serverEntry(client, { profile, launcher, platform });
   const desktop =
     platform === 'win32'
       ? '%APPDATA%\\Claude\\claude_desktop_config.json'
@@ -28,7 +30,7 @@ export function mcpSnippets(profile: string, platform: NodeJS.Platform = process
       client: 'Claude Code',
       how: 'Run in the project:',
       // The name comes before -e, which takes every word up to the dashes.
-      text: `claude mcp add agent-broker -e ${quoted(`AGENT_BROKER_PROFILE=${profile}`, platform)} -- ${[command, ...args].join(' ')}`,
+      text: `claude mcp add agent-broker -e ${quoted(`AGENT_BROKER_PROFILE=${profile}`, platform)} -- ${[command, ...args].map((word) => quoted(word, platform)).join(' ')}`,
     },
     {
       client: 'Claude Desktop',

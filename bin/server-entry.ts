@@ -1,4 +1,6 @@
 /** How an MCP client starts `agent-broker mcp` as one agent. The entry names the profile's file and never holds the key. */
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { type ClientId, clientNamed } from './client-config.ts';
 
 export const SERVER_NAME = 'agent-broker';
@@ -37,7 +39,15 @@ export function serverEntry(
   };
 }
 
-/** What runs now, when it stays where it is: npx's cache is emptied behind its back. */
+/** The launcher that this program came from, when it stays where it is. */
+export function ownLauncher(): Launcher | undefined {
+  // A checkout runs from source; the published package has JavaScript only, in dist/.
+  const beside = new URL('./agent-broker.js', import.meta.url);
+  const file = existsSync(beside) ? beside : new URL('../../bin/agent-broker.js', import.meta.url);
+  return lastingLauncher(process.execPath, fileURLToPath(file));
+}
+
+/** The same, told where it is: npx's cache is emptied behind its back. */
 export function lastingLauncher(node: string, script: string): Launcher | undefined {
   return /[\\/]_npx[\\/]/.test(script) ? undefined : { node, script };
 }

@@ -227,7 +227,7 @@ describe('agent create', () => {
   });
 
   test('on Windows npx is started by cmd, and a path with a space is one word', () => {
-    const [code, desktop] = mcpSnippets('C:\\Users\\Ann Lee\\p.json', 'win32');
+    const [code, desktop] = mcpSnippets('C:\\Users\\Ann Lee\\p.json', { platform: 'win32' });
     expect(code!.text).toBe(
       'claude mcp add agent-broker -e "AGENT_BROKER_PROFILE=C:\\Users\\Ann Lee\\p.json" -- cmd /c npx -y agent-broker mcp',
     );
@@ -236,7 +236,7 @@ describe('agent create', () => {
       args: ['/c', 'npx', '-y', 'agent-broker', 'mcp'],
       env: { AGENT_BROKER_PROFILE: 'C:\\Users\\Ann Lee\\p.json' },
     });
-    expect(mcpSnippets("/home/o'neil/p.json", 'linux')[0]!.text).toContain(
+    expect(mcpSnippets("/home/o'neil/p.json", { platform: 'linux' })[0]!.text).toContain(
       `-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`,
     );
   });

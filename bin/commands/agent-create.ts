@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { connectAsOwner, dataFolder, print } from '../connection.ts';
 import { fileNameOf, type MakeOptions, makeAgent, makeInvite, withTerms } from '../make-agent.ts';
 import { mcpSnippets } from '../mcp-snippets.ts';
+import { ownLauncher } from '../server-entry.ts';
 
 type Options = MakeOptions & { out?: string; json?: boolean };
 
@@ -36,12 +37,14 @@ export function addAgentCreateCommand(agent: Command): void {
 async function create(name: string, options: Options): Promise<void> {
   const path = resolve(options.out ?? join(dataFolder(options), 'profiles', `${fileNameOf(name)}.json`));
   const made = await makeAgent(name, options, path);
-  const shown = { name, ...made, profile: path, snippets: mcpSnippets(path) };
+  const shown = { name, ...made, profile: path, snippets: snippetsOf(path) };
   print(options, shown, () => inWords(name, made.agent_id, path));
 }
 
+const snippetsOf = (path: string) => mcpSnippets(path, { launcher: ownLauncher() });
+
 function inWords(name: string, agentId: string, path: string): string {
-  const snippets = mcpSnippets(path).map(
+  const snippets = snippetsOf(path).map(
     ({ client, how, text }) => `${client}: ${how}\n\n${text.replaceAll(/^/gm, '  ')}\n`,
   );
   return [

@@ -56,7 +56,15 @@ export type Child = {
   /** Told once. The child's client takes it as `bearer`. */
   bearer_token: string;
   expires_at: string;
-  granted: { platform: string; scopes: string[] }[];
+  /** What it may do at most: never more than its parent may at that moment. */
+  granted: {
+    platform: string;
+    scopes: string[];
+    connection_id: string | null;
+    constraints: Record<string, unknown>;
+    require_approval: boolean;
+    expires_at: string | null;
+  }[];
 };
 
 export type Receipt = { audit_id: string; kid: string; receipt: string; jwks_url: string; did: string };

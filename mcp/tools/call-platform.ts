@@ -40,7 +40,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
     const again = await sameCall(host, request, { hash, approvalId, endsAt });
     if (again) return again;
   }
-  const outcome = await submit(host, action, hash);
+  const outcome = await submit(host, request, action, hash);
   request.signal.throwIfAborted();
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') return answered(outcomeAnswer(outcome, action, action.method !== 'GET'));
@@ -59,9 +59,9 @@ function resumedApproval({ resumed }: ToolRequest, hash: string): string | undef
 }
 
 /** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
-async function submit(host: ToolHost, action: Action, hash: string): Promise<CallOutcome> {
+async function submit(host: ToolHost, { signal }: ToolRequest, action: Action, hash: string): Promise<CallOutcome> {
   if (action.method === 'GET') {
-    const outcome = await host.client.call(action);
+    const outcome = await host.client.call(action, { signal });
     if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
     return outcome;
   }

@@ -11,8 +11,8 @@ import type { ToolHost } from './tool-host.ts';
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/** A person takes at least that long, and one poll a second is the broker's limit. */
-const POLL_INTERVAL_MS = 3_000;
+/** One poll a second is the broker's limit for an agent, which may have several tasks. */
+const POLL_INTERVAL_MS = 5_000;
 
 /** CreateTaskResult. */
 export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'task' }>): Result {
@@ -27,11 +27,12 @@ export function taskCreated({ approval, createdAt }: Extract<Handed, { kind: 'ta
 export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
   const found = await host.client.approval(taskId);
   if (!found.ok) {
-    const unknown = found.error.status === 404 || found.error.code === 'invalid_id';
-    throw new ProtocolError(
-      unknown ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError,
-      unknown ? 'Failed to retrieve task: Task not found' : `Failed to retrieve task: ${found.error.message}`,
-    );
+    if (found.error.status === 404 || found.error.code === 'invalid_id')
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
+    // A client takes an error for the end of the task, which a broker that restarts, or is asked too often, is not.
+    const now = new Date().toISOString();
+    const words = `The broker could not be asked just now: ${found.error.message}`;
+    return { ...task({ approvalId: taskId, createdAt: now, expiresAt: undefined }, words), status: 'working' };
   }
   const approval = found.value;
   if (approval.state === 'pending') return { ...task(approval, waitingNews(approval.approvalUrl)), status: 'working' };

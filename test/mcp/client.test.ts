@@ -141,6 +141,22 @@ test('an access request is asked for, is the same while it waits, and is told wh
   expect(await waiting).toEqual({ ok: true, value: { status: 'denied', note: 'Not now.' } });
 });
 
+test('a child is issued with less than its parent has, and calls with its own token', async () => {
+  const issued = await clientOf(agent).issueChild({
+    name: 'reader',
+    ttl_seconds: 600,
+    grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+  });
+  if (!issued.ok) throw issued.error;
+  expect(issued.value.granted).toMatchObject([{ platform: 'demo', scopes: ['demo:read'] }]);
+  const child = connectAgent({ url: agent.baseUrl, bearer: issued.value.bearer_token });
+  expect(await child.call(READ)).toMatchObject({ kind: 'answered' });
+  expect(await child.call({ ...WRITE, method: 'PATCH', endpoint: '/items/1' })).toMatchObject({ kind: 'denied' });
+  expect(await child.me()).toMatchObject({ ok: true, value: { agent_id: issued.value.child_agent_id } });
+  const none = await clientOf(agent).issueChild({ grants: [{ platform: 'demo', scopes: ['demo:none'] }] });
+  expect(none).toMatchObject({ ok: false, error: { status: 400 } });
+});
+
 test('a report reaches the owners', async () => {
   const sent = await clientOf(agent).report({ message: 'That was odd.', severity: 'warning' });
   if (!sent.ok) throw sent.error;

@@ -8,7 +8,7 @@ import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { BARE, BIN, callTool, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { BARE, BIN, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const run = promisify(execFile);
@@ -151,6 +151,31 @@ test('the Inspector’s command line lists the tools without a complaint about t
   const words = ['--method', 'tools/call', '--tool-name', 'read_platform', '--tool-arg', ...pairs];
   const called = await inspect(...words, '--protocol-era', 'modern', '--format', 'json');
   expect(called.stdout).toContain('/v1/items/1?full=true');
+});
+
+test('every revision that shook hands is spoken, and none that is unknown', async () => {
+  for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
+    const mcp = startMcp(profile);
+    expect((await shakeHands(mcp, {}, version)).protocolVersion).toBe(version);
+    expect((await callTool(mcp, 'read_platform', READ)).structuredContent.status).toBe('answered');
+  }
+  const mcp = startMcp(profile);
+  expect((await shakeHands(mcp, {}, '2099-01-01')).protocolVersion).toBe('2025-11-25');
+});
+
+test('a stateless client that listens is told of changes, too', async () => {
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  const grown = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+  const mcp = startMcp(writeProfile(grown));
+  const _meta = envelope();
+  await mcp.request('tools/list', { _meta });
+  const listening = mcp.next(({ method }) => method === 'notifications/subscriptions/acknowledged');
+  void mcp.request('subscriptions/listen', { _meta, notifications: { toolsListChanged: true } });
+  await listening;
+  await organisation.ask('POST', `/owner/agents/${grown.id}/grants/demo`, { scopes: ['demo:read', 'demo:delete'] });
+  const news = mcp.next(({ method }) => method === 'notifications/tools/list_changed');
+  await mcp.request('tools/call', { name: 'list_permissions', arguments: {}, _meta });
+  await news;
 });
 
 test('what changes in what the agent may do is told, and stands in the next list', async () => {

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readWords } from '../../bin/quick-mcp.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { makeKeyPair } from '../world/agent.ts';
-import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -123,6 +123,21 @@ describe('a broker', () => {
     expect(keys[0]).toMatch(/^mcp-[\w-]{36}$/);
     expect(keys[1]).toBe(keys[0]);
     expect(keys[2]).not.toBe(keys[0]);
+  });
+
+  test('that cannot be asked just now does not end a task', async () => {
+    const url = await standIn((_request, response) => {
+      response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '30' });
+      response.end('{"error":"rate_limited","detail":"Too many.","correlation_id":"x"}');
+    });
+    const mcp = startMcp(writeProfile(agent, undefined, { url }));
+    const _meta = envelope({ extensions: { 'io.modelcontextprotocol/tasks': {} } });
+    const { result } = await mcp.request('tasks/get', { taskId: '3f6b2f0a-1111-4222-8333-444455556666', _meta });
+    expect(result).toMatchObject({
+      status: 'working',
+      ttlMs: null,
+      statusMessage: expect.stringContaining('Too many.'),
+    });
   });
 
   test.each([

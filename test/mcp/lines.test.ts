@@ -6,7 +6,9 @@ import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
 import { toolAnswer } from '../../mcp/tools/answer.ts';
 import { describePermissions } from '../../mcp/tools/describe.ts';
+import type { ToolRequest } from '../../mcp/tools/peer.ts';
 import { hashOf, repeatsInMemory } from '../../mcp/tools/repeats.ts';
+import { waitFor } from '../../mcp/tools/waiting.ts';
 
 /** What a reader makes of these chunks. */
 function linesOf(chunks: readonly Buffer[], most: number): Line[] {
@@ -104,6 +106,25 @@ test('numbers keep their digits: what a double cannot hold comes as text, everyt
     ),
     { numRuns: 200 },
   );
+});
+
+test('whoever waits is told how it goes, at once and again and again, with more seconds each time', async () => {
+  const told: [string, number][] = [];
+  const request: ToolRequest = {
+    takesTasks: false,
+    opensLinks: 'no',
+    signal: new AbortController().signal,
+    progress: async (message, seconds) => void told.push([message, seconds]),
+  };
+  let polls = 0;
+  const poll = async () => {
+    await new Promise((later) => setTimeout(later, 60));
+    return { ok: true as const, value: ++polls };
+  };
+  const given = { request, endsAt: Date.now() + 10_000, news: 'wait', newsEveryMs: 20 };
+  expect(await waitFor(poll, (value) => value === 2, given)).toEqual({ ok: true, value: 2 });
+  expect(told[0]).toEqual(['wait', 0]);
+  expect(told.length).toBeGreaterThanOrEqual(3);
 });
 
 test('an answer that is too large for a model is cut at a whole character, and says how large it was', () => {
