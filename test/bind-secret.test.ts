@@ -11,6 +11,7 @@ import { type Answer, send } from './world/agent.ts';
 import { expectDeclared } from './world/declared.ts';
 import { expectEnvelope, verifyReceipt } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
+import { storedRows } from './world/furnished.ts';
 import { heldUp } from './world/held-up.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -339,6 +340,41 @@ describe.each(STORES)(`sealed secrets on %s${postgresNote}`, (store) => {
       platform: 'demo',
     });
     expectEnvelope(again, 409, 'conflict');
+  });
+
+  test('KEY-01 a key that was altered in the store opens nothing, and nothing is used up', async () => {
+    const agent = await organisation.agent({ name: 'altered' });
+    const { authorization } = await authorize(agent.agentId);
+    const { kid } = await published();
+    const key = () => db().updateTable('secret_keys').where('kid', '=', kid);
+    const { private_key } = await db()
+      .selectFrom('secret_keys')
+      .selectAll()
+      .where('kid', '=', kid)
+      .executeTakeFirstOrThrow();
+    const altered = Buffer.from(private_key!);
+    altered[altered.length - 1]! ^= 1;
+    await key().set({ private_key: altered }).execute();
+    expectEnvelope(await sendTo(agent.id, authorization), 503, 'credential_unreadable');
+    await key().set({ private_key }).execute();
+    expect((await sendTo(agent.id, authorization)).status).toBe(200);
+  });
+
+  test('neither the secret nor the authorisation is stored or shown as it is', async () => {
+    const agent = await organisation.agent({ name: 'kept dark' });
+    const { authorization } = await authorize(agent.agentId);
+    expect((await sendTo(agent.id, authorization)).status).toBe(200);
+    await sentCredential(agent);
+    const stored = (await storedRows(db())).flatMap(({ row }) => Object.values(row)).filter((value) => value !== null);
+    const texts = stored.map((value) =>
+      value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value),
+    );
+    for (const path of ['secret-authorizations', 'connections', 'audit?limit=200', 'governance'])
+      texts.push((await organisation.ask('GET', `/owner/${path}`)).text);
+    for (const text of texts) {
+      expect(text.includes(OWN)).toBe(false);
+      expect(text.includes(authorization.slice(0, 30))).toBe(false);
+    }
   });
 
   test('what cannot be recorded is not bound, and nothing is used up', async () => {

@@ -1,6 +1,7 @@
 /** Secrets that come sealed, from senders who are trusted with nothing else (specification, Registration and binding). */
 import { z } from 'zod';
 import { openSentSecret, SecretRefused, takeSecret } from '../../calls/bind-secret.ts';
+import { SealError } from '../../crypto/seal.ts';
 import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
@@ -60,7 +61,7 @@ export const bindSecret = route({
       schema: z.object({ status: z.literal('bound'), agent_id: z.string(), platform_id: z.string() }),
     },
   },
-  errors: ['invalid_request', 'rate_limited', 'audit_unavailable'],
+  errors: ['invalid_request', 'rate_limited', 'audit_unavailable', 'credential_unreadable'],
   handle: async ({ governor, body, correlationId }) => {
     const sent = { agentId: body.agent_id, platformId: body.platform_id, sealed: body.encrypted_secret };
     try {
@@ -73,7 +74,12 @@ export const bindSecret = route({
       return json(200, { status: 'bound', agent_id: opened.ground.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {
       if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);
-      throw error;
+      if (!(error instanceof SealError)) throw error;
+      governor.broker.log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
+      throw new Refusal(
+        'credential_unreadable',
+        'The key for sealed secrets cannot be opened; nothing was taken. Its operator has to publish another one.',
+      );
     }
   },
 });
