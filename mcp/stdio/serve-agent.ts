@@ -21,6 +21,8 @@ type Given = {
 
 /** Serves until standard input ends. Standard output is the protocol's; people are told on standard error. */
 export function serveAgent({ environment, profile: file, waitSeconds, version }: Given): void {
+  // A client that reads no log closes it.
+  process.stderr.on('error', () => {});
   const tell = (text: string) => void process.stderr.write(`agent-broker mcp: ${text}\n`);
   const folder = waitingFolder(environment, file);
   const repeats = tolerantRepeats(repeatsOnDisk(folder), repeatsInMemory(), ({ message }) =>

@@ -38,7 +38,9 @@ function describePlatform(platform: PlatformPermissions): string {
   const notes = [
     requireApproval ? 'every call waits for a person' : undefined,
     callStyle === 'graphql' ? 'GraphQL: write_platform, POST to /, data {query, variables}' : undefined,
-    callStyle !== undefined && callStyle !== 'graphql' ? `called as ${callStyle}` : undefined,
+    platform.serverHost === undefined
+      ? undefined
+      : 'an MCP server: read_platform /tools lists its tools; write_platform, POST to /tools/NAME with the arguments as data',
     constraints === undefined ? undefined : `only ${JSON.stringify(constraints)}`,
     platform.connections !== undefined && platform.connections.length > 1
       ? `connections: ${platform.connections.map(({ connection_id, label }) => `${label ?? 'default'} = ${connection_id}`).join(', ')}`

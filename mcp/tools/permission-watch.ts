@@ -48,7 +48,8 @@ export function permissionWatch(client: Pick<ToolClient, 'permissions'>, onChang
       return seen;
     },
     now: look,
-    refreshSoon: () => void look(),
+    // Nobody waits for it: what keeps it from being asked is met again by whoever asks next.
+    refreshSoon: () => void look().catch(() => {}),
   };
 }
 

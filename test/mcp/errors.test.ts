@@ -252,6 +252,19 @@ test('the command’s words are taken quickly, or left to the whole command line
     expect(readWords(words)).toBeUndefined();
 });
 
+test('where nothing can be remembered, calls go on, and the person is told once', async () => {
+  const profile = writeProfile(agent);
+  writeFileSync(join(dirname(profile), 'waiting'), 'a file, and no folder');
+  const mcp = await connected(profile);
+  const call = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { title: 'unremembered' } };
+  const ids: string[] = [];
+  for (let turn = 0; turn < 2; turn++)
+    ids.push((await callTool(mcp, 'write_platform', call)).structuredContent.approval_id);
+  expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/);
+  expect(ids[1]).toBe(ids[0]);
+  expect(mcp.stderr().match(/cannot be remembered/g)).toHaveLength(1);
+});
+
 test('nothing of a call is on disk but its hash and its reason', async () => {
   const folder = newFolder();
   const profile = writeProfile(agent, folder);

@@ -95,7 +95,7 @@ test('numbers keep their digits: what a double cannot hold comes as text, everyt
   fc.assert(
     fc.property(
       fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }),
-      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.double({ noNaN: true, noDefaultInfinity: true, noInteger: true }),
       (big, part) => {
         const text = `{"big":${big},"part":${JSON.stringify(part)},"list":[${big}],"text":"${big}"}`;
         const value = Number.isSafeInteger(Number(big)) && BigInt(Number(big)) === big ? Number(big) : String(big);
@@ -150,6 +150,8 @@ test('what an agent may do is told in a bounded number of words', () => {
   expect(told).toMatch(/and \d+ more: call list_permissions$/);
   expect(describePermissions({ agent, platforms: [], version: 'v' })).toContain('request_access');
   expect(describePermissions(undefined)).toContain('list_permissions');
+  const server = { ...platform('tools'), serverHost: 'mcp.example' };
+  expect(describePermissions({ agent, platforms: [server], version: 'v' })).toContain('POST to /tools/NAME');
   const careful = {
     ...platform('crm'),
     requireApproval: true,

@@ -191,6 +191,16 @@ describe('a client that opens links for a person', () => {
     expect(sentFor(args)).toBe(1);
   });
 
+  test('shaking hands: where nobody could be asked, the request stays open instead', async () => {
+    const mcp = await handshake(URL_DIALOG);
+    const answering = callTool(mcp, 'write_platform', held());
+    const asked = await mcp.next(({ method }) => method === 'elicitation/create');
+    mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, error: { code: -32603, message: 'No window.' } })}\n`);
+    await isWaiting(asked.params.elicitationId);
+    await decide(asked.params.elicitationId, 'approve');
+    expect((await answering).structuredContent).toMatchObject({ status: 'answered' });
+  });
+
   test.each([
     ['accept', 'answered'],
     ['decline', 'pending_approval'],
