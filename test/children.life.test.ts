@@ -88,6 +88,30 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(after.execution_error).toMatch(/^agent_revoked/);
     });
 
+    test('what it waits for ends with it, and leaves the inbox', async () => {
+      const reader = await childOf(world, organisation, parent, {
+        ttl_seconds: TTL_MS / 1000,
+        grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+      });
+      const { body: held } = await mortal.act(POST);
+      const asked = await reader.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(asked.status).toBe(202);
+      const stays = await child.act(POST);
+      over();
+      const waiting = mortal.get(`/v1/approvals/${held.approval_id}?wait=20`);
+      expect((await waiting).body.status).toBe('expired');
+      expect((await reader.get(asked.body.poll_url)).body.status).toBe('expired');
+      const { body: inbox } = await organisation.ask('GET', '/owner/approvals?status=pending');
+      expect(inbox.approvals.map(({ approval_id }: { approval_id: string }) => approval_id)).toEqual([
+        stays.body.approval_id,
+      ]);
+      const late = await organisation.ask('POST', `/owner/approvals/${held.approval_id}/approve`, {});
+      expectEnvelope(late, 410, 'approval_expired');
+    });
+
     test('a day later its bearer says nothing any more', async () => {
       world.clock.skewMs = TTL_MS + DAY_MS - 5_000;
       expect((await mortal.get('/v1/agents/me')).status).toBe(200);

@@ -1,6 +1,6 @@
 /** The end of a child's lifetime: noticed at its next call, or when its parent needs the place (specification, Child identity). */
 import { correlationId } from '../crypto/ids.ts';
-import { expireChild, freeChildPlace } from '../store/children.ts';
+import { endWaitingOf, expireChild, freeChildPlace } from '../store/children.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
 
@@ -16,15 +16,18 @@ export type EndingChild = {
 class NotFirst extends Error {}
 
 /**
- * Puts the end on record, once, whoever notices it: the row of the child, its parent's place and an event with its receipt go
- * together. Never rejects: what cannot be recorded now is noticed again, and the child is refused by its row as it is.
+ * Puts the end on record, once, whoever notices it: the row of the child, its parent's place, what it waits for, and an event with
+ * its receipt go together. Never rejects: what cannot be recorded now is noticed again, and the child is refused by its row as it is.
  */
-export async function endLifetime(governor: Pick<Governor, 'broker' | 'recorder'>, child: EndingChild): Promise<void> {
-  const { broker } = governor;
+export async function endLifetime(
+  governor: Pick<Governor, 'broker' | 'recorder' | 'changes'>,
+  child: EndingChild,
+): Promise<void> {
+  const { broker, changes } = governor;
   const organisationId = child.organisation_id;
   const by = { owner: { id: 'time', organisation_id: organisationId }, how: 'time' as const };
   try {
-    await recordChange(
+    const waited = await recordChange(
       governor,
       { ...by, correlationId: correlationId() },
       { reason: 'agent_expired', agent: child },
@@ -32,8 +35,12 @@ export async function endLifetime(governor: Pick<Governor, 'broker' | 'recorder'
         if (child.parent_id !== null) await freeChildPlace(db, { organisationId, id: child.parent_id });
         if (!(await expireChild(db, { organisationId, id: child.id }, broker.clock()))) throw new NotFirst();
         note({ expired_at: child.expires_at === null ? null : new Date(child.expires_at).toISOString() });
+        const ended = await endWaitingOf(db, { organisationId, id: child.id });
+        for (const ref of ended) await changes.announce(db, ref);
+        return ended;
       },
     );
+    for (const ref of waited) changes.tell(ref);
   } catch (error) {
     if (error instanceof NotFirst) return;
     broker.log.warn(

@@ -19,15 +19,16 @@ export async function listAgents(db: Db, organisationId: string, options = { del
  * `endedBy`, of which there may be very many.
  */
 export async function listShownAgents(db: Db, organisationId: string, endedBy: number): Promise<AgentTable[]> {
-  return await db
+  const eldest = await listAgents(db, organisationId);
+  const children = await db
     .selectFrom('agents')
     .selectAll()
     .where('organisation_id', '=', organisationId)
+    .where('parent_id', 'is not', null)
+    .where('expires_at', '>', endedBy)
     .where('status', '!=', 'deleted')
-    .where((eb) => eb.or([eb('parent_id', 'is', null), eb('expires_at', '>', endedBy)]))
-    .orderBy('created_at')
-    .orderBy('id')
     .execute();
+  return [...eldest, ...children].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
 }
 
 /** One agent of an organisation by its uuid or its `agt_` id, or undefined. */

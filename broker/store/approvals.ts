@@ -23,7 +23,7 @@ export async function lockPending(db: Db, organisationId: string, agentUuid: str
     .execute();
 }
 
-/** How many calls of this agent and of its children wait for a decision. */
+/** How many calls of this agent and of its children wait for a decision; those of a child that is over wait for nothing. */
 export async function countPending(db: Db, organisationId: string, agentUuid: string, now: number): Promise<number> {
   const row = await db
     .selectFrom('approvals')
@@ -35,7 +35,13 @@ export async function countPending(db: Db, organisationId: string, agentUuid: st
         .select('id')
         .where('organisation_id', '=', organisationId)
         .where('id', '=', agentUuid)
-        .unionAll(eb.selectFrom('agents').select('id').where('parent_id', '=', agentUuid)),
+        .unionAll(
+          eb
+            .selectFrom('agents')
+            .select('id')
+            .where('parent_id', '=', agentUuid)
+            .where('status', 'in', ['active', 'suspended']),
+        ),
     )
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)

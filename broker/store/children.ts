@@ -71,3 +71,24 @@ export async function expireChild(db: Db, child: Ref, now: number): Promise<bool
     .executeTakeFirst();
   return expired !== undefined;
 }
+
+/** Ends what a child waits for, since nothing of it can be made any more: held calls and access requests. Answers which. */
+export async function endWaitingOf(db: Db, child: Ref): Promise<{ organisation_id: string; id: string }[]> {
+  const calls = await db
+    .updateTable('approvals')
+    .set({ status: 'expired' })
+    .where('organisation_id', '=', child.organisationId)
+    .where('agent_id', '=', child.id)
+    .where('status', '=', 'pending')
+    .returning(['organisation_id', 'id'])
+    .execute();
+  const requests = await db
+    .updateTable('access_requests')
+    .set({ status: 'expired' })
+    .where('organisation_id', '=', child.organisationId)
+    .where('agent_id', '=', child.id)
+    .where('status', '=', 'pending')
+    .returning(['organisation_id', 'id'])
+    .execute();
+  return [...calls, ...requests];
+}

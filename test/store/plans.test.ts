@@ -8,6 +8,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { countOpenRequests, expireAccessRequests, findOpenRequest } from '../../broker/store/access-requests.ts';
 import { countPending, expireHeldCalls, listApprovalsOf } from '../../broker/store/approvals.ts';
 import { findOrphanedIntents } from '../../broker/store/audit.ts';
+import { listOverdueChildren } from '../../broker/store/children.ts';
 import { findOwnerOfSession, purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import { listHeldCalls } from '../../broker/store/held-calls.ts';
 import { purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
@@ -39,6 +40,7 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
   'the inbox': (db) => listHeldCalls(db, 'o', { ...PAGE, status: 'pending' }),
   'all held calls, by pages': (db) => listHeldCalls(db, 'o', PAGE),
   'a held call by its link': (db) => findSignableApproval(db, 'p'),
+  'children whose time is over': (db) => listOverdueChildren(db, { organisationId: 'o', id: 'a' }, PAGE),
   'the owner of a session': (db) => findOwnerOfSession(db, { organisationId: 'o', ownerId: 'w', sessionId: 's' }),
 };
 
