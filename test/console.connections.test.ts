@@ -136,7 +136,7 @@ describe.skipIf(withoutChromium)(
       await stranger.until(`document.querySelector('form') !== null && !document.querySelector('form').login`);
       await consent(stranger, 'victim');
       await stranger.until(`document.querySelector('h1')?.innerText === 'Not connected'`);
-      expect(await stranger.value('document.body.innerText')).toContain('This browser is not signed in.');
+      expect(await stranger.value('document.body.innerText')).toContain('This browser is not signed in at');
       await stranger.close();
     });
 

@@ -5,45 +5,50 @@ import { Secret } from '../crypto/secret.ts';
 import { PLATFORM_SECRETS } from '../oauth/registered.ts';
 import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
 import { platformReferences, type Reference, referenceKey } from './secrets.ts';
 
+type Move = { detail: string; make(db: Db): Promise<void> };
+
 /** After the platforms, which have to be there before. */
 export function planPlatformSecrets(planning: Planning): void {
-  for (const [platformId, manifest] of planning.governance.manifests) {
-    const known = planning.present.platformSecrets.filter((secret) => secret.platform_id === platformId);
+  const { governance, present } = planning;
+  for (const [platformId, manifest] of governance.manifests) {
+    const known = present.platformSecrets.filter((secret) => secret.platform_id === platformId);
     const references = new Map(platformReferences(manifest));
-    for (const [name, reference] of references) planSecret(planning, platformId, { name, reference, known });
-    for (const { id, name } of known) {
-      // What the broker is called where it registered itself is no file's to say.
-      const isNamed = PLATFORM_SECRETS.some((one) => one === name);
-      if (!isNamed || [...references.keys()].some((kept) => kept === name)) continue;
-      const change = { action: 'update' as const, kind: 'platform' as const, name: platformId };
-      addStep(planning, { ...change, details: [`auth.${name}: removed`] }, (db) =>
-        deletePlatformSecret(db, planning.organisationId, id),
-      );
-    }
+    const moves = PLATFORM_SECRETS.flatMap((name): Move[] => {
+      const reference = references.get(name);
+      const before = known.find((one) => one.name === name);
+      if (reference) return planSecret(planning, { platformId, name, before }, reference);
+      if (!before) return [];
+      const make = (db: Db) => deletePlatformSecret(db, planning.organisationId, before.id);
+      return [{ detail: `auth.${name}: removed`, make }];
+    });
+    if (moves.length === 0) continue;
+    const details = moves.map(({ detail }) => detail);
+    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db) => {
+      for (const { make } of moves) await make(db);
+    });
   }
 }
 
 function planSecret(
   planning: Planning,
-  platformId: string,
-  { name, reference, known }: { name: string; reference: Reference; known: readonly PlatformSecretTable[] },
-): void {
+  { platformId, name, before }: { platformId: string; name: string; before: PlatformSecretTable | undefined },
+  reference: Reference,
+): Move[] {
   const { organisationId, vault, now } = planning;
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
-  const before = known.find((one) => one.name === name);
   if (!secret || secret.reveal() === '') {
     const why = secret ? 'is empty' : 'was not given with the file';
     addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${why}.`);
-    return;
+    return [];
   }
-  if (before && holds(planning, before, secret)) return;
+  if (before && holds(planning, before, secret)) return [];
   const id = uuidv4();
-  const change = { action: 'update' as const, kind: 'platform' as const, name: platformId };
-  addStep(planning, { ...change, details: [`auth.${name}: ${before ? 'changed' : 'given'}`] }, (db) =>
+  const make = (db: Db) =>
     putPlatformSecret(db, {
       organisation_id: organisationId,
       id,
@@ -51,8 +56,8 @@ function planSecret(
       name,
       value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, secret.reveal()),
       created_at: now,
-    }),
-  );
+    });
+  return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
 }
 
 /** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */

@@ -55,6 +55,16 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
     expect(JSON.stringify(found)).not.toContain('CANARY');
   });
 
+  test('plan says of a new platform what is made, and of its client that it was given', async () => {
+    const { changes } = await governed.plan(DOCS);
+    const platform = changes.filter(({ kind }) => kind === 'platform');
+    expect(platform.map(({ action, details }) => [action, details.at(-1)])).toEqual([
+      ['create', 'scopes: 1'],
+      ['update', 'auth.client_secret: given'],
+    ]);
+    expect(JSON.stringify(changes)).not.toMatch(/CANARY|our-id/);
+  });
+
   test('a changed one is shown as changed, and replaced', async () => {
     await governed.apply(DOCS);
     governed.secret('file:docs.key', `${SECRET}-2`);

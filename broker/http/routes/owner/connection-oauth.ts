@@ -157,7 +157,7 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
       'forbidden',
       owner
         ? 'Another owner, or another browser, began this. Press Connect in the console of this browser.'
-        : 'This browser is not signed in. Sign in here as the owner who began, then press Connect again.',
+        : `This browser is not signed in at ${broker.baseUrl}. Sign in there as the owner who began, then press Connect again.`,
     );
   // Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2).
   if (!(await useOAuthFlow(db, flow.state_hash))) throw new Refusal('invalid_request', STALE);
