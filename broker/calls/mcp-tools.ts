@@ -71,13 +71,15 @@ export async function compareTools(
   if (offered === undefined) return undefined;
   const known = await listTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(governor, place, offered));
-  const differing = offered.filter((row) => other(row, known));
+  const differing = offered.filter(differingFrom(known));
   if (differing.length > 0) await noteDifferences(governor, place, differing);
   return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
 }
 
-const other = (row: McpToolTable, known: readonly McpToolTable[]): boolean =>
-  known.find((one) => one.name === row.name)?.offered_hash !== row.offered_hash;
+function differingFrom(known: readonly McpToolTable[]): (row: McpToolTable) => boolean {
+  const hashes = new Map(known.map(({ name, offered_hash }) => [name, offered_hash]));
+  return ({ name, offered_hash }) => hashes.get(name) !== offered_hash;
+}
 
 /** By the list and not by the store, where another process may have noted another list by now. */
 function shown(offered: readonly McpToolTable[], known: readonly McpToolTable[]): OfferedTools {
@@ -113,7 +115,7 @@ async function noteDifferences(governor: Governor, place: ToolPlace, differing: 
   await onRecord(governor, place, 'mcp_tools_changed', {}, async (db, note) => {
     await lockOrganisation(db, place.organisationId);
     const known = await listTools(db, place);
-    const fresh = differing.filter((row) => other(row, known));
+    const fresh = differing.filter(differingFrom(known));
     if (fresh.length === 0) return false;
     const isKnown = new Set(known.map(({ name }) => name));
     const room = MOST_KNOWN - known.length;

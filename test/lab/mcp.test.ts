@@ -1,4 +1,5 @@
 /** POST /lab/mcp (specification, Discovery and Limits), with the clients that people have. */
+import { gzipSync } from 'node:zlib';
 import { Client as SecondClient, StreamableHTTPClientTransport as SecondTransport } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -158,6 +159,17 @@ describe('bounds', () => {
     const chunks = [body.slice(0, half), body.slice(half)].map((part) => `${part.length.toString(16)}\r\n${part}\r\n`);
     const raw = await exchange(port, `${head}${chunks.join('')}0\r\n\r\n`);
     expect(raw.status).toBe(status);
+  });
+
+  test('a body that unpacks to more is refused as one that is more', async () => {
+    const ask = (bytes: number) =>
+      fetch(address(), {
+        method: 'POST',
+        headers: { ...HEADERS, 'content-encoding': 'gzip' },
+        body: new Uint8Array(gzipSync(sized(bytes))),
+      });
+    expect((await ask(LAB_MAX_BODY_BYTES)).status).toBe(200);
+    expect((await ask(50 * LAB_MAX_BODY_BYTES)).status).toBe(413);
   });
 
   test('notes are as long and as many as they may be', async () => {
