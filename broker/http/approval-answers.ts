@@ -12,7 +12,13 @@ export const Approval = z
     executed_at: moment.nullable(),
     approval_url: z.url().describe('the page on which an owner decides'),
     result: z
-      .object({ status: z.int(), data: z.unknown() })
+      .object({
+        status: z.int(),
+        data: z.unknown(),
+        encoding: z.literal('base64').optional().describe('of bytes'),
+        truncated: z.literal(true).optional().describe('`data` is the beginning, of so many `bytes`'),
+        bytes: z.int().optional(),
+      })
       .optional()
       .describe("the platform's answer, once the approved call was made"),
     execution_error: z.string().optional().describe('why the approved call was not made, or what failed'),
