@@ -3,6 +3,7 @@
  * its person has to do, and the next call finds the profile corrected.
  */
 
+import type { Halt } from '../client/action.ts';
 import { errorOf } from '../client/broker-error.ts';
 import { bodyOf } from '../client/reply-body.ts';
 import { type BrokerReply, BrokerUnreachable, type Send } from '../client/send.ts';
@@ -22,7 +23,7 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
     try {
       ready ??= sendFor(read());
       const reply = await ready(request);
-      tellOnce(reply.status === 401 ? refusedToken(reply) : undefined);
+      tellOnce(reply.status === 401 ? refusedToken(reply) : reply.status === 403 ? halted(reply) : undefined);
       // The key may have been replaced since: the next request reads the profile again.
       if (reply.status === 401) ready = undefined;
       return reply;
@@ -33,6 +34,14 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
       throw error;
     }
   };
+}
+
+/** A refusal of one call is the model's to read; undefined. */
+function halted(reply: BrokerReply): string | undefined {
+  const { halt } = bodyOf(reply) as { halt?: Halt };
+  return (
+    halt && `This agent is halted (${halt.cause}). ${halt.detail ?? ''} ${halt.instructions}`.replaceAll(/ +/g, ' ')
+  );
 }
 
 function refusedToken(reply: BrokerReply): string {

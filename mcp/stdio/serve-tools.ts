@@ -1,5 +1,6 @@
 /** `agent-broker mcp`: the tools of one agent over standard input and output. */
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { CallOutcome } from '../client/action.ts';
 import { agentClient } from '../client/agent-client.ts';
 import type { Send } from '../client/send.ts';
 import { permissionWatch } from '../tools/permission-watch.ts';
@@ -22,6 +23,7 @@ const LOOK_EVERY_MS = 60_000;
 /** Serves until standard input ends. */
 export function serveTools({ send, repeats, waitMs, version, tell }: Given): void {
   const client = agentClient(send);
+  const underway = new Map<string, Promise<CallOutcome>>();
   const servers = new Set<ReturnType<typeof toolServer>>();
   const report = (error: Error) => tell(error.message);
   const permissions = permissionWatch(client, () => {
@@ -33,7 +35,7 @@ export function serveTools({ send, repeats, waitMs, version, tell }: Given): voi
   const transport = lineTransport(process.stdin, process.stdout);
   serveStdio(
     () => {
-      const server = toolServer({ client, repeats, permissions, waitMs }, { version });
+      const server = toolServer({ client, repeats, underway, permissions, waitMs }, { version });
       servers.add(server);
       server.onclose = () => {
         servers.delete(server);

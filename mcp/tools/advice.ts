@@ -76,7 +76,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'too_many_pending_approvals':
       return `${TELL} that too many calls wait for a decision. Do not submit more until some are decided.`;
     case 'idempotency_in_progress':
-      return 'The very same call is still under way. Wait some seconds, then call again with the same arguments.';
+      return 'The very same call is on its way, and its answer comes to whoever made it first. Look at the platform before you make it again.';
     default:
       return error.mayHaveActed && written
         ? 'The call may have been made: look at the platform with read_platform before you repeat it.'

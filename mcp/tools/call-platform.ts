@@ -65,7 +65,18 @@ async function submit(host: ToolHost, { signal }: ToolRequest, action: Action, h
     if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
     return outcome;
   }
-  // A write is not given up on when the client cancels: it may be on its way already, and its outcome has to be known.
+  const same = host.underway?.get(hash);
+  if (same) {
+    const outcome = await same;
+    return outcome.kind === 'answered' ? { ...outcome, repeated: true } : outcome;
+  }
+  const writing = write(host, action, hash).finally(() => host.underway?.delete(hash));
+  host.underway?.set(hash, writing);
+  return await writing;
+}
+
+/** A write is not given up on when the client cancels: it may be on its way already, and its outcome has to be known. */
+async function write(host: ToolHost, action: Action, hash: string): Promise<CallOutcome> {
   const { key, reason } = await host.repeats.begin(hash, action.reason);
   const { reason: _, ...rest } = action;
   const outcome = await host.client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key });

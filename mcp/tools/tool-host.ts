@@ -1,4 +1,5 @@
 /** What the tools of one agent work with. */
+import type { CallOutcome } from '../client/action.ts';
 import type { PermissionWatch } from './permission-watch.ts';
 import type { Repeats } from './repeats.ts';
 import type { ToolClient } from './tool-client.ts';
@@ -6,6 +7,8 @@ import type { ToolClient } from './tool-client.ts';
 export type ToolHost = {
   client: ToolClient;
   repeats: Repeats;
+  /** Writes on their way, by hash, where one process has all of an agent's: the identical one at the same time is that one. */
+  underway?: Map<string, Promise<CallOutcome>>;
   permissions: PermissionWatch;
   /** How long a request is kept open for a decision, in milliseconds: MOST_WAIT_MS, or less where a client gives up earlier. */
   waitMs: number;

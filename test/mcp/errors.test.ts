@@ -171,6 +171,7 @@ test('an agent that is halted: the model is told to stop and to tell the person'
     expect(answer.structuredContent.detail).toContain('Stop until Monday.');
     expect(answer.structuredContent.next).toMatch(/^Stop now.*Tell the person/s);
   }
+  expect(mcp.stderr().match(/This agent is halted \(owner_manual\)\. Stop until Monday\./g)).toHaveLength(1);
 });
 
 describe('a refusal says what to do next', () => {

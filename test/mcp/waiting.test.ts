@@ -126,6 +126,19 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(2);
   });
 
+  test('that makes the identical write twice at once makes it once; one after the other, twice', async () => {
+    const mcp = await handshake();
+    const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `twice ${++titles}` } };
+    const call = () => callTool(mcp, 'write_platform', args);
+    const [one, two] = await Promise.all([call(), call()]);
+    expect(sentFor(args)).toBe(1);
+    expect(one.structuredContent.detail).toBeUndefined();
+    expect(two.structuredContent).toMatchObject({ status: 'answered', audit_id: one.structuredContent.audit_id });
+    expect(two.structuredContent.detail).toContain('Nothing was sent again');
+    await call();
+    expect(sentFor(args)).toBe(2);
+  });
+
   test('may cancel: nothing more is answered, the broker’s long poll ends, and the call is still there', async () => {
     const mcp = await handshake();
     const before = await pending();
