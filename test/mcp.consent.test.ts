@@ -217,6 +217,27 @@ describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('a governance file may say what it may do, and gives it no key', async () => {
+    const name = fresh();
+    const { browser, page } = await asking();
+    await askConsent(browser, page, 'decision', { allow: true, name, grants: [] });
+    const file = (more: string) => ({ text: `agents:\n  ${name}:\n    policy: default\n${more}` });
+    const pem = world.keys().publicPem.trim().replaceAll('\n', '\n        ');
+    const keyed = await organisation.ask(
+      'POST',
+      '/owner/governance/plan',
+      file(`    public_key:\n      pem: |\n        ${pem}\n`),
+    );
+    expect(keyed.status, keyed.text).toBe(400);
+    expect(keyed.text).toContain('it takes no key');
+    const granted = await organisation.ask(
+      'POST',
+      '/owner/governance/plan',
+      file('    grants:\n      demo: { scopes: ["demo:read"] }\n'),
+    );
+    expect(granted.status, granted.text).toBe(200);
+  });
+
   test('the owner of another organisation lets it in there, and nobody here sees that', async () => {
     const beta = await world.organisation();
     await beta.policy(DEMO_RULES, 'default');

@@ -1,10 +1,13 @@
 /** The authorization server of remote MCP clients against whoever wants more than they were given. */
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../broker/authorization/adapter.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { runFile } from '../broker/run-file.ts';
+import { putOAuthRecord, useOAuthRecord } from '../broker/store/oauth-records.ts';
 import { send } from './world/agent.ts';
 import { browserOf, CALLBACK } from './world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from './world/oauth-client.ts';
@@ -209,6 +212,13 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
   });
 
   describe('revocation (RFC 7009)', () => {
+    test('of an access token alone is not offered, and says so', async () => {
+      const client = new OAuthClient(world);
+      const { access_token } = await client.tokens(browser());
+      const answer = await client.post('/oauth/revoke', { client_id: client.id, token: access_token });
+      expect([answer.status, answer.body.error]).toEqual([400, 'unsupported_token_type']);
+    });
+
     test('of a refresh token ends the access tokens, too', async () => {
       const client = new OAuthClient(world);
       const { refresh_token, access_token } = await client.tokens(browser());
@@ -239,6 +249,24 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
       const code = await client.code(browser());
       const answers = await Promise.all(Array.from({ length: 6 }, () => client.redeem(code)));
       expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+    });
+
+    test('whoever read the clock before the first, and came after, is not in time', async () => {
+      const { db } = world.running.broker.store;
+      const id = crypto.randomUUID();
+      const record = {
+        kind: 'AuthorizationCode',
+        id,
+        authorisation_id: null,
+        payload: '{}',
+        created_at: 0,
+        expires_at: null,
+      };
+      await putOAuthRecord(db, record);
+      expect(await useOAuthRecord(db, record, { now: 1_000 })).toBe(true);
+      for (const now of [1, 999, 1_000, 1_001]) expect(await useOAuthRecord(db, record, { now })).toBe(false);
+      expect(await useOAuthRecord(db, record, { now: 1_500, leewayMs: 1_000 })).toBe(true);
+      expect(await useOAuthRecord(db, record, { now: 2_500, leewayMs: 1_000 })).toBe(false);
     });
 
     test('a code is over after a minute', async () => {
@@ -384,4 +412,42 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
       expect((await post('{}')).status).toBe(400);
     });
   });
+});
+
+test('over plain http beyond this machine nobody is let in', async () => {
+  const world = await startWorld('sqlite', { BASE_URL: 'http://broker.example' });
+  const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
+  const client = new OAuthClient(world, url);
+  const answers = [await client.register(), await client.redeem('x'), await send(client.address(), {})];
+  for (const { status, body } of answers) expect([status, body.error]).toEqual([403, 'forbidden']);
+});
+
+test('an agent has so many open requests and no more', async () => {
+  const world = await startWorld();
+  const organisation = await world.organisation();
+  await organisation.platform();
+  await organisation.policy(DEMO_RULES, 'default');
+  const grants = [{ platformId: 'demo', scopes: ['demo:write'] }];
+  const tokens = await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, { grants });
+  const { baseUrl } = world.running;
+  const args = (n: number) => ({ platform: 'demo', scope: 'demo:write', endpoint: '/items', data: { n } });
+  const waiting = Array.from({ length: 32 }, (_, n) =>
+    callMcp(baseUrl, tokens.access_token, {
+      method: 'tools/call',
+      params: { name: 'write_platform', arguments: args(n) },
+    }),
+  );
+  const pending = async () => (await organisation.ask('GET', '/owner/approvals?limit=100')).body.approvals;
+  const list = () => callMcp(baseUrl, tokens.access_token);
+  while ((await pending()).length < 32) await new Promise((next) => setTimeout(next, 25));
+  const answer = await list();
+  expect([answer.status, answer.body.error, answer.headers.get('retry-after')]).toEqual([
+    429,
+    'too_many_streams',
+    '30',
+  ]);
+  for (const { approval_id } of await pending())
+    await organisation.ask('POST', `/owner/approvals/${approval_id}/deny`, {});
+  for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+  expect((await list()).status).toBe(200);
 });

@@ -23,6 +23,12 @@ export const AUTHORISATION_SECONDS = 365 * 24 * 3600;
 
 type Base = Pick<Broker, 'baseUrl'>;
 
+/** OAuth 2.1 section 1.5: codes and tokens travel over https alone, except on this very machine. */
+export const isPrivateEnough = ({ baseUrl }: Base): boolean => {
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === 'https:' || /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+};
+
 /** The resource indicator of `/mcp` (RFC 8707), which is the audience of its tokens. */
 export const mcpResource = ({ baseUrl }: Base): string => `${baseUrl}/mcp`;
 

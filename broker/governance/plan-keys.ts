@@ -20,6 +20,14 @@ export function keyOf(
   if (reference === undefined) return undefined;
   const pem = 'pem' in reference ? reference.pem : planning.resolved.get(`file:${reference.file}`)?.reveal();
   const path = ['agents', name, 'public_key'];
+  if (known && (known.agent_type === 'mcp_client' || known.agent_type === 'child')) {
+    addProblem(
+      planning,
+      path,
+      'an agent of this name is there already, and the broker answers for it: it takes no key.',
+    );
+    return 'problem';
+  }
   const parsed = pem === undefined ? undefined : parsePublicKey(pem);
   const problem = parsed?.ok
     ? whyNotThis(planning, parsed, known)

@@ -66,6 +66,7 @@ export async function consentOffer(
       .map(({ id, name }) => ({ id, name }))
       .sort((a, b) => Number(b.name === DEFAULT_POLICY) - Number(a.name === DEFAULT_POLICY)),
     alike: live
+      .filter(({ agent_type }) => agent_type !== 'child')
       .map((agent) => ({
         ...named(agent),
         grants: grants

@@ -28,7 +28,10 @@ export async function findOAuthRecord(
     .executeTakeFirst();
 }
 
-/** Uses a record up. Answers true to exactly one caller; also to those who come before `again` of its use is over. */
+/**
+ * Uses a record up. Answers true to exactly one caller. With `leewayMs`, also to those who come so soon after the first; without,
+ * no clock is asked: who read it earlier and came later must not seem to be in time.
+ */
 export async function useOAuthRecord(
   db: Db,
   { kind, id }: Pick<OAuthRecordTable, 'kind' | 'id'>,
@@ -39,7 +42,10 @@ export async function useOAuthRecord(
     .set((eb) => ({ used_at: eb.fn.coalesce('used_at', eb.val(now)) }))
     .where('kind', '=', kind)
     .where('id', '=', id)
-    .where((eb) => eb.or([eb('used_at', 'is', null), eb('used_at', '>', now - leewayMs)]))
+    .where((eb) => {
+      const unused = eb('used_at', 'is', null);
+      return leewayMs > 0 ? eb.or([unused, eb('used_at', '>', now - leewayMs)]) : unused;
+    })
     .returning('id')
     .executeTakeFirst();
   return used !== undefined;

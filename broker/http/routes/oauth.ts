@@ -3,11 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import {
   authorizationServerMetadata,
+  isPrivateEnough,
   mcpResource,
   OAUTH_PATHS,
   protectedResourceMetadata,
 } from '../../authorization/metadata.ts';
 import type { Broker } from '../../broker.ts';
+import { Refusal } from '../errors.ts';
 import { AuthorizationServer, ProtectedResource } from '../oauth-answers.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
@@ -49,11 +51,16 @@ const delegated = (
     capability,
     summary,
     answers: { 200: 'As the standard says.', 303: 'Leads on.', 400: 'As the standard says.' },
-    errors: ['rate_limited'],
+    errors: ['forbidden', 'rate_limited'],
     handle: async (context) => handOver(context as Context),
   });
 
 function handOver({ governor, request }: Pick<Context, 'governor' | 'request'>): Reply {
+  if (!isPrivateEnough(governor.broker))
+    throw new Refusal(
+      'forbidden',
+      'MCP clients are not let in over plain http. The operator has to put https in front, and to set BASE_URL to it.',
+    );
   return { status: 200, handOver: (response) => governor.authorization.handle(request as IncomingMessage, response) };
 }
 

@@ -15,7 +15,7 @@ export function AgentRow({ agent, may, move }) {
       <div class="what">
         <p class="name"><strong class="theirs">${visibleLine(name)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
         <p class="small quiet">
-          ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
+          ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}${agent.agent_type === 'mcp_client' && 'MCP client · '}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
         </p>
         <${Why} agent=${agent} />
       </div>
