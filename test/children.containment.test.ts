@@ -186,6 +186,30 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
     expect((await parent.act(READ)).status).toBe(200);
   });
 
+  test('an agent asks owners for no more at once by its children', async () => {
+    const reader = await childOf(world, organisation, parent, {
+      grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+    });
+    const ask = (who: TestAgent, scope: string) =>
+      who.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope }),
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await ask(reader, 'demo:write')).status).toBe(202);
+    const numbers = Array.from({ length: 19 }, (_, n) => `select ${n} as n`).join(' union all ');
+    await db().executeQuery(
+      CompiledQuery.raw(
+        `insert into access_requests (organisation_id, id, token, agent_id, platform_id, scope, reason_code, status, created_at, expires_at)
+         select organisation_id, id || '-' || n, token || n, '${parent.id}', platform_id, scope || n, reason_code, status, created_at, expires_at
+         from access_requests, (${numbers}) as more where organisation_id = '${organisation.id}'`,
+      ),
+    );
+    expectEnvelope(await ask(reader, 'demo:delete'), 429, 'too_many_open_requests');
+    expectEnvelope(await ask(child, 'demo:x'), 403, 'scope_not_grantable');
+    const other = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    expect((await ask(other, 'demo:delete')).status).toBe(202);
+  });
+
   describe('held calls', () => {
     const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
     const hold = async (who: TestAgent): Promise<string> => {

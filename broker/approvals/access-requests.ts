@@ -14,10 +14,18 @@ import { lockPending } from '../store/approvals.ts';
 import type { AccessRequestTable } from '../store/schema.ts';
 import type { ApprovalChanges } from './changes.ts';
 
-/** Per agent: a list that nobody reads to its end is approved unread. */
+/** Per agent, with its children: a list that nobody reads to its end is approved unread. */
 export const MAX_OPEN_REQUESTS = 20;
 
 export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable } | { kind: 'too_many'; limit: number };
+
+type About = {
+  reasonCode: AccessRequestTable['reason_code'];
+  reason: string | null;
+  ttlMs: number;
+  /** The agent, or of a child its parent: by its children an agent asks owners for no more at once than by itself. */
+  eldestUuid: string;
+};
 
 /** Where the agent polls. */
 export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string => `/v1/access-request/status/${token}`;
@@ -38,7 +46,7 @@ export async function openAccessRequest(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
   changes: ApprovalChanges,
   asked: Asked,
-  about: { reasonCode: AccessRequestTable['reason_code']; reason: string | null; ttlMs: number },
+  about: About,
 ): Promise<Opened> {
   const { db } = store;
   const now = clock();
@@ -46,11 +54,12 @@ export async function openAccessRequest(
   if (pending) return { kind: 'pending', request: pending };
   const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
   const opened = await db.transaction().execute(async (tx): Promise<Opened> => {
-    // Everybody who asks for this agent from here on comes one after the other.
-    await lockPending(tx, asked.organisationId, asked.agentUuid);
+    // Everybody who asks for this family from here on comes one after the other.
+    await lockPending(tx, asked.organisationId, about.eldestUuid);
     told.push(...(await expireAccessRequests(tx, now, asked)));
     const found = await findOpenRequest(tx, asked, now);
-    const full = !found && (await countOpenRequests(tx, asked, now)) >= MAX_OPEN_REQUESTS;
+    const full =
+      !found && (await countOpenRequests(tx, { ...asked, agentUuid: about.eldestUuid }, now)) >= MAX_OPEN_REQUESTS;
     const request = found ?? newRequest(asked, about, now);
     if (!found && !full) {
       await putAccessRequest(tx, request);
@@ -64,7 +73,7 @@ export async function openAccessRequest(
   return opened;
 }
 
-function newRequest(asked: Asked, about: Parameters<typeof openAccessRequest>[3], now: Instant): AccessRequestTable {
+function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTable {
   return {
     organisation_id: asked.organisationId,
     id: uuidv4(),

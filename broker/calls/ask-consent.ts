@@ -13,7 +13,12 @@ export async function askConsent(
 ): Promise<{ token?: string }> {
   const { platform: platformId, scope, reason = null } = action;
   const asked = { organisationId: agent.organisation_id, agentUuid: agent.id, platformId, scope };
-  const about = { reasonCode: 'needs_consent' as const, reason, ttlMs: agent.approval_ttl_ms };
+  const about = {
+    reasonCode: 'needs_consent' as const,
+    reason,
+    ttlMs: agent.approval_ttl_ms,
+    eldestUuid: agent.parent_id ?? agent.id,
+  };
   try {
     const opened = await openAccessRequest(broker, changes, asked, about);
     return opened.kind === 'too_many' ? {} : { token: opened.request.token };

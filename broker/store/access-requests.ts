@@ -1,5 +1,6 @@
 /** What agents ask their owners for (specification, Access request): waiting, decided, expired. */
 import type { AgentStatus } from '../decision/facts.ts';
+import { livingFamily } from './children.ts';
 import type { AccessRequestTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -30,17 +31,17 @@ export async function findOpenRequest(db: Db, asked: Asked, now: number): Promis
     .executeTakeFirst();
 }
 
-/** How many requests of this agent wait for a decision. */
+/** How many requests of this agent and of its children wait for a decision. */
 export async function countOpenRequests(
   db: Db,
-  agent: { organisationId: string; agentUuid: string },
+  { organisationId, agentUuid }: { organisationId: string; agentUuid: string },
   now: number,
 ): Promise<number> {
   const row = await db
     .selectFrom('access_requests')
     .select((eb) => eb.fn.countAll().as('count'))
-    .where('organisation_id', '=', agent.organisationId)
-    .where('agent_id', '=', agent.agentUuid)
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', 'in', livingFamily(db, organisationId, agentUuid))
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
     .executeTakeFirstOrThrow();

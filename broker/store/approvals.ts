@@ -2,6 +2,7 @@
  * Held calls: waiting, decided, expired. With who asked and why they were held they are in held-calls.ts; what becomes of an
  * approved one is in replays.ts.
  */
+import { livingFamily } from './children.ts';
 import type { ApprovalTable, AuditTable, NewApproval } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -29,20 +30,7 @@ export async function countPending(db: Db, organisationId: string, agentUuid: st
     .selectFrom('approvals')
     .select((eb) => eb.fn.countAll().as('count'))
     .where('organisation_id', '=', organisationId)
-    .where('agent_id', 'in', (eb) =>
-      eb
-        .selectFrom('agents')
-        .select('id')
-        .where('organisation_id', '=', organisationId)
-        .where('id', '=', agentUuid)
-        .unionAll(
-          eb
-            .selectFrom('agents')
-            .select('id')
-            .where('parent_id', '=', agentUuid)
-            .where('status', 'in', ['active', 'suspended']),
-        ),
-    )
+    .where('agent_id', 'in', livingFamily(db, organisationId, agentUuid))
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
     .executeTakeFirstOrThrow();

@@ -7,6 +7,21 @@ import type { Db } from './store.ts';
 
 type Ref = { organisationId: string; id: string };
 
+/** The uuids of an agent and of its children that are not over, as a query. */
+export const livingFamily = (db: Db, organisationId: string, eldestUuid: string) =>
+  db
+    .selectFrom('agents')
+    .select('id')
+    .where('organisation_id', '=', organisationId)
+    .where('id', '=', eldestUuid)
+    .unionAll(
+      db
+        .selectFrom('agents')
+        .select('id')
+        .where('parent_id', '=', eldestUuid)
+        .where('status', 'in', ['active', 'suspended']),
+    );
+
 /** Takes one of an active agent's places for children. False: all are taken, or it is not active. */
 export async function takeChildPlace(db: Db, parent: Ref, most: number, now: number): Promise<boolean> {
   const taken = await db

@@ -77,12 +77,17 @@ export const accessRequest = route({
     const pending = await findOpenRequest(broker.store.db, asked, now);
     if (pending) return shown(200, pending);
     const reasonCode = await reasonFor(context, body, now);
-    const about = { reasonCode, reason: body.reason ?? null, ttlMs: agent.approval_ttl_ms };
+    const about = {
+      reasonCode,
+      reason: body.reason ?? null,
+      ttlMs: agent.approval_ttl_ms,
+      eldestUuid: agent.parent_id ?? agent.id,
+    };
     const opened = await openAccessRequest(broker, changes, asked, about);
     if (opened.kind === 'too_many')
       throw new Refusal(
         'too_many_open_requests',
-        `${opened.limit} requests of this agent wait for a decision already. Wait until some are decided.`,
+        `${opened.limit} requests of this agent, with its parent or children, wait for a decision already. Wait until some are decided.`,
         { headers: { 'Retry-After': '60' } },
       );
     return shown(opened.kind === 'opened' ? 202 : 200, opened.request);
