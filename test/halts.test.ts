@@ -207,6 +207,27 @@ describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
         ]);
       }
       const byTime = cause.startsWith('breaker');
+      const reason = byTime ? 'circuit_breaker_open' : 'agent_suspended';
+      const asks = async (path: string, question: object) =>
+        (
+          await agent.request('POST', path, {
+            body: JSON.stringify(question),
+            headers: { 'content-type': 'application/json' },
+          })
+        ).body;
+      const evaluated = await asks('/v1/authzen/access', {
+        subject: { type: 'agent', id: agent.id },
+        action: { name: READ.scope },
+        resource: { type: 'platform', id: READ.platform },
+      });
+      expect(evaluated).toMatchObject({ decision: false, reason });
+      const trusted = { entity_id: agent.agentId, authority_id: world.running.broker.did, resource: READ.platform };
+      expect(await asks('/v1/trqp/authorization', { ...trusted, action: READ.scope })).toMatchObject({
+        authorized: false,
+        message: reason,
+      });
+      // A breaker says nothing of whether the agent is recognised.
+      expect((await asks('/v1/trqp/recognition', { ...trusted, action: '*', resource: '*' })).recognized).toBe(byTime);
       expect(halt.state).toBe(byTime ? 'breaker_open' : 'suspended');
       const [event, ...more] = await eventsOf(agent, byTime ? 'breaker_opened' : 'agent_suspended');
       expect(more).toEqual([]);

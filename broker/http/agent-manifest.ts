@@ -28,6 +28,7 @@ const DOCUMENTS = {
   llms: '/llms.txt',
   did: '/.well-known/did.json',
   receipt_keys: '/.well-known/svc-receipt-keys.json',
+  secret_keys: '/.well-known/svc-secret-keys.json',
   issuing_keys: '/v1/oauth/jwks.json',
   attestation: '/.well-known/svc-attestation',
   authzen: '/.well-known/authzen-configuration',
