@@ -119,6 +119,8 @@ describe.each(STORES)(`governing tools on %s${postgresNote}`, (store) => {
     expect((await guarded.agent.act(callOf('do_whatever', 'tools:write'))).status).toBe(202);
     expect((await guarded.agent.act(callOf('drop_issues', 'tools:drop'))).status).toBe(202);
     const { agent } = await connected(world, mcp, {}, [{ effect: 'allow', methods: ['DELETE', 'GET'] }]);
+    const list = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:drop' };
+    expect((await agent.act(list)).body.data.tools).toMatchObject([{ name: 'drop_issues', effect: 'destroys' }]);
     expect((await agent.act(callOf('drop_issues', 'tools:drop'))).body.reason).toBe('denied_by_policy');
     // Also the very first call of a server, of which nothing is known before.
     const first = await connected(world, mcp, {}, [
