@@ -1,7 +1,6 @@
 /** read_platform, write_platform and delete_platform: the call, and the ladder of ways to wait when it is held. */
 import type { Action, CallOutcome } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
-import type { BrokerError } from '../client/broker-error.ts';
 import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';
 import { type Held, handOver, UNOPENED, waitingNews, waitOpenly, withLink } from './hold.ts';
@@ -43,7 +42,12 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
   const outcome = await submit(host, request, action, hash);
   request.signal.throwIfAborted();
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
-  if (outcome.kind !== 'held') return answered(outcomeAnswer(outcome, action, action.method !== 'GET'));
+  if (outcome.kind !== 'held') {
+    const isWrite = action.method !== 'GET';
+    // Only what is handed over is over: after a cancelled call the identical one gets the answer that nobody took.
+    if (isWrite && !isUnanswered(outcome)) await host.repeats.end(hash);
+    return answered(outcomeAnswer(outcome, action, isWrite));
+  }
   return await waitForPerson(host, request, { held: outcome, hash, endsAt });
 }
 
@@ -81,7 +85,6 @@ async function write(host: ToolHost, action: Action, hash: string): Promise<Call
   const { reason: _, ...rest } = action;
   const outcome = await host.client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key });
   if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
-  else if (outcome.kind !== 'failed' || !isUnanswered(outcome.error)) await host.repeats.end(hash);
   return outcome;
 }
 
@@ -93,7 +96,8 @@ const UNANSWERED = new Set([
   'idempotency_in_progress',
 ]);
 /** Whether the broker may know more of this call than it told: then the identical call is the same one. */
-const isUnanswered = ({ code, mayHaveActed }: BrokerError): boolean => mayHaveActed && UNANSWERED.has(code);
+const isUnanswered = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'failed' && outcome.error.mayHaveActed && UNANSWERED.has(outcome.error.code);
 
 type Waiting = { hash: string; approvalId: string; endsAt: number };
 

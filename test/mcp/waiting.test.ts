@@ -139,6 +139,32 @@ describe('a client that declares nothing', () => {
     expect(sentFor(args)).toBe(2);
   });
 
+  test('that cancels a write which is on its way finds its answer by making it again: it was made once', async () => {
+    const mcp = await handshake();
+    const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `slow ${++titles}` } };
+    const arrived = Promise.withResolvers<() => void>();
+    world.upstream.answer = (_request, response) =>
+      arrived.resolve(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}'));
+    void mcp.request('tools/call', { name: 'write_platform', arguments: args }, 4712);
+    const finish = await arrived.promise;
+    mcp.notify('notifications/cancelled', { requestId: 4712 });
+    finish();
+    world.upstream.answer = undefined;
+    const again = await vi.waitUntil(
+      async () => {
+        const answer = await callTool(mcp, 'write_platform', args);
+        return answer.structuredContent.status === 'answered' && answer;
+      },
+      { timeout: 15_000, interval: 50 },
+    );
+    expect(again.structuredContent).toMatchObject({
+      data: { made: true },
+      detail: expect.stringContaining('Nothing was sent again'),
+    });
+    expect(sentFor(args)).toBe(1);
+    expect(mcp.lines.filter((line) => JSON.parse(line).id === 4712)).toEqual([]);
+  });
+
   test('may cancel: nothing more is answered, the broker’s long poll ends, and the call is still there', async () => {
     const mcp = await handshake();
     const before = await pending();
