@@ -1,5 +1,5 @@
 /** Connections that an owner makes at a real OAuth server: from Connect to calls, refreshing, and Disconnect. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import {
   type AuthorizationServer,
@@ -268,6 +268,36 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     await organisation.platform({ id: 'plain', secret: null });
     const refused = await organisation.ask('POST', '/owner/connections', { platform: 'plain', label: 'plain' });
     expectEnvelope(refused, 400, 'invalid_request');
+  });
+
+  test('a call with a token that is good asks the store nothing that one with a secret does not', async () => {
+    await organisation.platform({ id: 'plain', manifest: { ...manifest(), auth: { type: 'bearer' } } });
+    const other = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { plain: { scopeList: ['docs:read'] } },
+    });
+    await connect();
+    const opened = world.running.broker.store;
+    /** The fewest of a few tries: now and then the broker asks something beside the calls. */
+    const statements = async (call: () => Promise<Answer>) => {
+      const counts: number[] = [];
+      for (let i = 0; i < 4; i++) {
+        const spies = [
+          vi.spyOn(opened, 'read'),
+          vi.spyOn(opened, 'alone'),
+          vi.spyOn(opened.db.getExecutor(), 'executeQuery'),
+          vi.spyOn(opened.db, 'transaction'),
+        ];
+        expect((await call()).status).toBe(200);
+        counts.push(spies.reduce((sum, spy) => sum + spy.mock.calls.length, 0));
+        for (const spy of spies) spy.mockRestore();
+      }
+      return Math.min(...counts);
+    };
+    server.instead = (path) => (path === '/api/items' ? { status: 200, body: '{}' } : undefined);
+    const withSecret = await statements(() => other.act({ ...READ, platform: 'plain' }));
+    expect(withSecret).toBeGreaterThan(0);
+    expect(await statements(() => agent.act(READ))).toBe(withSecret);
   });
 
   test('50 calls at once with a token that is over: one refresh', async () => {
