@@ -79,7 +79,11 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
 
   test('from a governance file to a call: connect, who it is and what was granted are shown, the agent calls', async () => {
     expect(await shown()).toMatchObject({ state: 'not_connected', connects_by: 'oauth', oauth: null });
-    expect((await agent.act(READ)).status).toBe(412);
+    const before = await agent.act(READ);
+    expect([before.status, before.body.consent_url]).toEqual([
+      412,
+      `${world.running.baseUrl}/console/connections?connect=${connection}`,
+    ]);
     await connect('ann');
     const one = await shown();
     expect(one).toMatchObject({

@@ -34,7 +34,12 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
     const reason = 'credential_unreadable';
     return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
   }
-  if (!connection || !credential) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
+  if (!connection || !credential) {
+    // At an authorization server an owner connects it by one button.
+    const isWaiting = connection !== undefined && manifest.auth.type === 'oauth2';
+    const where = isWaiting ? { connectionId: connection.id } : {};
+    return blocked('platform_not_connected', { kind: 'not_connected', auditId, ...where });
+  }
   const { oauth } = credential;
   // Nobody but a person can help, so nobody is asked.
   if (oauth && !oauth.refreshable && isOver(oauth, governor.broker.clock()))

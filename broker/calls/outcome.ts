@@ -20,7 +20,8 @@ export type Outcome = Audited &
     | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
     | { kind: 'invalid'; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string }
     | { kind: 'inactive'; detail: string }
-    | { kind: 'not_connected' }
+    /** `connectionId`: one that is there, and only has to be connected. */
+    | { kind: 'not_connected'; connectionId?: string }
     | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
     /** `token`: of the access request that waits for an owner's consent. */
     | { kind: 'needs_consent'; token?: string; connectionId: string }

@@ -52,6 +52,7 @@ export function unreadyReply(
       return json(412, {
         error: 'platform_not_connected',
         message: `No connection of ${platform} can be used. An owner has to connect it.`,
+        ...(outcome.connectionId !== undefined && { consent_url: connectUrl(baseUrl, outcome.connectionId) }),
         ...common,
       });
     case 'consent_required':
@@ -66,9 +67,13 @@ export function unreadyReply(
   }
 }
 
-/** Where an owner connects this connection; both names mean the same (specification, Governed call, 409). */
+/** Where an owner connects this connection. */
+const connectUrl = (baseUrl: string, connectionId: string): string =>
+  `${baseUrl}/console/connections?connect=${connectionId}`;
+
+/** Both names mean the same (specification, Governed call, 409). */
 function connectUrls(baseUrl: string, connectionId: string) {
-  const url = `${baseUrl}/console/connections?connect=${connectionId}`;
+  const url = connectUrl(baseUrl, connectionId);
   return { connect_url: url, consent_url: url };
 }
 
