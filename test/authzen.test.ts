@@ -119,7 +119,7 @@ describe.each(STORES)(`AuthZEN on %s${postgresNote}`, (store) => {
 
     test('circuit_breaker_open, until its time is over; and the question is no trial', async () => {
       const other = await organisation.agent();
-      for (let i = 0; i < 50; i++) await other.act({ platform: 'demo', number: i });
+      await Promise.all(Array.from({ length: 50 }, (_, number) => other.act({ platform: 'demo', number })));
       expect(await says(ask(other))).toEqual({ decision: false, reason: 'circuit_breaker_open' });
       world.clock.skewMs = 61_000;
       for (let i = 0; i < 2; i++) expect(await says(ask(other))).toEqual({ decision: true, reason: 'approved' });
