@@ -199,7 +199,9 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
     const pages = 'agents audit?limit=200 governance connections platforms platforms/bearer policies guardrails';
     for (const path of [...pages.split(' '), 'audit/export', 'openapi.json'].map((page) => `/owner/${page}`))
       expect(keep(path, await organisation.ask('GET', path)).status).toBe(200);
-    for (const path of ['/health', '/version', '/v1/oauth/jwks.json', '/.well-known/svc-receipt-keys.json'])
+    const open = '/health /version /v1/oauth/jwks.json /.well-known/svc-receipt-keys.json /.well-known/svc-attestation';
+    const described = '/v1/openapi.json /llms.txt /agent-manifest.json /docs /.well-known/aa-agent-schema';
+    for (const path of [...open.split(' '), ...described.split(' ')])
       keep(path, await send(world.running.baseUrl + path, {}));
   });
 

@@ -1,5 +1,7 @@
 /** Every address that a discovery document names is one that answers. */
 
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { isPublic } from '../broker/http/routes/openapi.ts';
@@ -41,8 +43,20 @@ describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {
   });
 });
 
-test('the documents are more than a few', () => {
-  expect(DOCUMENTS.length).toBeGreaterThan(7);
+test('docs/agents.md has a row for each, with the seconds for which it may be kept', async () => {
+  expect(DOCUMENTS.length).toBeGreaterThan(12);
+  const page = readFileSync(resolve(import.meta.dirname, '..', 'docs', 'agents.md'), 'utf8');
+  const table = page.split('\n## What anyone may read\n')[1]!.split('\n## ')[0]!;
+  const rows = [...table.matchAll(/^\| `(\/[^`]+)` \| (\d+) \|/gm)].map(([, path, seconds]) => `${path} ${seconds}`);
+  const organisation = await world.organisation();
+  await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+  const { agentId } = await organisation.agent({ grants: {} });
+  const served: string[] = [];
+  for (const path of [...DOCUMENTS.map((one) => one.path), '/agents/{agentId}/did.json']) {
+    const { headers } = await get(path.replace('{agentId}', agentId));
+    served.push(`${path} ${/max-age=(\d+)/.exec(headers.get('cache-control')!)?.[1]}`);
+  }
+  expect(rows.toSorted()).toEqual(served.toSorted());
 });
 
 describe('/llms.txt and /agent-manifest.json', () => {
