@@ -5,11 +5,14 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { newFolder } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';
+
+// Other processes do the work, which have to wait for a processor where many tests run at once.
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..', '..');
