@@ -156,3 +156,26 @@ test('another server, another moment and another use do not take it (MC-01, JW-2
       401,
     );
 });
+
+test('the lab of another broker sees that it arrives, by name', async () => {
+  const lab = await startWorld();
+  const host = new URL(lab.running.baseUrl).host;
+  const caller = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: host });
+  const scopes = { 'lab:try': ['tool *'] };
+  const organisation = await caller.organisation();
+  const manifest = { kind: 'mcp', base_url: `${lab.running.baseUrl}/lab/mcp`, attestation: 'both', scopes };
+  await organisation.platform({ id: 'lab', manifest });
+  const policy = await organisation.policy([{ effect: 'allow' }]);
+  const agent = await organisation.agent({ policy, grants: { lab: { scopeList: ['lab:try'] } } });
+  const who = { platform: 'lab', endpoint: '/tools/whoami', method: 'POST', scope: 'lab:try', data: {} };
+  const answer = await agent.act(who);
+  expect(answer.status, answer.text).toBe(200);
+  expect(answer.body.data.structuredContent).toMatchObject({
+    verified: false,
+    headers: expect.arrayContaining(['authorization', 'x-svc-attestation']),
+    meta_keys: expect.arrayContaining(['ai.svc/attestation']),
+  });
+  const note = { ...who, endpoint: '/tools/write_note', data: { text: 'by way of the broker' } };
+  expect((await agent.act(note)).body.data.structuredContent).toEqual({ number: 1, kept: 1 });
+  expect((await lab.running.governor.lab.open()).notes.all()[0]?.text).toBe('by way of the broker');
+});
