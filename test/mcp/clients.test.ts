@@ -143,7 +143,7 @@ test('the Inspector’s command line lists the tools without a complaint about t
   );
   const { command, args } = server();
   const inspect = (...words: string[]) =>
-    run(process.execPath, [inspector, '--cli', command, ...args, ...words], { env: BARE, timeout: 15_000 });
+    run(process.execPath, [inspector, '--cli', command, ...args, ...words], { env: BARE, timeout: 30_000 });
   const listed = await inspect('--method', 'tools/list', '--strict', '--format', 'json');
   expect(JSON.parse(listed.stdout).result.tools.map(({ name }: { name: string }) => name)).toEqual(TOOLS);
   expect(listed.stderr).not.toMatch(/warning|error/i);
@@ -151,7 +151,7 @@ test('the Inspector’s command line lists the tools without a complaint about t
   const words = ['--method', 'tools/call', '--tool-name', 'read_platform', '--tool-arg', ...pairs];
   const called = await inspect(...words, '--protocol-era', 'modern', '--format', 'json');
   expect(called.stdout).toContain('/v1/items/1?full=true');
-});
+}, 60_000);
 
 test('every revision that shook hands is spoken, and none that is unknown', async () => {
   for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
