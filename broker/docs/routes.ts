@@ -3,19 +3,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Refusal } from '../http/errors.ts';
 import { listGuides, readGuide, readPicture } from '../http/guides.ts';
-import { pageReply, type Served } from '../http/page.ts';
+import { pageReply } from '../http/page.ts';
 import type { Reply } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { isPublic } from '../http/routes/openapi.ts';
 import { guidePage } from './guide-pages.ts';
-import { referencePages, referenceParts } from './reference.ts';
+import { type Part, referencePages, referenceParts } from './reference.ts';
 import { startPage } from './start-page.ts';
 
 const HTML = 'text/html; charset=utf-8';
 const STATIC = new URL('./static/', import.meta.url);
 const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const;
 
-/** The routes of the docs. Style sheets are read now, pages when somebody asks for one. */
+/** The routes of the docs. Nothing is read before somebody asks for it, but the first lines of the guides. */
 export function docsRoutes(routes: readonly Route[]): Route[] {
   const parts = referenceParts();
   const guides = listGuides();
@@ -41,7 +41,9 @@ export function docsRoutes(routes: readonly Route[]): Route[] {
         pageReply({ body: Buffer.from(readGuide(guide)), type: 'text/markdown; charset=utf-8' }),
       ),
     ),
-    ...[...ownParts(), ...parts].map((part) => page(part.path, part.summary, () => pageReply(part, { large: true }))),
+    ...[...ownParts(), ...parts].map((part) =>
+      page(part.path, part.summary, () => pageReply({ body: part.read(), type: part.type }, { large: true })),
+    ),
     picture,
   ];
 }
@@ -79,11 +81,11 @@ const picture = route({
   },
 });
 
-function ownParts(): Served[] {
+function ownParts(): Part[] {
   return readdirSync(fileURLToPath(STATIC)).map((file) => ({
     path: `/docs/static/${file}`,
     summary: 'Part of the documentation.',
-    body: readFileSync(new URL(file, STATIC)),
+    read: () => readFileSync(new URL(file, STATIC)),
     type: TYPES[file.endsWith('.css') ? 'css' : 'js'],
   }));
 }
