@@ -171,7 +171,11 @@ describe.each(STORES)(`tokens on %s${postgresNote}`, (store) => {
         say(await browser.get(begun.body.authorization_url));
       }
       server.answers.clear();
-      say(await agent.act(READ));
+      const begun = await pressConnect(world, browser, connection);
+      say(await browser.get(begun.body.authorization_url));
+      const made = await agent.act(READ);
+      expect(made.status, made.text).toBe(200);
+      say(made);
       const shown = await organisation.ask('GET', '/owner/connections');
       say(shown);
       say(await organisation.ask('GET', '/owner/governance'));
