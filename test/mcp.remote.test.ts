@@ -7,6 +7,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from './world/agent.ts';
 import { browserOf, ClientMemory, connectClient, consent } from './world/mcp-person.ts';
+import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -176,6 +177,53 @@ describe.each(STORES)(`a remote MCP client on %s${postgresNote}`, (store) => {
     expect(structured(await asking).status).toBe('granted');
     expect(structured(await client.callTool({ name: 'read_platform', arguments: READ })).status).toBe('answered');
     await client.close();
+  });
+
+  test('whose connection breaks while a write is under way gets its answer when it asks again, and it is made once', async () => {
+    const grants = EVERYTHING;
+    const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
+    const args = {
+      platform: 'demo',
+      scope: 'demo:write',
+      endpoint: '/items/1',
+      method: 'PATCH',
+      data: { once: store },
+    };
+    const message = { method: 'tools/call', params: { name: 'write_platform', arguments: args } };
+    const before = world.upstream.seen.length;
+    const arrived = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    world.upstream.answer = async (_request, response) => {
+      arrived.resolve();
+      await release.promise;
+      response.setHeader('content-type', 'application/json');
+      response.end('{"made":true}');
+    };
+    const breaking = new AbortController();
+    const broken = fetch(`${world.running.baseUrl}/mcp`, {
+      method: 'POST',
+      signal: breaking.signal,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+    })
+      .then((response) => response.text())
+      .catch(() => 'broken');
+    await arrived.promise;
+    breaking.abort();
+    expect(await broken).toBe('broken');
+    // The broker has seen that nobody is there when it has taken another request and answered it.
+    for (let turn = 0; turn < 3; turn++) await callMcp(world.running.baseUrl, token);
+    release.resolve();
+    let again = await callMcp(world.running.baseUrl, token, message);
+    for (let turn = 0; turn < 100 && !again.text.includes('answered'); turn++)
+      again = await callMcp(world.running.baseUrl, token, message);
+    world.upstream.answer = undefined;
+    expect(again.text).toContain('"made":true');
+    expect(world.upstream.seen.length).toBe(before + 1);
   });
 
   test('what an owner ends is refused at the next call, and listed as ended', async () => {
