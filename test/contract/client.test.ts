@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { send, type TestAgent } from '../world/agent.ts';
 import { newFolder } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';
@@ -18,9 +18,11 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..', '..');
 const REDOCLY = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
 
+const OFFLINE = ['--import', pathToFileURL(join(import.meta.dirname, 'offline.ts')).href];
+
 /** Redocly's tool, as it is in the package: with its telemetry and its look for news off, and with no way out. */
 const redocly = (folder: string, ...words: string[]) =>
-  run(process.execPath, ['--import', pathToFileURL(join(import.meta.dirname, 'offline.ts')).href, REDOCLY, ...words], {
+  run(process.execPath, [...OFFLINE, REDOCLY, ...words], {
     cwd: folder,
     env: { PATH: process.env.PATH, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
   });
@@ -42,9 +44,26 @@ beforeAll(async () => {
   cpSync(join(ROOT, 'test', 'contract', 'redocly.yaml'), join(folder, 'redocly.yaml'));
 });
 
+test('whoever tried to connect would be seen', async () => {
+  const failed = await run(process.execPath, [...OFFLINE, '-e', `fetch('${world.running.baseUrl}/health')`]).catch(
+    (error) => error,
+  );
+  expect(failed.code).toBe(99);
+});
+
 describe('the linter', () => {
   test('has nothing to say about the document, not even a warning', async () => {
     const { stdout } = await redocly(folder, 'lint', 'openapi.json', '--format=json', '--max-problems=50');
+    expect(JSON.parse(stdout).problems).toEqual([]);
+  });
+
+  test('has nothing to say about the owners’ document, but that its tags are not described', async () => {
+    const { body } = await send(`${world.running.baseUrl}/owner/openapi.json`, {});
+    writeFileSync(
+      join(folder, 'owner.json'),
+      JSON.stringify({ ...body, servers: [{ url: 'https://broker.acme.test' }] }),
+    );
+    const { stdout } = await redocly(folder, 'lint', 'owner.json', '--format=json', '--skip-rule=tag-description');
     expect(JSON.parse(stdout).problems).toEqual([]);
   });
 
