@@ -30,11 +30,7 @@ export function mcpSend(outer: Outer, gone: AbortSignal): Send {
     first = false;
     const answer = mayStill ? answerWithin(outer, asked) : ENDED;
     // What may have an effect is not given up on; a look is.
-    if (asked.method !== 'POST') return await unlessAborted(answer, signal);
-    const answered = await answer;
-    // Nobody would take it: the identical call gets it then, instead of being made again.
-    gone.throwIfAborted();
-    return answered;
+    return asked.method === 'POST' ? await answer : await unlessAborted(answer, signal);
   };
 }
 
