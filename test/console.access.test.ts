@@ -1,5 +1,5 @@
 /** Access requests in the console's inbox, and what not everybody may decide there. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { TestAgent } from './world/agent.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { card, isLive, look, openConsole, says, WAITING } from './world/console.ts';
@@ -76,8 +76,13 @@ describe.skipIf(withoutChromium)(
       await page.click('.terms > .choice input');
       await page.until(`document.querySelector('.approve:enabled') !== null`);
       await page.click('.approve');
+      // The page may still say so of the request before.
+      const decided = async () => {
+        const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
+        return body.granted !== null && body;
+      };
+      const body = await vi.waitUntil(decided, { timeout: 10_000, interval: 20 });
       await says(page, 'Granted');
-      const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
       expect(body.granted).toEqual(['demo:delete']);
       expect(body.grants[0]).toMatchObject({ require_approval: true, scopes: expect.arrayContaining(['demo:delete']) });
       const left = Date.parse(body.grants[0].expires_at) - Date.now();
