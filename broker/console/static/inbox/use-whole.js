@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from '/console/html.js';
+import { useCallback, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
 
 /** All of an entry that was opened; read anew when `version` changes. */
@@ -15,7 +15,8 @@ export function useWhole({ kind, id }, version) {
 
 /** Tells whoever decides what is on the screen: `subject`, whether all of it was `seen`, and the `word` that goes along. */
 export function useShown(shown, subject, seen, word) {
-  useEffect(() => {
+  // Before the browser paints: a key must decide on what is there to be seen, and not on what was there before.
+  useLayoutEffect(() => {
     shown(subject && { subject, seen, word });
     return () => shown(undefined);
   }, [subject, seen, JSON.stringify(word)]);
