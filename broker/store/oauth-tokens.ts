@@ -80,10 +80,17 @@ export async function releaseRefresh(
 }
 
 /** Gives a connection the tokens of a new consent. Whoever refreshes the older ones has lost them. */
-export async function putTokens(
+export const putTokens = (db: Db, place: ConnectionPlace, tokens: NewTokens): Promise<ConnectionTable | undefined> =>
+  replaceTokens(db, place, tokens);
+
+/** Forgets a connection's tokens; it stays, without a credential. Answers it as it is now. */
+export const forgetTokens = (db: Db, place: ConnectionPlace): Promise<ConnectionTable | undefined> =>
+  replaceTokens(db, place, { credential: null, refreshToken: null, tokenId: null, oauth: null, upstreamScopes: null });
+
+async function replaceTokens(
   db: Db,
   { organisationId, id }: ConnectionPlace,
-  tokens: NewTokens,
+  tokens: { [Part in keyof NewTokens]: NewTokens[Part] | null },
 ): Promise<ConnectionTable | undefined> {
   return await db
     .updateTable('connections')
@@ -93,31 +100,6 @@ export async function putTokens(
       token_id: tokens.tokenId,
       oauth: tokens.oauth,
       upstream_scopes: tokens.upstreamScopes,
-      secret_reference: null,
-      status: 'active' as const,
-      refresh_claim: null,
-      refresh_claim_until: null,
-      revision: eb('revision', '+', 1),
-    }))
-    .where('organisation_id', '=', organisationId)
-    .where('id', '=', id)
-    .returningAll()
-    .executeTakeFirst();
-}
-
-/** Forgets a connection's tokens; it stays, without a credential. Answers it as it is now. */
-export async function forgetTokens(
-  db: Db,
-  { organisationId, id }: ConnectionPlace,
-): Promise<ConnectionTable | undefined> {
-  return await db
-    .updateTable('connections')
-    .set((eb) => ({
-      credential: null,
-      refresh_token: null,
-      token_id: null,
-      oauth: null,
-      upstream_scopes: null,
       secret_reference: null,
       status: 'active' as const,
       refresh_claim: null,
