@@ -20,7 +20,9 @@ export type Audit = {
 type Ask = (sql: string, parameters?: readonly string[]) => Promise<Record<string, unknown>[]>;
 
 const ROWS_A_PAGE = 2_000;
-const PAGE = `select * from audit_rows where kind = 'action' and id > $1 order by id limit ${ROWS_A_PAGE}`;
+/** In the order of the primary key: a million rows take as many looks, and not that times the number of pages. */
+const PAGE = `select * from audit_rows where kind = 'action' and (organisation_id, id) > ($1, $2)
+  order by organisation_id, id limit ${ROWS_A_PAGE}`;
 
 /** The audit of the broker that serves this data folder, or this database. Nothing is locked, and nothing written. */
 export function openAudit(from: { dataFolder: string; databaseUrl?: string | undefined }): Audit {
@@ -40,11 +42,12 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
     async verify(keySet) {
       const keys = new Map(keySet.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
       const found = { verified: 0, failed: 0 };
-      for (let after = ''; ; ) {
-        const rows = (await ask(PAGE, [after])) as AuditRow[];
+      for (let after = ['', '']; ; ) {
+        const rows = (await ask(PAGE, after)) as AuditRow[];
         for (const row of rows) found[isVerified(row, keys) ? 'verified' : 'failed']++;
         if (rows.length < ROWS_A_PAGE) return found;
-        after = rows.at(-1)!.id;
+        const last = rows.at(-1)!;
+        after = [last.organisation_id, last.id];
       }
     },
   };

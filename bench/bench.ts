@@ -12,7 +12,7 @@ import { setStage } from './stage.ts';
 
 const USAGE = `Usage: npm run bench -- [--quick] [--json FILE] [--calls N] [--rounds N] [--stores sqlite,postgres] [--strict]
 
-  --quick          a minute or two instead of six, with less certain figures
+  --quick          four minutes instead of ten, with less certain figures; processes are not warm by then
   --json FILE      writes everything that was measured
   --calls N        governed calls of the memory phase on each store (100000; --quick: 10000)
   --rounds N       rounds of every comparison (5; --quick: 2)
@@ -34,6 +34,7 @@ export function readOptions(args: readonly string[]): Options {
   const plan: Plan = {
     stores: stores as Store[],
     rounds: wholeNumber('--rounds', values.rounds, values.quick ? 2 : 5, 50),
+    warmUpCalls: values.quick ? 15_000 : 60_000,
     calls: wholeNumber('--calls', values.calls, values.quick ? 10_000 : 100_000, 5_000_000),
     measureMs: values.quick ? 1_000 : 2_500,
     agents: 1_000,

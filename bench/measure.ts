@@ -56,9 +56,13 @@ export async function measureInRounds(
 }
 
 /** Loads each target until its code is compiled and its caches are full; the samples count calls and mean nothing else. */
-export async function warmUp(meter: Meter, targets: readonly Target[]): Promise<Map<string, Sample[]>> {
+export async function warmUp(
+  meter: Meter,
+  targets: readonly Target[],
+  mostCalls: number,
+): Promise<Map<string, Sample[]>> {
   meter.tell('warming up');
-  const load = { connections: 32, warmupMs: 0, measureMs: 5_000, mostCalls: 15_000 };
+  const load = { connections: 32, warmupMs: 0, measureMs: 20_000, mostCalls };
   const samples = new Map<string, Sample[]>();
   for (const target of targets) samples.set(target.name, [await measure(meter, target, load)]);
   return samples;

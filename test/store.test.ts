@@ -31,6 +31,7 @@ const MIGRATIONS = [
   '0007-tools',
   '0008-mcp-clients',
   '0009-halts',
+  '0010-fact-versions',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -26,7 +26,6 @@ export type ToThread = GroupMessage | 'close';
 
 /** `ids`: those that were written, undefined for all. */
 export type FromThread = { group: number } & (
-  | { step: 'committed' }
   | { step: 'durable'; ids?: string[] }
   | { step: 'failed'; message: string; rowFault: boolean }
 );
@@ -52,9 +51,7 @@ async function write({ group, rows, kid, key, statement, newStatement }: GroupMe
   if (key) keys.set(kid, key as SigningKey);
   if (newStatement) statements.set(statement, newStatement);
   const signed = rows.map((values) => signedValues(values, keys.get(kid)!));
-  const { ids, durable } = await appender.append(statements.get(statement)!, signed);
-  tell({ group, step: 'committed' });
-  await durable;
+  const ids = await appender.append(statements.get(statement)!, signed);
   tell({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
 }
 

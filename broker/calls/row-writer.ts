@@ -20,13 +20,13 @@ export type RowWriter = {
 
 type Group = {
   rows: readonly AuditRow[];
-  committed: { promise: Promise<void>; resolve(): void };
+  settled: Promise<unknown>;
   resolve(ids: ReadonlySet<string>): void;
   reject(error: Error): void;
 };
 
-/** On PostgreSQL one group is committed while the next is signed; SQLite commits one after the other anyway. */
-const GROUPS_ON_THE_WAY = 2;
+/** On PostgreSQL one group is committed while the next is signed; SQLite has one writer at a time. */
+const GROUPS_ON_THE_WAY = { sqlite: 1, postgres: 2 };
 
 const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
@@ -72,17 +72,13 @@ export function makeRowWriter(broker: Broker): RowWriter {
 
   return {
     write: (rows) => {
-      const committed = Promise.withResolvers<void>();
       const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
-      const finished = () => committed.resolve();
-      written.then(finished, finished);
-      const group: Group = { rows, committed, resolve, reject };
+      const group: Group = { rows, settled: written.catch(() => {}), resolve, reject };
       const accepted = store
         .alone(async () => {
           const { groups } = send(rows, group);
-          if (store.dialect === 'sqlite') await committed.promise;
-          else if (groups.size >= GROUPS_ON_THE_WAY)
-            await Promise.race(Array.from(groups.values(), (each) => each.committed.promise));
+          if (groups.size >= GROUPS_ON_THE_WAY[store.dialect])
+            await Promise.race(Array.from(groups.values(), (each) => each.settled));
         })
         .catch(reject);
       return { accepted, written };
@@ -121,7 +117,6 @@ function runThread(workerData: ThreadData, onEnd: () => void): Thread {
   worker.on('message', (message: FromThread) => {
     const group = groups.get(message.group);
     if (!group) return;
-    if (message.step === 'committed') return group.committed.resolve();
     groups.delete(message.group);
     if (message.step === 'durable') group.resolve(new Set(message.ids ?? group.rows.map(({ id }) => id)));
     else group.reject(new (message.rowFault ? RowFault : Error)(message.message));

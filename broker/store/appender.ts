@@ -10,14 +10,12 @@ export type AppendStatement = { name: string; sql: string; rest: readonly unknow
 
 export type Appender = {
   /**
-   * Writes rows in a transaction of their own, all or none. Resolves when it is committed, with the ids that were written;
-   * `durable` resolves when power may fail, and never rejects before it is looked at.
+   * Writes rows in a transaction of their own, all or none. Resolves when they are durable, so that power may fail, with the
+   * ids that were written.
    */
-  append(statement: AppendStatement, rows: readonly (readonly unknown[])[]): Promise<Appended>;
+  append(statement: AppendStatement, rows: readonly (readonly unknown[])[]): Promise<string[]>;
   close(): Promise<void>;
 };
-
-export type Appended = { ids: string[]; durable: Promise<void> };
 
 /** Opens an appender of its own connections, on a store that is open. */
 export function openAppender(to: AppendTo): Appender {

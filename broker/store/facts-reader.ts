@@ -1,5 +1,13 @@
-/** Reads facts: many questions together, and rows that have not changed as the very same objects. */
-import { ALL_PLATFORMS, FACTS_COLUMNS, type FactsRow, prepareFacts, type Question, type Whose } from './facts.ts';
+/** Reads facts: many questions together, and what has not changed since the last time not at all. */
+import {
+  ALL_PLATFORMS,
+  FACTS_COLUMNS,
+  type FactsRow,
+  prepareFacts,
+  prepareFactVersions,
+  type Question,
+  type Whose,
+} from './facts.ts';
 import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
@@ -14,19 +22,33 @@ type Asked = Omit<Question, 'n'>;
 type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
 
+/** An answer, and the version of the facts that it is of. `sources`: from where it was asked of that version. */
+type Kept = {
+  values: readonly Values[];
+  rows: readonly FactsRow[];
+  organisation: string;
+  version: unknown;
+  sources: Set<string>;
+};
+
 /** More questions in one statement bring nothing more. */
 const MOST_QUESTIONS = 64;
 /** Some 4 KiB each. */
 const KEPT = 4_000;
+/** Whoever has very many addresses is asked for anew. */
+const SOURCES_KEPT = 16;
 
 /**
- * Questions that come at the same time are answered together. PostgreSQL takes them in one statement, because to start
- * one with so many joins costs it, and us, several times what one more agent does. Answered one after the other they also
- * go on together, each step of theirs with the caches still warm from the last one's: under load a call costs two thirds.
+ * Questions that come at the same time are answered together. What is kept is used after one look at the version of the
+ * organisation's facts, which every change replaces in its own transaction; the rest is asked for in full. PostgreSQL takes
+ * that in one statement, because to start one with so many joins costs it, and us, several times what one more agent does.
+ * Answered one after the other, questions also go on together, each step of theirs with the caches still warm from the last
+ * one's: under load a call costs two thirds.
  */
 export function factsReader(store: Store, whose: Whose): FactsReader {
-  const onePlatform = readerOf(store, 'one_platform', whose);
-  const allPlatforms = readerOf(store, 'all_platforms', whose);
+  const readVersions = versionsReader(store);
+  const onePlatform = readerOf(store, 'one_platform', whose, readVersions);
+  const allPlatforms = readerOf(store, 'all_platforms', whose, readVersions);
   return (agent, platform, source) =>
     (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ agent, platform, source });
 }
@@ -35,21 +57,29 @@ function readerOf(
   store: Store,
   which: 'one_platform' | 'all_platforms',
   whose: Whose,
+  readVersions: VersionsReader,
 ): (asked: Asked) => Promise<readonly FactsRow[]> {
   const one = prepareFacts(store.db, which, { many: false, whose });
   const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
   const readMany = manyReader(store, which, whose);
-  const rowsOf = sameWhileEqual(FACTS_COLUMNS[whose]);
+  const memory = rememberAnswers(FACTS_COLUMNS[whose]);
   return gather(async (asked) => {
+    const known = asked.map(memory.recall);
+    const versions = await readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
+    const isStanding = (kept: Kept | undefined): kept is Kept =>
+      kept !== undefined && versions.get(kept.organisation) === kept.version;
+    const unknown = asked.filter((_, at) => !isStanding(known[at]));
     // For one question alone the statement for many costs more.
-    const answers = await (store.dialect === 'sqlite' || asked.length === 1 ? readEach(asked) : readMany(asked));
-    return asked.map((question, at) => rowsOf(question, answers[at]!));
+    const isApart = store.dialect === 'sqlite' || unknown.length === 1;
+    const answers = unknown.length === 0 ? [] : await (isApart ? readEach(unknown) : readMany(unknown));
+    let next = 0;
+    return known.map((kept) => (isStanding(kept) ? kept.rows : memory.rowsOf(unknown[next]!, answers[next++]!)));
   }, MOST_QUESTIONS);
 }
 
 function manyReader(store: Store, which: 'one_platform' | 'all_platforms', whose: Whose) {
   const many = prepareFacts(store.db, which, { many: true, whose });
-  const numberAt = FACTS_COLUMNS[whose].length;
+  const numberAt = FACTS_COLUMNS[whose].length + 1;
   return async (asked: readonly Asked[]): Promise<Values[][]> => {
     const rows = await store.read(many, {
       agent: asked.map(({ agent }) => agent),
@@ -62,20 +92,53 @@ function manyReader(store: Store, which: 'one_platform' | 'all_platforms', whose
   };
 }
 
-/** Compares with what the store said the last time, value for value: what differs in anything is new. */
-function sameWhileEqual(columns: Columns): (asked: Asked, rows: readonly Values[]) => readonly FactsRow[] {
-  const kept = new Map<string, { values: readonly Values[]; rows: readonly FactsRow[] }>();
-  return ({ agent, platform }, values) => {
-    const name = `${agent} ${platform}`;
-    const found = kept.get(name);
-    if (found && isEqual(found.values, values, columns.length)) return found.rows;
-    const rows = Object.freeze(values.map((row) => asRow(row, columns)));
-    kept.delete(name);
-    // Whoever makes up agents or platforms must not push the real ones out.
-    const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
-    if (isReal) kept.set(name, { values, rows });
-    if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
-    return rows;
+/** The versions of the facts about these organisations; of one that nobody knows there is none. */
+type VersionsReader = (organisations: ReadonlySet<string>) => Promise<ReadonlyMap<string, unknown>>;
+
+function versionsReader(store: Store): VersionsReader {
+  const one = prepareFactVersions(store.db, { many: false });
+  const many = prepareFactVersions(store.db, { many: true });
+  return async (organisations) => {
+    const found = new Map<string, unknown>();
+    if (organisations.size === 0) return found;
+    const ids = [...organisations];
+    const answers =
+      store.dialect === 'sqlite' || ids.length === 1
+        ? await Promise.all(ids.map((organisation) => store.read(one, { organisation })))
+        : [await store.read(many, { organisations: ids })];
+    for (const [organisation, version] of answers.flat()) found.set(organisation as string, version);
+    return found;
+  };
+}
+
+/** Keeps answers. One of another version that says the same, value for value, is the same array of the same objects. */
+function rememberAnswers(columns: Columns) {
+  const kept = new Map<string, Kept>();
+  const nameOf = ({ agent, platform }: Asked) => `${agent} ${platform}`;
+  return {
+    /** What is kept for this question; it stands only while the version does. */
+    recall: (asked: Asked): Kept | undefined => {
+      const found = kept.get(nameOf(asked));
+      return found?.sources.has(asked.source) ? found : undefined;
+    },
+    rowsOf: (asked: Asked, values: readonly Values[]): readonly FactsRow[] => {
+      const name = nameOf(asked);
+      const found = kept.get(name);
+      // All rows of an answer are of one moment. Undefined, as when there are no rows, is the version of nothing.
+      const version = values[0]?.[columns.length] ?? undefined;
+      const isSame = found !== undefined && isEqual(found.values, values, columns.length);
+      const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
+      const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
+      const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
+      kept.delete(name);
+      // Whoever makes up agents or platforms must not push the real ones out.
+      const { platform } = asked;
+      const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
+      if (isReal && version !== undefined)
+        kept.set(name, { values, rows, organisation: rows[0]!.organisation_id, version, sources });
+      if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+      return rows;
+    },
   };
 }
 

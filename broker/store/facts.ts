@@ -1,7 +1,7 @@
 /**
- * Everything about one agent, and about one platform that it asks for, in one statement: the only read of a governed call.
- * Revocation shows at the very next decision on every replica because nothing of this is cached; policies, guardrails and
- * manifests come as versions, which are.
+ * Everything about one agent, and about one platform that it asks for, in one statement, with the version of it all: who
+ * keeps an answer asks for the version before each use, so revocation shows at the very next decision on every replica.
+ * Policies, guardrails and manifests come as versions of their own.
  */
 import { type Kysely, sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
@@ -113,7 +113,7 @@ export type Whose = 'alone' | 'family';
 const columnsOf = (selected: readonly string[]) =>
   selected.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
 
-/** The members of a row, in the order of the statement's columns. The number of the question comes after them. */
+/** The members of a row, in the order of the statement's columns. After them come the version and the question's number. */
 export const FACTS_COLUMNS: Readonly<Record<Whose, readonly (keyof FactsRow)[]>> = {
   alone: columnsOf(SELECTED),
   family: columnsOf([...SELECTED, ...FAMILY_SELECTED]),
@@ -153,6 +153,7 @@ export const prepareFacts = (
         .selectFrom(questions(slot, many))
         .innerJoin('agents as a', 'a.agent_id', 'q.agent')
         .innerJoin('organisations as o', 'o.id', 'a.organisation_id')
+        .leftJoin('fact_versions as v', 'v.organisation_id', 'a.organisation_id')
         .$if(family, (query) =>
           query.leftJoin('agents as p', (j) => onOrganisation(j, 'p').onRef('p.id', '=', 'a.parent_id')),
         )
@@ -203,8 +204,17 @@ export const prepareFacts = (
         .select(SELECTED)
         // Kysely does not know of the tables that are joined in one case only.
         .$if(family, (query) => query.select(FAMILY_SELECTED as never))
-        .select('q.n')
+        .select(['v.version', 'q.n'])
     );
+  });
+
+/** The versions of the facts about organisations: one, or on PostgreSQL several by their ids. */
+export const prepareFactVersions = (db: Kysely<Schema>, { many }: { many: boolean }) =>
+  prepare(many ? 'fact_versions' : 'fact_version', (slot) => {
+    const versions = db.selectFrom('fact_versions').select(['organisation_id', 'version']);
+    return many
+      ? versions.where(sql<boolean>`organisation_id = any(${slot('organisations')}::text[])`)
+      : versions.where('organisation_id', '=', slot('organisation'));
   });
 
 /** Asks for every platform on which the agent has grants, instead of one. */

@@ -9,10 +9,11 @@ import { oauth } from './migrations/0006-oauth.ts';
 import { mcpTools } from './migrations/0007-tools.ts';
 import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
+import { factVersions } from './migrations/0010-fact-versions.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
-const migrations = (types: ColumnTypes): Record<string, Migration> => ({
+const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<string, Migration> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
   '0003-owners-approve': { up: (db: Kysely<unknown>) => ownersApprove(db, types) },
@@ -22,10 +23,14 @@ const migrations = (types: ColumnTypes): Record<string, Migration> => ({
   '0007-tools': { up: mcpTools },
   '0008-mcp-clients': { up: (db: Kysely<unknown>) => mcpClients(db) },
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
+  '0010-fact-versions': { up: (db: Kysely<unknown>) => factVersions(db, dialect) },
 });
 
 const migratorOf = (store: Store): Migrator =>
-  new Migrator({ db: store.db, provider: { getMigrations: async () => migrations({ bytes: store.bytes }) } });
+  new Migrator({
+    db: store.db,
+    provider: { getMigrations: async () => migrations({ bytes: store.bytes }, store.dialect) },
+  });
 
 /** Whether the store has tables at all. Changes nothing. */
 export async function isMigrated(store: Store): Promise<boolean> {

@@ -10,7 +10,7 @@ export function openPostgresAppender({ url, connections }: Extract<AppendTo, { d
     append: async ({ name, sql, rest }, rows) => {
       const values = [...rows.flat(), ...rest];
       const { rows: written } = await pool.query<[string]>({ name, text: sql, values, rowMode: 'array' });
-      return { ids: written.map(([id]) => id), durable: Promise.resolve() };
+      return written.map(([id]) => id);
     },
     close: async () => await pool.end(),
   };

@@ -133,6 +133,9 @@ export type PolicyVersionTable = {
 
 export type GuardrailsVersionTable = { organisation_id: string; version: number; rules: string; created_at: number };
 
+/** Another one, set by the database itself, with whatever facts.ts reads of an organisation, in the transaction that changes it. */
+export type FactVersionTable = { organisation_id: string; version: string };
+
 /** A row exists only while there are recent strikes; `open_until` is null while the breaker is closed. */
 export type BreakerTable = {
   organisation_id: string;
@@ -442,7 +445,7 @@ export type SecretAuthorizationTable = {
 /** A key that an agent had until another was bound: it does not come back. */
 export type FormerKeyTable = { organisation_id: string; fingerprint: string; agent_id: string; replaced_at: number };
 
-/** How often an agent was refused since `window_start`; only where its organisation wants to know. */
+/** How often an agent and its children were refused since `window_start`; only where their organisation wants to know. */
 export type RefusalCountTable = { organisation_id: string; agent_id: string; refusals: number; window_start: number };
 
 /** What the authorization server of remote MCP clients remembers: in its own words, by kind. */
@@ -561,6 +564,7 @@ export type Schema = {
   policy_versions: PolicyVersionTable;
   guardrails_versions: GuardrailsVersionTable;
   breakers: BreakerTable;
+  fact_versions: FactVersionTable;
   audit_rows: AuditTable;
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   passkeys: PasskeyTable;

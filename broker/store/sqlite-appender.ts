@@ -1,26 +1,18 @@
 /** Appending to the embedded store. */
-import { closeSync, fdatasync, openSync } from 'node:fs';
-import type { Appended, Appender } from './appender.ts';
-import { openWriter, SYNCHRONOUS } from './sqlite-connection.ts';
+import type { Appender } from './appender.ts';
+import { openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 
 /**
- * Appends through a connection with `synchronous=NORMAL`: with that SQLite keeps the order of the write-ahead log and of
- * checkpoints, but leaves it to us to synchronise a commit. We do so in the thread pool, where SQLite would hold up the next
- * group until the disk has answered; commits that come meanwhile share the next synchronisation.
- *
- * The statement is run for one row after the other, which SQLite does faster than one statement for all.
+ * Appends through a connection of its own. The statement is run for one row after the other, which SQLite does faster than
+ * one statement for all. The disk is waited for in the commit: with a thread of its own nobody else is held up, and to hand
+ * it to the thread pool would wake two threads more for every group.
  */
 export function openSqliteAppender(path: string): Appender {
-  const connection = openWriter(path, { synchronous: SYNCHRONOUS.NORMAL });
+  const connection = openWriter(path);
   const prepare = statementCache(connection, { arrays: true });
-  // One and the same file as long as any connection is open.
-  const log = openSync(`${path}-wal`, 'r+');
-  const synchronise = together(
-    () => new Promise<void>((resolve, reject) => fdatasync(log, (error) => (error ? reject(error) : resolve()))),
-  );
   return {
-    append: async ({ sql, rest }, rows): Promise<Appended> => {
+    append: async ({ sql, rest }, rows) => {
       const insert = prepare(sql);
       const ids: string[] = [];
       prepare('BEGIN IMMEDIATE').run();
@@ -32,33 +24,8 @@ export function openSqliteAppender(path: string): Appender {
         if (connection.isTransaction) prepare('ROLLBACK').run();
         throw error;
       }
-      return { ids, durable: synchronise() };
+      return ids;
     },
-    close: async () => {
-      await synchronise().catch(() => {});
-      closeSync(log);
-      connection.close();
-    },
-  };
-}
-
-/** Does `work` for all who asked before it began; who asks while it is under way waits for the next. */
-function together(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
-  const begin = (): Promise<void> => {
-    next = undefined;
-    const done = work().finally(() => {
-      if (running === done) running = undefined;
-    });
-    running = done;
-    return done;
-  };
-  return () => {
-    if (!running) return begin();
-    next ??= running.then(begin, begin);
-    // Whoever asked says what a failure means, when it comes to look.
-    next.catch(() => {});
-    return next;
+    close: async () => connection.close(),
   };
 }

@@ -3,16 +3,13 @@ import { chmodSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { makePrivate } from './lock.ts';
 
+/** Power may fail after a commit: the write-ahead log is synchronised in it. */
 const FULL = 2;
-const NORMAL = 1;
-
-/** What a connection promises by itself when it commits. `NORMAL` leaves it to us to synchronise the log. */
-export const SYNCHRONOUS = { FULL, NORMAL } as const;
 
 /** Opens a connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
-export function openWriter(path: string, settings: { synchronous: typeof FULL | typeof NORMAL }): DatabaseSync {
+export function openWriter(path: string): DatabaseSync {
   makePrivate(path);
-  const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, ...settings };
+  const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, synchronous: FULL };
   const writer = new DatabaseSync(path);
   try {
     chmodSync(path, 0o600);

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely';
 import { lockFolder } from './lock.ts';
 import type { Schema } from './schema.ts';
-import { openReader, openWriter, SYNCHRONOUS } from './sqlite-connection.ts';
+import { openReader, openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 import { bind, type Store } from './store.ts';
 
@@ -53,7 +53,7 @@ export function openSqlite(folder: string): Store {
   let writer: DatabaseSync | undefined;
   let reader: DatabaseSync;
   try {
-    writer = openWriter(path, { synchronous: SYNCHRONOUS.FULL });
+    writer = openWriter(path);
     reader = openReader(path, HOT_CACHE_KIB);
   } catch (error) {
     writer?.close();

@@ -11,8 +11,7 @@ export function groupWriter(store: Store): (rows: readonly AuditRow[]) => Promis
   return async (rows) => {
     const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : rows.length);
     const values = rows.map((row) => AUDIT_COLUMNS.map((column) => row[column]));
-    const { ids, durable } = await store.alone(() => appender.append(statement, values));
-    await durable;
+    const ids = await store.alone(() => appender.append(statement, values));
     return new Set(ids);
   };
 }

@@ -1,0 +1,194 @@
+/** The version of the facts of an organisation: whatever a decision looks at renews it, in the transaction that changes it. */
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { BREAKER_LIMITS } from '../../broker/decision/breaker.ts';
+import { strike } from '../../broker/store/breakers.ts';
+import { prepareFacts } from '../../broker/store/facts.ts';
+import { factsReader } from '../../broker/store/facts-reader.ts';
+import { updateOrganisation } from '../../broker/store/organisations.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import type { Store } from '../../broker/store/store.ts';
+import { afterFile } from '../world/after-file.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HERE = '127.0.0.1';
+const ELSEWHERE = '198.51.100.7';
+
+/** What a row is found by, and stays. */
+const IDENTITY = ['organisation_id', 'id'];
+const KEYS: Record<string, readonly string[]> = {
+  organisations: IDENTITY,
+  agents: IDENTITY,
+  policies: IDENTITY,
+  grants: IDENTITY,
+  connections: IDENTITY,
+  platforms: ['organisation_id', 'platform_id'],
+  breakers: ['organisation_id', 'agent_id', 'cause', 'key'],
+};
+
+describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
+  let world: World;
+  let organisation: Organisation;
+  let store: Store;
+  beforeAll(async () => {
+    world = await startWorld(kind);
+    organisation = await world.organisation();
+    await organisation.platform();
+    ({ store } = world.running.broker);
+  });
+
+  const version = async (of = organisation) =>
+    (
+      await store.db
+        .selectFrom('fact_versions')
+        .select('version')
+        .where('organisation_id', '=', of.id)
+        .executeTakeFirstOrThrow()
+    ).version;
+
+  /** The names of the statements that reading took. */
+  async function asked(read: () => Promise<unknown>): Promise<string[]> {
+    const names: string[] = [];
+    const { read: original } = store;
+    store.read = (statement, values) => {
+      names.push(statement.name);
+      return original(statement, values);
+    };
+    try {
+      await read();
+    } finally {
+      store.read = original;
+    }
+    return names;
+  }
+
+  test('every column that facts are read from is watched', async () => {
+    const triggers = await store.db.executeQuery<{ table: string; definition: string }>(
+      (kind === 'sqlite'
+        ? sql`select tbl_name as "table", sql as definition from sqlite_master where type = 'trigger'`
+        : sql`select tgrelid::regclass::text as "table", pg_get_triggerdef(oid) as definition from pg_trigger
+            where not tgisinternal`
+      ).compile(store.db) as never,
+    );
+    const watched = (table: string, event: string) =>
+      triggers.rows.filter((one) => one.table === table && new RegExp(`after ${event}`, 'i').test(one.definition));
+    const { sql: text } = prepareFacts(store.db, 'one_platform', { many: false, whose: 'family' });
+    const plain = text.replaceAll('"', '');
+    const tables = new Map(
+      Array.from(plain.matchAll(/join (\w+) as (\w+) on/g), ([, table, alias]) => [alias, table!]),
+    );
+    expect([...new Set(tables.values())].sort()).toEqual([...Object.keys(KEYS), 'fact_versions'].sort());
+    const columns = new Set<string>();
+    for (const [, alias, column] of plain.matchAll(/\b([a-z]+)\.([a-z_]+)\b/g))
+      if (tables.has(alias!)) columns.add(`${tables.get(alias!)}.${column}`);
+    expect(columns.size).toBeGreaterThan(45);
+    for (const each of columns) {
+      const [table, column] = each.split('.') as [string, string];
+      if (table === 'fact_versions' || KEYS[table]!.includes(column)) continue;
+      const definitions = watched(table, 'update').map(({ definition }) => definition);
+      expect([each, definitions.some((definition) => new RegExp(`old\\.${column}\\b`, 'i').test(definition))]).toEqual([
+        each,
+        true,
+      ]);
+    }
+    for (const table of Object.keys(KEYS).filter((name) => name !== 'organisations'))
+      for (const event of ['insert', 'delete'])
+        expect([table, event, watched(table, event).length]).toEqual([table, event, 1]);
+  });
+
+  test('a change renews it with its commit, and one that is taken back does not', async () => {
+    const before = await version();
+    const change = { approval_ttl_ms: 123_456 };
+    await expect(
+      store.db.transaction().execute(async (db) => {
+        await updateOrganisation(db, organisation.id, change);
+        throw new Error('taken back');
+      }),
+    ).rejects.toThrow('taken back');
+    expect(await version()).toBe(before);
+    await updateOrganisation(store.db, organisation.id, change);
+    const after = await version();
+    expect(after).not.toBe(before);
+    // Nothing of it is another value now.
+    await updateOrganisation(store.db, organisation.id, change);
+    expect(await version()).toBe(after);
+  });
+
+  test('other organisations, strikes on a closed breaker and counts of children leave it as it is', async () => {
+    const agent = await organisation.agent();
+    const other = await world.organisation();
+    await other.platform();
+    const before = await version();
+    const limits = { ...BREAKER_LIMITS.breaker_api_error, strikes: 2 };
+    const breaker = {
+      organisation_id: organisation.id,
+      agent_id: agent.id,
+      cause: 'breaker_api_error',
+      key: '',
+    } as const;
+    await strike(store.db, breaker, limits, Date.now());
+    await store.db.updateTable('agents').set({ live_children: 1 }).where('id', '=', agent.id).execute();
+    await updateOrganisation(store.db, other.id, { approval_ttl_ms: 654_321 });
+    expect(await version()).toBe(before);
+    await strike(store.db, breaker, limits, Date.now());
+    expect(await version()).not.toBe(before);
+  });
+
+  test('facts are asked for once a version, an agent, a platform and an address; else only the version is', async () => {
+    const agent = await organisation.agent();
+    const read = factsReader(store, 'alone');
+    const from = (source: string) => () => read(agent.agentId, 'demo', source);
+    expect(await asked(from(HERE))).toEqual(['facts_one_platform_alone']);
+    expect(await asked(from(HERE))).toEqual(['fact_version']);
+    expect(await asked(() => Promise.all([from(HERE)(), from(HERE)(), from(HERE)()]))).toEqual(['fact_version']);
+    expect(await asked(from(ELSEWHERE))).toEqual(['facts_one_platform_alone']);
+    expect(await asked(from(HERE))).toEqual(['fact_version']);
+    expect(await asked(from(ELSEWHERE))).toEqual(['fact_version']);
+    await updateOrganisation(store.db, organisation.id, { approval_ttl_ms: 777_777 });
+    expect(await asked(from(HERE))).toEqual(['fact_version', 'facts_one_platform_alone']);
+    expect(await asked(from(HERE))).toEqual(['fact_version']);
+  });
+
+  test('a breaker that is open for one address refuses there and nowhere else, whatever is kept', async () => {
+    const agent = await organisation.agent();
+    const read = factsReader(store, 'alone');
+    const openUntil = async (source: string) => (await read(agent.agentId, 'demo', source))[0]!.auth_open_until;
+    for (const source of [HERE, ELSEWHERE, HERE]) expect(await openUntil(source)).toBeNull();
+    await strike(
+      store.db,
+      { organisation_id: organisation.id, agent_id: agent.id, cause: 'breaker_auth_failure', key: ELSEWHERE },
+      { ...BREAKER_LIMITS.breaker_auth_failure, strikes: 1 },
+      Date.now(),
+    );
+    for (let again = 0; again < 2; again++) {
+      expect(await openUntil(HERE)).toBeNull();
+      expect(await openUntil(ELSEWHERE)).toBeTypeOf('number');
+    }
+  });
+
+  test('what was committed is in the very next answer, of every process, while others change things too', async () => {
+    const other =
+      kind === 'sqlite'
+        ? store
+        : openPostgres(world.running.broker.config.databaseUrl!.reveal(), { connections: 6, onError: () => {} });
+    if (other !== store) afterFile(() => other.close());
+    const readers = [factsReader(store, 'alone'), factsReader(other, 'family')];
+    const agents = await Promise.all(Array.from({ length: 6 }, () => organisation.agent()));
+    const stale: string[] = [];
+    await Promise.all(
+      agents.map(async ({ agentId }, writer) => {
+        for (let step = 1; step <= 40; step++) {
+          const name = `${writer} at ${step}`;
+          const { db } = step % 2 ? store : other;
+          await db.updateTable('agents').set({ name }).where('agent_id', '=', agentId).execute();
+          for (const read of readers) {
+            const [row] = await read(agentId, 'demo', HERE);
+            if (row?.name !== name) stale.push(`${row?.name} instead of ${name}`);
+          }
+        }
+      }),
+    );
+    expect(stale).toEqual([]);
+  });
+});
