@@ -1,5 +1,5 @@
 // A call that no longer waits: what became of it, in words.
-import { html, useEffect, useRef } from '/console/html.js';
+import { html, useLayoutEffect, useRef } from '/console/html.js';
 import { visible, visibleLine } from '/console/visible.js';
 
 const at = (moment) => {
@@ -82,7 +82,7 @@ export function Over({ outcome, details, held, mine, me }) {
   const { kind, title, text, busy } = became(outcome, mine);
   const heading = useRef();
   // A screen reader hears what became of it, and the keyboard goes on from here.
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   return html`<section class="settled outcome" data-kind=${kind}>
     <${Sign} kind=${kind} busy=${busy} />
     <h1 tabindex="-1" ref=${heading}>${title}</h1>
