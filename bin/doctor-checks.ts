@@ -175,7 +175,7 @@ function examineStatus(me: Answer['body']): Check {
     };
   }
   if (me.agent_status !== 'active')
-    return { check: 'status', result: 'failed', detail, advice: 'Ask an owner to approve the agent.' };
+    return { check: 'status', result: 'failed', detail, advice: 'It may call once its key is collected, or bound.' };
   return { check: 'status', result: 'ok', detail };
 }
 

@@ -8,17 +8,19 @@ import { purgeDiagnostics } from './store/diagnostics.ts';
 import { purgeEndedSessions } from './store/ended-sessions.ts';
 import { purgeIdempotencyKeys } from './store/idempotency.ts';
 import { purgeInvites } from './store/invites.ts';
-import { purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
+import { expireUnusableAuthorisations, purgeMcpAuthorisations } from './store/mcp-authorisations.ts';
 import { purgeMcpRepeats } from './store/mcp-repeats.ts';
 import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
-import { destroyUnclaimedKeys, purgeRegistrations } from './store/registrations.ts';
+import { purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
+/** A consent page (30 minutes), its code (one) and an access token (15) are over by then, one after the other. */
+const UNUSABLE_AFTER_MS = 3600 * 1000;
 
 type Chores = Record<string, (now: Instant) => Promise<void>>;
 
@@ -34,7 +36,6 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     // By then the JWT itself is refused, also by a clock that is a little behind.
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
-    'destroying keys that nobody collected': (now) => destroyUnclaimedKeys(db, now),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
@@ -42,6 +43,8 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),
     'forgetting refusals': (now) => purgeRefusalCounts(db, now - DAY_MS),
     'forgetting what OAuth needs no more': (now) => purgeOAuthRecords(db, now),
+    'letting run out what no MCP client can use': (now) =>
+      expireUnusableAuthorisations(db, { now, before: now - UNUSABLE_AFTER_MS }),
     'forgetting calls of MCP clients': (now) => purgeMcpRepeats(db, now),
     'forgetting MCP clients': (now) => purgeIdleClients(db, now),
     'forgetting ended authorisations': (now) => purgeMcpAuthorisations(db, now - 90 * DAY_MS),

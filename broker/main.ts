@@ -7,6 +7,7 @@ import type { Broker } from './broker.ts';
 import { expireHeld } from './calls/expiry.ts';
 import { type Governor, makeGovernor } from './calls/governor.ts';
 import { type Recovery, startRecovery } from './calls/recovery.ts';
+import { revokeUncollected } from './calls/uncollected.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { docsRoutes } from './docs/routes.ts';
@@ -84,6 +85,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       'expiring held calls': (now) => expireHeld(governor, now),
       'expiring access requests': (now) => expireRequests(broker, governor.changes, now),
       'expiring registrations': (now) => expireRegistrations(broker, governor.changes, now),
+      'revoking agents whose keys nobody collected': (now) => revokeUncollected(governor, now),
     });
     open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, servedRoutes()));

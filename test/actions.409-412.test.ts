@@ -50,6 +50,8 @@ describe.each(STORES)(`POST /v1/actions answers 409 and 412 on %s${postgresNote}
     const row = await stopped(agent, answer, 409, 'agent_inactive', 'denied');
     expect(row.reason).toBe('agent_inactive');
     expect(answer.body.platform).toBe('demo');
+    const when = { pending: 'collected', pending_bind: 'bound' }[status];
+    expect(answer.body.message).toContain(`agent is ${status}: it may call once its key is ${when}`);
     expect((await (await agentOn()).act(READ)).status).toBe(200);
   });
 

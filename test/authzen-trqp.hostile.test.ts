@@ -1,13 +1,12 @@
 /** What else arrives at AuthZEN and TRQP, and a store that is away: unsure means no, in the form of RFC 7807. */
 import { gzipSync } from 'node:zlib';
-import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../bench/free-port.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { sessionCookieName } from '../broker/identity/session-cookie.ts';
 import { updateOrganisation } from '../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
-import { startCut } from './world/cut.ts';
+import { hideTables, startCut } from './world/cut.ts';
 import { expectProblem } from './world/problem.ts';
 import { exchange } from './world/raw.ts';
 import { newDatabase, postgresNote, STORES } from './world/stores.ts';
@@ -157,15 +156,14 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     };
     expectYes(await everyone());
     const { db } = world.running.broker.store;
-    if (cut) await cut.cut();
-    else await sql`alter table agents rename to gone`.execute(db);
+    await cut?.cut();
+    const show = cut ? cut.mend : await hideTables(db);
     for (const answer of await everyone()) {
       expectProblem(answer, 503, 'store_unavailable');
       expect([answer.headers.get('retry-after'), answer.headers.get('x-request-id')]).toEqual(['5', 'r-1']);
       expect(answer.text).not.toMatch(/sqlite|postgres|no such table|ECONN/i);
     }
-    if (cut) await cut.mend();
-    else await sql`alter table gone rename to agents`.execute(db);
+    await show();
     expectYes(await everyone());
   });
 });

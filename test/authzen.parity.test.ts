@@ -67,7 +67,9 @@ const state = fc.record({
     { weight: 1, arbitrary: guardRules },
     {
       weight: 1,
-      arbitrary: fc.constant([{ name: 'g', effect: 'require_approval' as const, scopes: ['crm:messages.*'] }]),
+      arbitrary: some('require_approval' as const, 'deny' as const).map((effect) => [
+        { name: 'g', effect, scopes: ['crm:messages.*'] },
+      ]),
     },
   ),
   platformOff: fc.oneof({ weight: 12, arbitrary: some(0 as const) }, { weight: 1, arbitrary: some(1 as const) }),

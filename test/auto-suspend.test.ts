@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { putGrant } from '../broker/store/agents.ts';
 import { type Answer, makeKeyPair, signToken, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
+import { childOf, issue } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from './world/evidence.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -67,12 +68,24 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
       state: 'suspended',
       since: expect.stringMatching(/^\d{4}-.*Z$/),
       cause: 'anomaly_auto_suspend',
-      detail: expect.stringMatching(/^\d+ refused calls within 60 s; the last for \w+ on demo$/),
+      detail: expect.stringMatching(
+        /^\d+ refused calls within 60 s, those of its children included; the last for \w+ on demo( by agt_\w+)?$/,
+      ),
       recoverable_by: 'owner',
       retry_after_seconds: null,
       instructions: expect.stringContaining('ask the owner'),
     });
     return answer;
+  };
+  /** As the child of an agent that is suspended: it has no halt of its own. */
+  const expectStopped = async (child: TestAgent) => {
+    const { status, body, text } = await withoutCalls(world, () => child.act(READ));
+    expect([status, body.error, body.reason, body.halt], text).toEqual([
+      403,
+      'Permission denied',
+      'agent_suspended',
+      undefined,
+    ]);
   };
   const counts = async (agent: TestAgent) =>
     await world.running.broker.store.db
@@ -206,12 +219,96 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
       .where('agent_id', '=', agent.id)
       .executeTakeFirstOrThrow();
 
-  test('each agent is counted by itself', async () => {
+  test('agents that are no family are counted each by itself', async () => {
     const [one, other] = [await newAgent(), await newAgent()];
     await refuse(one, RULE.refusals - 1);
     await refuse(other, RULE.refusals - 1);
     await expectAtWork(one);
     await expectAtWork(other);
+  });
+
+  test('an agent and its children are counted as one, and it is the agent that is suspended, which stops them all', async () => {
+    const parent = await newAgent();
+    const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
+    for (const child of children.slice(0, RULE.refusals - 1)) await refuse(child, 1);
+    await expectAtWork(parent);
+    for (const child of children) await expectAtWork(child);
+    const [last, silent] = children.slice(RULE.refusals - 1);
+    const answer = await last!.act(UNKNOWN);
+    expect([answer.status, answer.body.reason], 'the last one is refused for what it is').toEqual([
+      403,
+      'scope_not_granted',
+    ]);
+    for (const child of children) await expectStopped(child);
+    const { halt } = (await expectSuspended(parent)).body;
+    expect(halt.detail).toBe(
+      `4 refused calls within 60 s, those of its children included; the last for scope_not_granted on demo by ${last!.agentId}`,
+    );
+    expect((await issue(parent)).status, 'it makes no more of them').toBe(403);
+    const [event, ...more] = await eventsOf(parent);
+    expect(more).toEqual([]);
+    const receipt = await organisation.ask('GET', `/v1/audit/${event.id}/receipt`);
+    expect((await verifyReceipt(world, receipt.body.receipt)).payload.change).toEqual({
+      by: 'broker',
+      how: 'broker',
+      cause: 'anomaly_auto_suspend',
+      call: auditIdOf(answer),
+      child: last!.agentId,
+    });
+    for (const child of children) {
+      expect(await eventsOf(child), 'a child’s own status stays what it was').toEqual([]);
+      expect(await counts(child)).toEqual([]);
+    }
+    await refuse(silent!, 2 * RULE.refusals, { ...UNKNOWN, platform: 'nowhere' });
+    expect((await counts(parent))[0]!.refusals, 'while the parent is stopped nothing counts').toBe(RULE.refusals);
+
+    await resume(parent);
+    for (const child of children) await expectAtWork(child);
+    await refuse(silent!, RULE.refusals - 1);
+    await expectAtWork(silent!);
+  });
+
+  test('one child that is out of hand suspends its parent, and so does the parent’s own refusal after its child’s', async () => {
+    const parent = await newAgent();
+    const child = await childOf(world, organisation, parent);
+    await refuse(child, RULE.refusals);
+    await expectStopped(child);
+    await expectSuspended(parent);
+    await resume(parent);
+    await refuse(child, RULE.refusals - 1);
+    await expectAtWork(parent);
+    await refuse(parent, 1);
+    await expectSuspended(parent);
+    await expectStopped(child);
+  });
+
+  test('what a child was refused counts after its end, too: a new one begins where it left off', async () => {
+    const parent = await newAgent();
+    const [revoked, over] = [
+      await childOf(world, organisation, parent),
+      await childOf(world, organisation, parent, { ttl_seconds: 20 }),
+    ];
+    await refuse(revoked, 1);
+    expect((await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {})).status).toBe(200);
+    await refuse(over, RULE.refusals - 2);
+    world.clock.skewMs = 21_000;
+    expect((await over.act(READ)).body.reason).toBe('agent_revoked');
+    const next = await childOf(world, organisation, parent);
+    await expectAtWork(next);
+    await refuse(next, 1);
+    await expectStopped(next);
+    await expectSuspended(parent);
+  });
+
+  test('of many refusals of a family at once one suspends its eldest, on record once', async () => {
+    const parent = await newAgent();
+    const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
+    const all = [parent, ...children];
+    const answers = await Promise.all(all.flatMap((agent) => Array.from({ length: 5 }, () => agent.act(UNKNOWN))));
+    for (const { status } of answers) expect(status).toBe(403);
+    await expectSuspended(parent);
+    expect(await eventsOf(parent)).toHaveLength(1);
+    for (const child of children) expect(await eventsOf(child)).toEqual([]);
   });
 
   test('of many refusals at once one suspends, on record once', async () => {

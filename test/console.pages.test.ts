@@ -84,6 +84,21 @@ describe.skipIf(withoutChromium)(
         await page.until(`document.querySelector('${row(doomed)}') === null`);
       });
 
+      test('one that has not collected its key says so, and can be revoked, nothing else', async () => {
+        const newcomer = await organisation.agent({ name: 'newcomer', agent: { status: 'pending' } });
+        await go('/console/agents');
+        await rowSays(newcomer, 'Has to collect its key');
+        await rowSays(
+          newcomer,
+          'It was let in just now, and starts when it collects its key. After an hour it is revoked.',
+        );
+        const buttons = `[...document.querySelectorAll('${row(newcomer)} button')].map((one) => one.className)`;
+        expect(await page.value(buttons)).toEqual(['compact revoke']);
+        await page.click(`${row(newcomer)} .revoke`);
+        await page.click('#move');
+        await rowSays(newcomer, 'Stopped by an owner');
+      });
+
       test('an open breaker is told, with how long', async () => {
         for (let call = 0; call < 50; call++) await triage.act('{}');
         await go('/console/agents');

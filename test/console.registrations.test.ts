@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium)(
       await page.click('.approve');
       await says(page, 'Granted: demo:read on demo. Left out: demo:write on demo.');
       await says(page, 'Dropped, because no platform has it: demo:gone on demo, nowhere:all on nowhere.');
-      await says(page, 'It can collect its key within the hour.');
+      await says(page, 'It can collect its key within the hour, and call from then on.');
       expect(await read(asked.id)).toMatchObject({
         status: 'approved',
         granted: [{ platformId: 'demo', scopes: ['demo:read'] }],

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { main } from '../bin/cli.ts';
 import { HASHED_COLUMNS } from '../broker/calls/receipt.ts';
 import { readConfig } from '../broker/config.ts';
-import { DENY_REASONS, HALT_CAUSES } from '../broker/decision/facts.ts';
+import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../broker/decision/facts.ts';
 import { governanceJsonSchema } from '../broker/governance/json-schema.ts';
 import { parseGovernance } from '../broker/governance/parse.ts';
 import { formatProblem } from '../broker/governance/problems.ts';
@@ -91,6 +91,14 @@ describe('what the pages name', () => {
     const without = Object.entries(ERRORS).filter(([code, status]) => !page.includes(`| ${status} | \`${code}\` |`));
     expect(without).toEqual([]);
     expect([...DENY_REASONS, ...HALT_CAUSES].filter((word) => !page.includes(`\`${word}\``))).toEqual([]);
+  });
+
+  test('docs/agents.md has every status of an agent, and what ends it leads to one of them', () => {
+    const [, section = ''] = /^### Status$([\s\S]*?)^### /m.exec(read('docs/agents.md')) ?? [];
+    const rows = [...section.matchAll(/^\| `(\w+)` \|(.*)\|(.*)\|$/gm)];
+    expect(rows.map(([, status]) => status).toSorted()).toEqual([...AGENT_STATUSES].toSorted());
+    const leads = rows.flatMap(([, , , ends = '']) => [...ends.matchAll(/: `(\w+)`/g)].map(([, status]) => status));
+    expect(new Set(leads)).toEqual(new Set(AGENT_STATUSES.filter((one) => one !== 'pending' && one !== 'suspended')));
   });
 
   test('no error code in a table of docs/agents.md is unknown to the code', () => {

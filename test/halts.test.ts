@@ -44,7 +44,7 @@ describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', `/owner/audit?agent=${agentId}&kind=event&reason=${reason}`)).body.rows;
 
   describe('statuses', () => {
-    test('pending, then active: who asked to be let in is nobody until an owner approves', async () => {
+    test('nobody, pending, then active: who asked to be let in is none until an owner approves and the key is collected', async () => {
       const asked = await post('/v1/register', {
         owner_id: organisation.owner.id,
         agent_name: 'newcomer',
@@ -62,6 +62,11 @@ describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
       });
       expectEnvelope(await early.act(READ), 401, 'invalid_signature');
       expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
+      expect(await statusOf({ agentId })).toBe('pending');
+      expect((await did({ agentId })).status).toBe(404);
+      expectEnvelope(await early.act(READ), 401, 'invalid_signature');
+      const { status } = await send(`${world.running.baseUrl}/v1/register/claim-key/${token}`, {});
+      expect(status).toBe(200);
       expect(await statusOf({ agentId })).toBe('active');
       expect((await did({ agentId })).status).toBe(200);
     });

@@ -6,6 +6,7 @@ import { signInLink } from '../broker/identity/sign-in-link.ts';
 import { afterFile } from './world/after-file.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from './world/console.ts';
+import { browserOf } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -78,6 +79,21 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.close();
   });
 
+  test('is shown in the console as an MCP client, which agents with a key of their own are not', async () => {
+    const own = await organisation.agent({ name: 'own-key' });
+    const name = 'claude-here';
+    await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, { name });
+    const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+    const { agent_id } = agents.find((one: { name: string }) => one.name === name);
+    const page = await signedIn();
+    await page.open(`${baseUrl}/console/agents`);
+    const small = (id: string) => `document.querySelector('[data-agent="${id}"] .small').innerText`;
+    await page.until(`document.querySelector('[data-agent="${own.agentId}"]') !== null`);
+    expect(await page.value(small(agent_id))).toMatch(new RegExp(`^MCP client\\s[^]*· ${agent_id} · since `));
+    expect(await page.value(small(own.agentId))).toMatch(new RegExp(`^${own.agentId} · since `));
+    await page.close();
+  });
+
   test('whoever is not signed in signs in first, and goes on where they were; and may say no, on a phone', async () => {
     const client = await clientOf();
     const page = await browser.page(PHONE);
@@ -98,6 +114,68 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.until(`document.body.innerText === 'back'`);
     const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
     expect(back.searchParams.get('error')).toBe('access_denied');
+    await page.close();
+  });
+
+  test('an owner lets it do less than it asked for, and chooses single scopes, on a phone; the client has those alone', async () => {
+    const client = await clientOf();
+    const page = await signedIn(PHONE);
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    const boxes = `Object.fromEntries([...document.querySelectorAll('#single .choice')].map((one) => [one.innerText.trim(), one.querySelector('input').checked]))`;
+    const press = (scope: string) =>
+      page.value(
+        `[...document.querySelectorAll('#single .choice')].find((one) => one.innerText.trim() === ${JSON.stringify(scope)}).querySelector('input').click()`,
+      );
+    await page.click('input[name="mcp:read"]');
+    await page.click('input[name="mcp:write"]');
+    await page.until(`document.querySelector('#allow:disabled') !== null`);
+    await page.click('input[name="mcp:read"]');
+    await page.until(`document.querySelector('#allow:enabled') !== null`);
+    await page.click('input[value="single"]');
+    // It begins with what stood there.
+    await page.until(`document.querySelector('#single') !== null`);
+    expect(await page.value(boxes)).toEqual({ 'demo:read': true, 'demo:write': false, 'demo:delete': false });
+    await press('demo:delete');
+    await page.until(`document.querySelector('#count').innerText === 'It gets 2 scopes.'`);
+    await press('demo:read');
+    await page.until(`document.querySelector('#count').innerText === 'It gets 1 scope.'`);
+    expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.screenshot('consent-single-phone.png');
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    const tokens = await client.redeem(back.searchParams.get('code')!, { redirect_uri: `${site}/callback` });
+    expect(tokens.body.scope).toBe('mcp:read');
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    expect(authorisations[0]).toMatchObject({
+      client: { id: client.id },
+      scopes: ['mcp:read'],
+      grants: [{ platformId: 'demo', scopes: ['demo:delete'] }],
+    });
+    expect(page.complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('a decision whose answer was lost counts: the next press leads on with it', async () => {
+    const client = await clientOf();
+    const page = await signedIn();
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#allow') !== null`);
+    const lost = { allow: true, name: 'lost answer', grants: [] };
+    await page.value(`fetch(location.pathname + '/decision', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-svc-csrf': '1' },
+      body: ${JSON.stringify(JSON.stringify(lost))},
+    }).then(() => true)`);
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    const tokens = await client.redeem(back.searchParams.get('code')!, { redirect_uri: `${site}/callback` });
+    expect((await callMcp(baseUrl, tokens.body.access_token)).status).toBe(200);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    const own = authorisations.filter((one: { client: { id: string } }) => one.client.id === client.id);
+    expect(own).toMatchObject([{ agent: { name: 'lost answer' } }]);
     await page.close();
   });
 

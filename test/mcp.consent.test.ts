@@ -9,7 +9,7 @@ import type { Browser } from './world/browser.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { postgresNote, STORES } from './world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from './world/world.ts';
 
 const fresh = () => `client-${crypto.randomUUID().slice(0, 8)}`;
 
@@ -151,6 +151,18 @@ describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
     });
   });
 
+  test('whoever heard no answer to the decision is led on by the page, in that browser alone', async () => {
+    const { browser, page, client } = await asking();
+    expect((await askConsent(browser, page, 'request')).body.decided).toBeNull();
+    await askConsent(browser, page, 'decision', allow());
+    const { decided } = (await askConsent(browser, page, 'request')).body;
+    expect((await askConsent(browserOf(world, organisation.owner), page, 'request')).status).toBe(404);
+    expect((await browserOf(world, organisation.owner).get(decided)).status).toBe(400);
+    const code = new URL((await browser.get(decided)).url).searchParams.get('code')!;
+    expect((await client.redeem(code)).status).toBe(200);
+    expect((await askConsent(browser, page, 'request')).status).toBe(404);
+  });
+
   test('two clicks make one agent', async () => {
     const { browser, page } = await asking();
     const count = await agents();
@@ -186,6 +198,115 @@ describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
     }
     expect(await agents()).toBe(count);
     expect((await decide({ name: fresh(), grants: [{ platformId: 'demo', scopes: ['demo:read'] }] })).status).toBe(200);
+  });
+
+  describe('narrowing', () => {
+    /** To the end: what the client has then. */
+    const connected = async (decision: Record<string, unknown>, asked: Record<string, string> = {}) => {
+      const client = new OAuthClient(world);
+      const tokens = await client.tokens(browserOf(world, organisation.owner), asked, { name: fresh(), ...decision });
+      const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+      return {
+        client,
+        tokens,
+        listed: authorisations.find((one: { client: { id: string } }) => one.client.id === client.id),
+      };
+    };
+    const call = async (token: string, name: string, args: Record<string, unknown>) =>
+      callMcp(baseUrl, token, { method: 'tools/call', params: { name, arguments: { platform: 'demo', ...args } } });
+
+    test('an owner lets it read and not change, though it asked for both; and no refresh brings that back', async () => {
+      const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+      const { client, tokens, listed } = await connected({ grants, scopes: ['mcp:read'] });
+      expect(tokens.scope).toBe('mcp:read');
+      expect(listed.scopes).toEqual(['mcp:read']);
+      expect(
+        (await call(tokens.access_token, 'read_platform', { scope: 'demo:read', endpoint: '/items' })).status,
+      ).toBe(200);
+      const write = await call(tokens.access_token, 'write_platform', { scope: 'demo:write', endpoint: '/items' });
+      expect([write.status, write.body.error]).toEqual([403, 'insufficient_scope']);
+      const more = await client.refresh(tokens.refresh_token, { scope: 'mcp:read mcp:write' });
+      expect([more.status, more.body.error]).toEqual([400, 'invalid_scope']);
+      expect((await client.refresh(tokens.refresh_token)).body.scope).toBe('mcp:read');
+      const { rows } = (await organisation.ask('GET', '/owner/audit?limit=20')).body;
+      const row = rows.find((one: { reason: string }) => one.reason === 'mcp_client_allowed');
+      const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+      expect(decodeJwt(receipt)).toMatchObject({ change: { client: client.id, scope: 'mcp:read', granted: grants } });
+    });
+
+    test('an owner gives single scopes of a platform, and the client has those alone', async () => {
+      const { tokens, listed } = await connected({ grants: [{ platformId: 'demo', scopes: ['demo:delete'] }] });
+      expect(listed.grants).toEqual([{ platformId: 'demo', scopes: ['demo:delete'] }]);
+      const read = await call(tokens.access_token, 'read_platform', { scope: 'demo:read', endpoint: '/items' });
+      expect(JSON.stringify(read.body)).toContain('scope_not_granted');
+      const removed = await call(tokens.access_token, 'delete_platform', {
+        scope: 'demo:delete',
+        endpoint: '/items/1',
+      });
+      expect(JSON.stringify(removed.body)).not.toContain('scope_not_granted');
+    });
+
+    test.each([
+      ['a scope that the client did not ask for', { scopes: ['mcp:read', 'mcp:write'] }],
+      ['only one that it did not ask for', { scopes: ['mcp:write'] }],
+      ['one that there is not', { scopes: ['mcp:admin'] }],
+      ['none at all', { scopes: [] }],
+      ['text', { scopes: 'mcp:read' }],
+      [
+        'a scope that no platform offers',
+        { grants: [{ platformId: 'demo', scopes: ['demo:read', 'demo:everything'] }] },
+      ],
+      ['one that another platform offers', { grants: [{ platformId: 'demo', scopes: ['tools:search'] }] }],
+      [
+        'one that an MCP server may have, and the page did not show',
+        { grants: [{ platformId: 'tools', scopes: ['tools:all'] }] },
+      ],
+      ['one that every object has', { grants: [{ platformId: 'demo', scopes: ['constructor'] }] }],
+      ['a platform that every object has', { grants: [{ platformId: 'constructor', scopes: ['demo:read'] }] }],
+    ])('what was not offered is refused, and nobody is let in: %s', async (_what, given) => {
+      const tools = {
+        kind: 'mcp',
+        base_url: 'https://tools.example/mcp',
+        scopes: { 'tools:search': ['tool search_*'] },
+      };
+      await organisation.platform({ id: 'tools', manifest: tools, secret: null });
+      const client = new OAuthClient(world);
+      await client.register();
+      const browser = browserOf(world, organisation.owner);
+      const page = await openConsent(browser, client.address({ scope: 'mcp:read' }));
+      const offer = (await askConsent(browser, page, 'request')).body;
+      expect(offer.scopes).toEqual(['mcp:read']);
+      expect(JSON.stringify(offer.offer.platforms)).toContain('tools:search');
+      const count = await agents();
+      const refused = await askConsent(browser, page, 'decision', { ...allow(), ...given });
+      expect([refused.status, refused.body.error], refused.text).toEqual([400, 'invalid_request']);
+      expect(await agents()).toBe(count);
+      expect((await organisation.ask('GET', '/owner/mcp-authorisations')).text).not.toContain(client.id);
+      // It decided nothing: what was offered can still be given.
+      const good = { ...allow(), scopes: ['mcp:read'], grants: [{ platformId: 'tools', scopes: ['tools:search'] }] };
+      expect((await askConsent(browser, page, 'decision', good)).status).toBe(200);
+    });
+
+    test('the scopes of an agent that has more limits than those are not offered as if they were all of it', async () => {
+      const limits = {
+        plain: {},
+        receiving: { constraints: JSON.stringify({ recipients: ['@acme.example'] }) },
+        held: { require_approval: 1 as const },
+        ending: { expires_at: Date.now() + 86_400_000, expires_text: null },
+      };
+      const ids = new Map<string, string>();
+      for (const [name, grant] of Object.entries(limits)) {
+        const agent = await organisation.agent({
+          name: `${name}-${fresh()}`,
+          grants: { demo: { scopeList: ['demo:read'], ...grant } },
+        });
+        ids.set(agent.agentId, name);
+      }
+      const { browser, page } = await asking();
+      const { alike } = (await askConsent(browser, page, 'request')).body.offer;
+      const offered = alike.map((one: { agent_id: string }) => ids.get(one.agent_id)).filter((name: unknown) => name);
+      expect(offered).toEqual(['plain']);
+    });
   });
 
   test('a second computer goes on as the same agent, and either is put out alone', async () => {
@@ -236,6 +357,21 @@ describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
       file('    grants:\n      demo: { scopes: ["demo:read"] }\n'),
     );
     expect(granted.status, granted.text).toBe(200);
+  });
+
+  test('whoever signed in as somebody else meanwhile does not decide what another one saw', async () => {
+    const beta = await world.organisation();
+    await beta.policy(DEMO_RULES, 'default');
+    const { browser, page } = await asking();
+    const seen = (await askConsent(browser, page, 'request')).body.owner;
+    expect(seen).toEqual({ id: organisation.owner.id, email: organisation.owner.email, role: 'admin' });
+    signIn(world, browser as Browser, beta.owner);
+    const decision = { ...allow(), owner_id: seen.id };
+    const refused = await askConsent(browser, page, 'decision', decision);
+    expect([refused.status, refused.body.error]).toEqual([409, 'conflict']);
+    expect(refused.body.detail).toContain(beta.owner.email);
+    signIn(world, browser as Browser, organisation.owner);
+    expect((await askConsent(browser, page, 'decision', decision)).status).toBe(200);
   });
 
   test('the owner of another organisation lets it in there, and nobody here sees that', async () => {

@@ -16,6 +16,11 @@ import { DEMO_RULES, type Organisation, startWorld, type World } from './world/w
 
 const READS = [{ platformId: 'demo', scopes: ['demo:read'] }];
 const MINUTE_MS = 60_000;
+const METADATA = [
+  '/.well-known/oauth-authorization-server',
+  '/.well-known/oauth-protected-resource',
+  '/.well-known/oauth-protected-resource/mcp',
+];
 
 describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
   let world: World;
@@ -193,6 +198,25 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
       expect(await ended(client.id)).toBe('reuse');
     });
 
+    test('for ten seconds after its first use one may come again; after them it ends those that it gave meanwhile, too', async () => {
+      expect(REFRESH_LEEWAY_MS).toBe(10_000);
+      const client = new OAuthClient(world);
+      const first = await client.tokens(browser());
+      const second = (await client.refresh(first.refresh_token)).body;
+      world.clock.skewMs = REFRESH_LEEWAY_MS - 2_000;
+      const third = await client.refresh(first.refresh_token);
+      expect(third.status, third.text).toBe(200);
+      for (const { access_token } of [first, second, third.body]) expect(await works(access_token)).toBe(200);
+      // Counted from the first use: to come again in time gains no time.
+      world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;
+      expect((await client.refresh(first.refresh_token)).body.error).toBe('invalid_grant');
+      for (const { access_token, refresh_token } of [second, third.body]) {
+        expect(await works(access_token)).toBe(401);
+        expect((await client.refresh(refresh_token)).body.error).toBe('invalid_grant');
+      }
+      expect(await ended(client.id)).toBe('reuse');
+    });
+
     test('two processes of a client that refresh at once both go on', async () => {
       const client = new OAuthClient(world);
       const { refresh_token } = await client.tokens(browser());
@@ -212,25 +236,90 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
   });
 
   describe('revocation (RFC 7009)', () => {
-    test('of an access token alone is not offered, and says so', async () => {
+    const HINTS = ['access_token', 'refresh_token', undefined, 'pin'];
+    const revoke = (client: OAuthClient, token: string, token_type_hint?: string, accept = '*/*') =>
+      client.post('/oauth/revoke', { client_id: client.id, token, token_type_hint }, { accept });
+
+    test.each(['access_token', 'refresh_token'] as const)(
+      'of either token ends both at the next request, whatever the hint: %s',
+      async (which) => {
+        for (const hint of HINTS) {
+          const client = new OAuthClient(world);
+          const tokens = await client.tokens(browser());
+          expect(await works(tokens.access_token)).toBe(200);
+          const revoked = await revoke(client, tokens[which], hint);
+          expect([hint, revoked.status, revoked.text]).toEqual([hint, 200, '']);
+          expect([hint, await works(tokens.access_token)]).toEqual([hint, 401]);
+          expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
+          expect(await ended(client.id)).toBe('client');
+          // And again: it is over, which is what was asked for.
+          expect((await revoke(client, tokens[which], hint)).status).toBe(200);
+        }
+      },
+    );
+
+    test('of an access token is answered to whoever would rather read a page, too', async () => {
       const client = new OAuthClient(world);
       const { access_token } = await client.tokens(browser());
-      const answer = await client.post('/oauth/revoke', { client_id: client.id, token: access_token });
-      expect([answer.status, answer.body.error]).toEqual([400, 'unsupported_token_type']);
+      const revoked = await revoke(client, access_token, undefined, 'text/html');
+      expect([revoked.status, revoked.text]).toEqual([200, '']);
+      expect(await works(access_token)).toBe(401);
     });
 
-    test('of a refresh token ends the access tokens, too', async () => {
+    test('of an access token from before a refresh ends what came of it since, and no other client of the agent', async () => {
+      const first = new OAuthClient(world);
+      const one = await first.tokens(browser());
+      const { sub } = decodeJwt(one.access_token);
+      const second = new OAuthClient(world);
+      const same = { name: undefined, grants: undefined, agent: sub };
+      const two = await second.tokens(browser(), {}, same);
+      const newer = (await first.refresh(one.refresh_token, { scope: 'mcp:read' })).body;
+      await revoke(first, one.access_token);
+      for (const token of [one.access_token, newer.access_token]) expect(await works(token)).toBe(401);
+      expect((await first.refresh(newer.refresh_token)).body.error).toBe('invalid_grant');
+      expect(await works(two.access_token)).toBe(200);
+    });
+
+    test('is the client’s own: a foreign one ends nothing, and learns nothing', async () => {
       const client = new OAuthClient(world);
-      const { refresh_token, access_token } = await client.tokens(browser());
+      const tokens = await client.tokens(browser());
       const stranger = new OAuthClient(world);
       await stranger.register();
-      await stranger.post('/oauth/revoke', { client_id: stranger.id, token: refresh_token });
+      for (const hint of HINTS)
+        for (const token of [tokens.access_token, tokens.refresh_token]) {
+          const answer = await revoke(stranger, token, hint);
+          expect([answer.status, answer.text]).toEqual([200, '']);
+        }
+      const nobody = await client.post('/oauth/revoke', { client_id: 'nobody', token: tokens.access_token });
+      expect([nobody.status, nobody.body.error]).toEqual([401, 'invalid_client']);
+      const anonymous = await client.post('/oauth/revoke', { token: tokens.access_token });
+      expect([anonymous.status, anonymous.body.error]).toEqual([400, 'invalid_request']);
+      expect(await works(tokens.access_token)).toBe(200);
+      expect((await client.refresh(tokens.refresh_token)).status).toBe(200);
+    });
+
+    test('of what is no token of ours, or none any more, is a 200 that ends nothing', async () => {
+      const client = new OAuthClient(world);
+      const { access_token, refresh_token } = await client.tokens(browser());
+      const [header, payload, signature] = access_token.split('.') as [string, string, string];
+      const unsigned = Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url');
+      const unknown = [
+        'x',
+        'x.y.z',
+        crypto.randomUUID(),
+        `${unsigned}.${payload}.`,
+        `${header}.${payload}.${[...signature].toReversed().join('')}`,
+        mintOwnerSession(world.running.broker, organisation.owner).token,
+      ];
+      for (const token of unknown)
+        for (const hint of HINTS) expect([token, (await revoke(client, token, hint)).status]).toEqual([token, 200]);
       expect(await works(access_token)).toBe(200);
-      const revoked = await client.post('/oauth/revoke', { client_id: client.id, token: refresh_token });
-      expect(revoked.status).toBe(200);
-      expect(await works(access_token)).toBe(401);
-      expect((await client.refresh(refresh_token)).body.error).toBe('invalid_grant');
-      expect(await ended(client.id)).toBe('client');
+      // An old access token, as it stands in a log, ends nothing any more: there is nothing of it left.
+      world.clock.skewMs = 16 * MINUTE_MS;
+      expect((await revoke(client, access_token)).status).toBe(200);
+      expect((await client.refresh(refresh_token)).status).toBe(200);
+      const none = await client.post('/oauth/revoke', { client_id: client.id });
+      expect([none.status, none.body.error]).toEqual([400, 'invalid_request']);
     });
   });
 
@@ -414,13 +503,42 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
   });
 });
 
-test('over plain http beyond this machine nobody is let in', async () => {
+test('over plain http beyond this machine nobody is let in, nothing says that somebody is, and /mcp says why', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'http://broker.example' });
   const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
   const client = new OAuthClient(world, url);
-  const answers = [await client.register(), await client.redeem('x'), await send(client.address(), {})];
-  for (const { status, body } of answers) expect([status, body.error]).toEqual([403, 'forbidden']);
+  const answers = [
+    await client.register(),
+    await client.redeem('x'),
+    await client.post('/oauth/revoke', { token: 'x' }),
+    await send(client.address(), {}),
+    await callMcp(url, undefined),
+    await callMcp(url, 'x'),
+  ];
+  for (const { status, body, headers } of answers) {
+    expect([status, body.error]).toEqual([403, 'forbidden']);
+    expect(body.detail).toContain('BASE_URL');
+    expect(headers.get('www-authenticate')).toBeNull();
+  }
+  for (const path of METADATA) {
+    const { status, body } = await send(url + path, {});
+    expect([path, status, body.error]).toEqual([path, 404, 'not_found']);
+    expect(body.detail).toContain('plain http');
+  }
+  const { documents } = (await send(`${url}/agent-manifest.json`, {})).body;
+  expect(Object.keys(documents).filter((name) => name.startsWith('oauth_'))).toEqual([]);
+  expect(documents.issuing_keys).toBe('http://broker.example/v1/oauth/jwks.json');
 });
+
+test.each(['http://localhost', 'http://127.0.0.1', 'http://[::1]'])(
+  'on this machine itself, %s is private enough',
+  async (base) => {
+    const world = await startWorld('sqlite', { BASE_URL: `${base}:8787` });
+    const { url } = JSON.parse(readFileSync(runFile(world.running.broker.config.dataFolder), 'utf8'));
+    for (const path of METADATA) expect((await send(url + path, {})).status).toBe(200);
+    expect((await new OAuthClient(world, url).register()).status).toBe(201);
+  },
+);
 
 test('an agent has so many open requests and no more', async () => {
   const world = await startWorld();

@@ -1,12 +1,9 @@
 /** Remote MCP clients: the whole way from nothing but the address to a tool's answer, with the clients of both SDK generations. */
 import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotocol/client';
-import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from './world/agent.ts';
-import { browserOf, ClientMemory, connectClient, consent } from './world/mcp-person.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from './world/world.ts';
@@ -117,16 +114,9 @@ describe.each(STORES)(`a remote MCP client on %s${postgresNote}`, (store) => {
   }
 
   test('of the first generation goes the same way', async () => {
-    const memory = new ClientMemory();
-    const url = new URL(`${world.running.baseUrl}/mcp`);
     const client = new FirstClient({ name: 'first', version: '1' });
-    const transport = () => new FirstTransport(url, { authProvider: memory as never });
-    const first = transport();
-    await expect(client.connect(first as Transport)).rejects.toThrow(UnauthorizedError);
-    const back = await consent(browser(), memory.asked!, { name: 'First', grants: EVERYTHING });
-    await first.finishAuth(back.get('code')!);
-    const second = transport();
-    await client.connect(second as Transport);
+    const decision = { name: 'First', grants: EVERYTHING };
+    await connectFirstClient(world, browser(), { client, memory: new ClientMemory(), decision });
     const answer = structured(await client.callTool({ name: 'read_platform', arguments: READ }));
     expect(answer).toMatchObject({ status: 'answered', data: { method: 'GET' } });
     await client.close();

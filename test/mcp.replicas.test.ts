@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../broker/authorization/adapter.ts';
 import { runFile } from '../broker/run-file.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
+import { envelope } from './world/mcp.ts';
 import { askConsent, browserOf, openConsent } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
@@ -60,6 +61,21 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(await works(tokens.access_token)).toEqual([200, 200]);
     const more = await client.refresh(tokens.refresh_token);
     expect(await works(more.body.access_token)).toEqual([200, 200]);
+  });
+
+  test('what a client gives back on one replica, by either token, is over on the other', async () => {
+    for (const which of ['access_token', 'refresh_token'] as const) {
+      const client = new OAuthClient(world);
+      const tokens = await client.tokens(browser());
+      expect(await works(tokens.access_token)).toEqual([200, 200]);
+      const other = new OAuthClient(world, there);
+      Object.assign(other, { id: client.id });
+      const revoked = await other.post('/oauth/revoke', { client_id: client.id, token: tokens[which] });
+      expect(revoked.status, revoked.text).toBe(200);
+      expect(await works(tokens.access_token)).toEqual([401, 401]);
+      expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
+      expect((await other.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
+    }
   });
 
   test('a code that comes to both at once is redeemed by one at most', async () => {
@@ -120,10 +136,104 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(world.upstream.seen.length).toBe(before + 1);
     expect(await pending()).toHaveLength(0);
   });
+
+  test('what is cancelled on the other one is waited for no longer, and held as it was', async () => {
+    const grants = EVERYTHING;
+    const name = `cancels-${crypto.randomUUID().slice(0, 8)}`;
+    const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { name, grants });
+    const clientInfo = { name: 'raw', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const greeted = await callMcp(here, token, { method: 'initialize', params });
+    const session = { 'mcp-session-id': greeted.headers.get('mcp-session-id')! };
+    for (const [waitsAt, cancelsAt] of [
+      [here, there],
+      [there, here],
+    ] as const) {
+      const waiting = writeWaiting(waitsAt, token, { ...WRITE, data: { waitsAt } }, session);
+      await waiting.waits;
+      const message = { id: undefined, method: 'notifications/cancelled', params: { requestId: 1 } };
+      expect((await callMcp(cancelsAt, token, message, session)).status).toBe(202);
+      const text = await waiting.answer;
+      expect(text).toContain('notifications/progress');
+      expect(text).not.toContain('"result"');
+    }
+    const { approvals } = (await organisation.ask('GET', '/owner/approvals?status=pending')).body;
+    expect(approvals.filter((one: { agent: { name: string } }) => one.agent.name === name)).toHaveLength(2);
+  });
+
+  test('a client that was given a link by one waits on the other, which has never greeted it', async () => {
+    const grants = EVERYTHING;
+    const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
+    const clientInfo = { name: 'raw', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: { elicitation: { url: {} } }, clientInfo };
+    const greeted = await callMcp(here, token, { method: 'initialize', params });
+    const session = { 'mcp-session-id': greeted.headers.get('mcp-session-id')! };
+    const args = { ...WRITE, data: { linked: true } };
+    const message = { method: 'tools/call', params: { name: 'write_platform', arguments: args } };
+    const { text } = await callMcp(there, token, message, session);
+    const [, id] = /"code":-32042.*"elicitationId":"([^"]+)"/.exec(text) ?? [];
+    expect(id, text).toBeDefined();
+    const waiting = writeWaiting(here, token, args, session);
+    await waiting.waits;
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    expect(await waiting.answer).toContain(`"approval_id":"${id}"`);
+  });
+
+  test('a task that one made is asked for on the other', async () => {
+    const grants = EVERYTHING;
+    const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { grants });
+    const _meta = envelope({ extensions: { 'io.modelcontextprotocol/tasks': {} } });
+    const ask = async (at: string, method: string, name: string, params: object) => {
+      const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, 'mcp-name': name };
+      const { text } = await callMcp(at, token, { method, params: { ...params, _meta } }, headers);
+      return JSON.parse(text).result;
+    };
+    const args = { ...WRITE, data: { task: true } };
+    const made = await ask(here, 'tools/call', 'write_platform', { name: 'write_platform', arguments: args });
+    expect(made).toMatchObject({ resultType: 'task', status: 'working' });
+    const { taskId } = made;
+    expect(await ask(there, 'tasks/get', taskId, { taskId })).toMatchObject({ status: 'working' });
+    await organisation.ask('POST', `/owner/approvals/${taskId}/approve`, {});
+    for (const at of [there, here])
+      expect(await ask(at, 'tasks/get', taskId, { taskId })).toMatchObject({
+        status: 'completed',
+        result: { resultType: 'complete', structuredContent: { status: 'answered', approval_id: taskId } },
+      });
+  });
+
+  test('what an owner changes on one is told to a client that listens on the other', async () => {
+    const name = `listens-${crypto.randomUUID().slice(0, 8)}`;
+    const grants = [{ platformId: 'demo', scopes: ['demo:read'] }];
+    const { access_token: token } = await new OAuthClient(world).tokens(browser(), {}, { name, grants });
+    const _meta = envelope();
+    const params = { _meta, notifications: { toolsListChanged: true } };
+    const response = await fetch(`${there}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'subscriptions/listen',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 'news', method: 'subscriptions/listen', params }),
+    });
+    let text = '';
+    for await (const chunk of response.body!) {
+      const before = text;
+      text += Buffer.from(chunk as Uint8Array).toString('utf8');
+      if (text.includes('list_changed')) break;
+      if (before.includes('acknowledged') || !text.includes('acknowledged')) continue;
+      const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+      const { id } = agents.find((one: { name: string }) => one.name === name);
+      await organisation.ask('POST', `/owner/agents/${id}/grants/demo`, { scopes: ['demo:read', 'demo:write'] });
+    }
+    expect(text).toContain('notifications/tools/list_changed');
+  });
 });
 
 /** A write that tells how it goes: when it begins to wait, and what it answers in the end. */
-function writeWaiting(at: string, token: string, args: Record<string, unknown>) {
+function writeWaiting(at: string, token: string, args: Record<string, unknown>, more: Record<string, string> = {}) {
   const waits = Promise.withResolvers<void>();
   const answer = (async () => {
     const params = { name: 'write_platform', arguments: args, _meta: { progressToken: 1 } };
@@ -133,6 +243,7 @@ function writeWaiting(at: string, token: string, args: Record<string, unknown>) 
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
         authorization: `Bearer ${token}`,
+        ...more,
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
     });

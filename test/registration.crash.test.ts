@@ -45,6 +45,8 @@ describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) =
       const secrets = await sealed(authorization);
       rounds.push({ token, bootstrap: made.body.bootstrap_token, agent: agent.id, holder: holder.id, secrets });
     }
+    const pending = await query(world.environment, `select status from agents where name like 'crash %'`);
+    expect(pending.map(({ status }) => status)).toEqual(Array(ROUNDS).fill('pending'));
     await world.running.stop();
     const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
     const keys = Array.from({ length: AT_ONCE }, () => makeKeyPair().publicPem);
@@ -127,6 +129,8 @@ describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) =
     }
     const collected = `select count(*) as count from audit_rows where reason = 'registration_key_claimed'`;
     expect(await count(collected)).toBe(ROUNDS);
+    const active = `select count(*) as count from agents where name like 'crash %' and status = 'active'`;
+    expect(await count(active), 'an agent is active when its key was handed out, and only then').toBe(ROUNDS);
     expect(await count(`select count(*) as count from connections where label like 'sealed-%'`)).toBe(ROUNDS);
   }, 180_000);
 });

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { send } from './world/agent.ts';
-import { startCut } from './world/cut.ts';
+import { hideTables, startCut } from './world/cut.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { newDatabase, postgresNote, STORES } from './world/stores.ts';
 import { startWorld } from './world/world.ts';
@@ -17,8 +17,8 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
     const agent = await organisation.agent();
     expect((await agent.act(READ)).status).toBe(200);
     const { db } = world.running.broker.store;
-    if (cut) await cut.cut();
-    else await sql`alter table agents rename to gone`.execute(db);
+    await cut?.cut();
+    const show = cut ? cut.mend : await hideTables(db);
     for (const answer of [
       await withoutCalls(world, () => agent.act(READ)),
       await agent.get('/v1/agents/me'),
@@ -29,8 +29,7 @@ describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
       expect(answer.headers.get('retry-after')).toBe('5');
       expect(answer.text).not.toMatch(/sqlite|postgres|no such table|ECONN/i);
     }
-    if (cut) await cut.mend();
-    else await sql`alter table gone rename to agents`.execute(db);
+    await show();
     expect((await agent.act(READ)).status).toBe(200);
     expect((await send(`${world.running.baseUrl}/health`, {})).body).toEqual({ status: 'ok' });
   });

@@ -102,6 +102,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
       ['agent_suspended', 'deny', () => ({ agent: { status: 'suspended' } }), STANDING.slice(0, 1)],
       ['agent_revoked', 'deny', () => ({ agent: { status: 'revoked' } }), STANDING.slice(0, 1)],
       ['agent_revoked', 'deny', () => ({ agent: { expires_at: Date.now() - 1 } }), STANDING.slice(0, 1)],
+      ['agent_inactive', 'deny', () => ({ agent: { status: 'pending' } }), STANDING.slice(0, 1)],
       ['agent_inactive', 'deny', () => ({ agent: { status: 'pending_bind' } }), STANDING.slice(0, 1)],
       ['no_permission_record', 'deny', () => ({ grants: {} }), STANDING.slice(0, 2)],
       ['grant_expired', 'deny', () => ({ grants: { demo: { expires_at: Date.now() - 1 } } }), STANDING.slice(0, 3)],
@@ -441,7 +442,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
       for (const path of BOTH) {
         expect(await statements(hidden, path)).toEqual(['published_agent']);
         expect(await statements({ agentId: newAgentId() }, path)).toEqual(['published_agent']);
-        expect(await statements(agent, path)).toEqual(['published_agent', 'facts_one_platform_family']);
+        expect(await statements(agent, path)).toEqual(['published_agent', 'fact_version']);
       }
     });
 

@@ -12,7 +12,7 @@ import type { Db } from '../store/store.ts';
 import { AgentRefused } from './refused.ts';
 
 /** Statuses of agents that may be given a key: a suspended one stays suspended with it. */
-export const BINDABLE: readonly AgentTable['status'][] = ['pending_bind', 'active', 'suspended'];
+export const BINDABLE: readonly AgentTable['status'][] = ['pending', 'pending_bind', 'active', 'suspended'];
 
 /** Whether an agent authenticates with a key of its own, and so can be given one. */
 export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>

@@ -93,7 +93,8 @@ export async function bindByInvite(
   await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
   await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);
   const { in: granted, out: dropped } = await knownScopes(db, organisation_id, JSON.parse(invite.grants) as ScopesOn[]);
-  await makeAgent(db, { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner' }, key, granted, now);
+  const birth = { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner', status: 'active' } as const;
+  await makeAgent(db, birth, key, granted, now);
   note({
     invite: invite.id,
     fingerprint: key.fingerprint,

@@ -70,11 +70,14 @@ export async function refuseTakenName(db: Db, organisationId: string, name: stri
 export type Birth = Pick<
   AgentTable,
   'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin'
->;
+> & {
+  /** `pending`: until its key is collected. */
+  status: 'active' | 'pending';
+};
 
 /**
- * Makes an agent that is active from now on, with its key and its grants. To be called in a transaction. `key`: null for an
- * MCP client, which the broker itself recognises.
+ * Makes an agent with its key and its grants. To be called in a transaction. `key`: null for an MCP client, which the broker
+ * itself recognises.
  */
 export async function makeAgent(
   db: Db,
@@ -86,7 +89,6 @@ export async function makeAgent(
   await putAgent(db, {
     ...birth,
     agent_type: key === null ? 'mcp_client' : 'key',
-    status: 'active',
     status_since: now,
     status_cause: null,
     status_detail: null,

@@ -51,7 +51,8 @@ export type Deciding = {
 };
 
 /**
- * Makes the agent: active from the commit on, under its policy, with those scopes that the organisation's platforms have.
+ * Makes the agent, under its policy, with those scopes that the organisation's platforms have. It is active once its key is
+ * collected: until then nobody holds it.
  * `id`: the agent's uuid. Answers what was granted and what was dropped. Throws DecidedBefore, or AgentRefused.
  */
 export async function approveRegistration(
@@ -78,13 +79,8 @@ export async function approveRegistration(
   const policy = await choosePolicy(db, organisation_id, policyName);
   await refuseTakenName(db, organisation_id, name, 'Approve this one with another name ("name").');
   const { owner_id, agent_id } = registration;
-  await makeAgent(
-    db,
-    { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null, origin: 'registration' },
-    publicKey,
-    granted,
-    now,
-  );
+  const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
+  await makeAgent(db, { ...birth, origin: 'registration', status: 'pending' }, publicKey, granted, now);
   note({
     registration: registration.id,
     fingerprint: publicKey.fingerprint,

@@ -4,8 +4,19 @@ import { findSettledRequests } from '../store/access-requests.ts';
 import { findSettled } from '../store/approvals.ts';
 import type { Db } from '../store/store.ts';
 
-/** Which held call, or access request: both have random ids. */
+/**
+ * Which held call, or access request: both have random ids. Something else that is waited for has a name with a colon in it:
+ * whoever watches it hears of it, and subscribers, who follow the approvals, do not.
+ */
 export type ApprovalRef = { organisation_id: string; id: string };
+
+const isNamed = (id: string): boolean => id.includes(':');
+
+/** An owner of the organisation changed something, which may decide what its agents may do. */
+export const ownersChangeIn = (organisationId: string): ApprovalRef => ({
+  organisation_id: organisationId,
+  id: `owners-change:${organisationId}`,
+});
 
 export type ApprovalWatch = {
   /** Resolves when there is news since the last time, after `ms`, when given up, or when the process stops. */
@@ -61,6 +72,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
 
   const tell = (ref: ApprovalRef) => {
     wake(ref.id);
+    if (isNamed(ref.id)) return;
     for (const listener of listeners) listener(ref);
   };
 
@@ -69,7 +81,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
   /** Looks once for those who wait, in a few statements for all. */
   const poll = async (): Promise<void> => {
     for (const subscriber of subscribers) subscriber.missed();
-    const ids = [...waiters.keys()];
+    const ids = [...waiters.keys()].filter((id) => !isNamed(id));
     for (let at = 0; at < ids.length; at += POLLED_AT_ONCE) {
       const some = ids.slice(at, at + POLLED_AT_ONCE);
       for (const id of await findSettled(store.db, some, clock())) wake(id);

@@ -4,6 +4,7 @@ import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { endMcpAuthorisation, findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import {
+  addOAuthRecord,
   capOAuthRecords,
   findOAuthRecord,
   putOAuthRecord,
@@ -31,6 +32,7 @@ type Store = Pick<Broker, 'store' | 'clock' | 'baseUrl'>;
 export function adapterFor(broker: Store): (kind: string) => Adapter {
   return (kind) => {
     if (kind === 'Session') return NO_SESSIONS;
+    if (kind === 'ReplayDetection') return { ...recordAdapter(broker, kind), upsert: usedOnce(broker, kind) };
     if (kind === 'Grant') return { ...recordAdapter(broker, kind), ...authorisationEnds(broker) };
     return recordAdapter(broker, kind);
   };
@@ -89,6 +91,16 @@ function recordAdapter(broker: Store, kind: string): Adapter {
     },
     destroy: (id) => removeOAuthRecord(db, kind, stored(id)),
     revokeByGrantId: (authorisationId) => removeOAuthRecordsOf(db, kind, authorisationId),
+  };
+}
+
+/** Assertions of clients: the library looks for one first and stores it then, and between the two the same may come again. */
+function usedOnce({ store, clock }: Store, kind: string): Adapter['upsert'] {
+  return async (id, _payload, expiresIn = 0) => {
+    const now = clock();
+    const record = { kind, id: sha256Hex(id), authorisation_id: null, payload: '{}', created_at: now };
+    if (!(await addOAuthRecord(store.db, { ...record, expires_at: now + expiresIn * 1000 })))
+      throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
   };
 }
 

@@ -28,13 +28,25 @@ declare module 'oidc-provider' {
     exp: number;
     params: Record<string, string | undefined>;
     prompt: { name: string };
+    /** What was decided; undefined: nothing yet. */
+    result?: Record<string, unknown>;
     returnTo: string;
   };
   export type Grant = {
     addResourceScope(resource: string, scope: string): void;
+    /** It was asked for, and the answer is no. */
+    rejectResourceScope(resource: string, scope: string): void;
     save(): Promise<string>;
   };
-  export type TokenContext = { oidc: { route: string; client?: Client } };
+  export type TokenContext = {
+    oidc: { route: string; client?: Client; entities: { RefreshToken?: { grantId: string } } };
+  };
+  /** Of a request to revoke whose client is known. */
+  export type RevocationContext = {
+    oidc: { client: Client; params: { token: string } };
+    status: number;
+    body: string;
+  };
   /** What the library stores with, one for each of its models. */
   export type Adapter = {
     upsert(id: string, payload: Record<string, unknown>, expiresIn?: number): Promise<void>;
@@ -56,6 +68,7 @@ declare module 'oidc-provider' {
       accountId: string;
       clientId: string;
     }) => Grant;
+    use(middleware: (context: RevocationContext, next: () => Promise<void>) => Promise<void>): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>;
     interactionResult(
@@ -78,6 +91,8 @@ declare module 'oidc-provider' {
     InvalidTarget: typeof LibraryError;
     InvalidRedirectUri: typeof LibraryError;
     InvalidClientMetadata: typeof LibraryError;
+    InvalidClientAuth: typeof LibraryError;
+    UnsupportedTokenType: typeof LibraryError;
     InvalidClient: typeof LibraryError;
     SessionNotFound: typeof LibraryError;
     OIDCProviderError: typeof LibraryError;

@@ -1,10 +1,11 @@
 /** The OAuth library, set up: what it may do, for how long, and where it keeps what it knows. */
-import Provider, { type Client, errors, type Metadata, type TokenContext } from 'oidc-provider';
+import Provider, { type Client, errors, type Metadata } from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import { ProviderUnreachable, providerFetch } from '../outbound/provider-fetch.ts';
-import { endMcpAuthorisation, findLiveAuthorisation } from '../store/mcp-authorisations.ts';
+import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
+import { refuseLooseAssertion } from './client-assertion.ts';
 import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
 import { errorPage } from './error-page.ts';
 import {
@@ -15,6 +16,7 @@ import {
   mcpResource,
   OAUTH_PATHS,
 } from './metadata.ts';
+import { endsWithRefreshToken, revokeAccessTokens } from './revocation.ts';
 
 const MINUTE = 60;
 const DAY = 24 * 3600;
@@ -75,6 +77,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     responseTypes: ['code'],
     pkce: { required: () => true },
     clientAuthMethods: CLIENT_AUTH_METHODS,
+    assertJwtClientAuthClaimsAndHeader: refuseLooseAssertion,
     enabledJWA: {
       idTokenSigningAlgValues: ['ES256'],
       clientAuthSigningAlgValues: CLIENT_AUTH_ALGORITHMS,
@@ -113,13 +116,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     issueRefreshToken: async (_: unknown, client: Client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: async () => false,
     rotateRefreshToken: true,
-    revokeGrantPolicy: async ({
-      oidc,
-    }: TokenContext & { oidc: { entities: { RefreshToken?: { grantId: string } } } }) => {
-      const id = oidc.route === 'revocation' ? oidc.entities.RefreshToken?.grantId : undefined;
-      if (id !== undefined) await endMcpAuthorisation(db, id, 'client', broker.clock());
-      return true;
-    },
+    revokeGrantPolicy: endsWithRefreshToken(broker),
     ttl: {
       AccessToken: ACCESS_TOKEN_SECONDS,
       AuthorizationCode: CODE_SECONDS,
@@ -134,6 +131,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
   });
   // Addresses that it makes are of the public address, whatever the request came by; see `handle`.
   provider.proxy = true;
+  revokeAccessTokens(provider, broker);
   provider.on('server_error', (...[, error]: unknown[]) =>
     broker.log.error({ err: error }, 'the OAuth library failed'),
   );

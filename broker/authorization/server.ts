@@ -6,6 +6,8 @@ import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {
   provider(): Promise<Provider>;
+  /** A library instance that reads and writes in a transaction, and is done with it; it takes a millisecond or two. */
+  within(db: Broker['store']['db']): Promise<Provider>;
   /** Answers a request to one of the paths of the library. */
   handle(request: IncomingMessage, response: ServerResponse): void;
 };
@@ -25,11 +27,15 @@ export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   const { protocol, host } = new URL(broker.baseUrl);
   return {
     provider: async () => (await current()).provider,
+    within: async (db) => {
+      const { makeProvider } = await import('./provider.ts');
+      return makeProvider({ ...broker, store: { ...broker.store, db } }, broker.keys.signer('issuing', broker.clock()));
+    },
     handle: (request, response) => {
       // Who we are is what the configuration says, not what a request or a proxy says.
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       request.headers['x-forwarded-host'] = host;
-      if (request.method === 'GET') request.url = withScope(request.url ?? '');
+      request.url = asServed(request.url ?? '');
       current().then(
         ({ answer }) => answer(request, response),
         (error: unknown) => {
@@ -41,17 +47,34 @@ export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   };
 }
 
+/** What a client may ask with. The library knows more, of OpenID, of other ways for the answer to travel, of other flows. */
+const PARAMETERS = [
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'scope',
+  'state',
+  'resource',
+  'code_challenge',
+  'code_challenge_method',
+  'prompt',
+];
+
 /**
- * RFC 6749 section 3.3: who asks for no scope that there is gets the default, which is all of them. Clients ask for the
- * scopes of their own (`claudeai`, `openid`) at any server.
+ * An authorization request as this server takes it. RFC 6749 section 3.1: what is not known is ignored. Section 3.3: who asks
+ * for no scope that there is gets the default, which is all of them. Clients ask for the scopes of their own (`claudeai`,
+ * `openid`) at any server.
  */
-function withScope(url: string): string {
-  const [path = '', query] = url.split('?', 2);
-  if (path !== OAUTH_PATHS.authorization || query === undefined) return url;
-  const parameters = new URLSearchParams(query);
+function asServed(url: string): string {
+  const mark = url.indexOf('?');
+  if (mark < 0 || url.slice(0, mark) !== OAUTH_PATHS.authorization) return url;
+  const parameters = new URLSearchParams(
+    [...new URLSearchParams(url.slice(mark + 1))].filter(([name]) => PARAMETERS.includes(name)),
+  );
   // Twice is an error of the client, which the library tells it of.
-  if (parameters.getAll('scope').length > 1) return url;
-  const asked = (parameters.get('scope') ?? '').split(' ').filter((scope) => MCP_SCOPES.includes(scope as never));
-  parameters.set('scope', asked.length > 0 ? asked.join(' ') : MCP_SCOPES.join(' '));
-  return `${path}?${parameters}`;
+  if (parameters.getAll('scope').length <= 1) {
+    const asked = (parameters.get('scope') ?? '').split(' ').filter((scope) => MCP_SCOPES.includes(scope as never));
+    parameters.set('scope', asked.length > 0 ? asked.join(' ') : MCP_SCOPES.join(' '));
+  }
+  return `${OAUTH_PATHS.authorization}?${parameters}`;
 }

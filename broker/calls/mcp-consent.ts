@@ -1,15 +1,20 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
-import { choosePolicy, knownScopes, makeAgent, refuseTakenName } from '../agents/new-agent.ts';
+import { choosePolicy, makeAgent, refuseTakenName, splitScopes } from '../agents/new-agent.ts';
 import { AgentRefused } from '../agents/refused.ts';
 import { AUTHORISATION_SECONDS } from '../authorization/metadata.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Instant, JsonObject } from '../decision/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
+import { listPlatforms } from '../store/platforms.ts';
 import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+
+/** Of several decisions on one request the first counts. */
+export const DECIDED = 'This was decided already. Go back to the application.';
 
 /** What the client asked for, as the authorization server has it. */
 export type AskedConsent = Pick<McpAuthorisationTable, 'client_id' | 'client_name' | 'redirect_host' | 'scope'> & {
@@ -23,21 +28,22 @@ export type ConsentChoice =
   | { as: 'known'; ids: Pick<AgentTable, 'id' | 'agent_id'> };
 
 /**
- * In a transaction. Answers the id of the authorisation. Throws AgentRefused: `conflict` when the name is taken or
- * somebody else has decided, `invalid_request` when a grant is of nothing that there is or the agent is none of these.
+ * In a transaction. `given`: of the scopes that it asked for, those that it gets. Answers the id of the authorisation.
+ * Throws AgentRefused: `conflict` when the name is taken or somebody else has decided, `invalid_request` when a grant is of
+ * nothing that there is or the agent is none of these.
  */
 export async function consentToMcpClient(
   db: Db,
   owner: Pick<OwnerTable, 'id' | 'organisation_id'>,
   asked: AskedConsent,
   choice: ConsentChoice,
+  given: readonly string[],
   now: Instant,
   note: (facts: JsonObject) => void,
 ): Promise<string> {
   const { organisation_id } = owner;
   await lockOrganisation(db, organisation_id);
-  if (!(await useOAuthRecord(db, asked.interaction, { now })))
-    throw new AgentRefused('conflict', 'This was decided already. Go back to the application.');
+  if (!(await useOAuthRecord(db, asked.interaction, { now }))) throw new AgentRefused('conflict', DECIDED);
   if (choice.as === 'new') await bear(db, owner, choice, now);
   else await refuseOthers(db, organisation_id, choice.ids.id);
   const authorisationId = uuidv4();
@@ -49,7 +55,7 @@ export async function consentToMcpClient(
     client_id: asked.client_id,
     client_name: asked.client_name,
     redirect_host: asked.redirect_host,
-    scope: asked.scope,
+    scope: given.join(' '),
     created_at: now,
     expires_at: now + AUTHORISATION_SECONDS * 1000,
   });
@@ -59,7 +65,7 @@ export async function consentToMcpClient(
     agent: choice.ids.agent_id,
     client: asked.client_id,
     redirect_host: asked.redirect_host,
-    scope: asked.scope,
+    scope: given.join(' '),
     ...(choice.as === 'new' && { granted: JSON.parse(JSON.stringify(choice.grants)) }),
   });
   return authorisationId;
@@ -80,8 +86,7 @@ async function bear(
 ): Promise<void> {
   const { organisation_id } = owner;
   await refuseTakenName(db, organisation_id, name, 'Choose another name.');
-  const { out } = await knownScopes(db, organisation_id, grants);
-  const [unknown] = out;
+  const [unknown] = splitScopes(grants, isOffered(await listPlatforms(db, organisation_id))).out;
   if (unknown)
     throw new AgentRefused(
       'invalid_request',
@@ -89,5 +94,15 @@ async function bear(
     );
   const policy = await choosePolicy(db, organisation_id, wanted);
   const birth = { organisation_id, ...ids, name, owner_id: owner.id, policy_id: policy?.id ?? null };
-  await makeAgent(db, { ...birth, origin: 'owner' }, null, grants, now);
+  await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, null, grants, now);
+}
+
+/** `(platform id, scope)` → whether an owner may let a client have it: what the manifests name, and nothing else. */
+export function isOffered(
+  platforms: readonly { platform_id: string; manifest: string }[],
+): (platformId: string, scope: string) => boolean {
+  const scopes = new Map(
+    platforms.map(({ platform_id, manifest }) => [platform_id, (JSON.parse(manifest) as Manifest).scopes]),
+  );
+  return (platformId, scope) => Object.hasOwn(scopes.get(platformId) ?? {}, scope);
 }

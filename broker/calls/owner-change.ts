@@ -1,4 +1,5 @@
 /** A change that an owner makes: recorded and signed in the transaction that makes it, so that neither is without the other. */
+import { ownersChangeIn } from '../approvals/changes.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import type { Db } from '../store/store.ts';
@@ -33,7 +34,7 @@ export type ChangingOwner = {
  * @throws AuditUnavailable when the event could not be recorded: then the change is not made
  */
 export async function recordChange<Made>(
-  { broker, recorder }: Pick<Governor, 'broker' | 'recorder'>,
+  { broker, recorder, changes }: Pick<Governor, 'broker' | 'recorder' | 'changes'>,
   { owner, how, correlationId }: ChangingOwner,
   { reason, detail, agent, platform, scope, connection }: Change,
   make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
@@ -49,6 +50,7 @@ export async function recordChange<Made>(
   row.reason = reason;
   row.detail = detail ?? null;
   row.connection_id = connection ?? null;
+  const ref = ownersChangeIn(owner.organisation_id);
   let made: { value: Made } | undefined;
   let refusal: { error: unknown } | undefined;
   try {
@@ -61,10 +63,12 @@ export async function recordChange<Made>(
         throw error;
       }
       noteFlags(row, { change: { ...facts, by: owner.id, how } });
+      await changes.announce(db, ref);
     });
   } catch (error) {
     if (refusal && error instanceof AuditUnavailable) throw refusal.error;
     throw error;
   }
+  changes.tell(ref);
   return made!.value;
 }

@@ -4,32 +4,38 @@ import type { HaltCause, Verdict } from '../decision/facts.ts';
 import { moveAgent } from '../store/agents.ts';
 import { countRefusal } from '../store/refusal-counts.ts';
 import type { Call } from './call.ts';
+import { hasStandingParent } from './facts.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
 
-type Suspension = { cause: HaltCause; detail: string };
+type Suspension = {
+  /** The caller, or its parent. */
+  agent: { id: string; agent_id: string };
+  cause: HaltCause;
+  detail: string;
+};
 
 /** Undoes the event of whoever was not first. */
 class NotActive extends Error {}
 
 /**
- * Suspends the agent of a call that is being refused, in force at the very next call on every replica, on record in the
+ * Suspends an agent for a call that is being refused, in force at the very next call on every replica, on record in the
  * same transaction. An agent that is not active any more stays what it is. Throws AuditUnavailable.
  */
-async function suspend(governor: Governor, { who, row }: Call, { cause, detail }: Suspension): Promise<void> {
+async function suspend(governor: Governor, { who, row }: Call, { agent, cause, detail }: Suspension): Promise<void> {
   const { broker } = governor;
-  const { agent } = who;
+  const { organisation_id: organisationId } = who.agent;
   const by = {
-    owner: { id: 'broker', organisation_id: agent.organisation_id },
+    owner: { id: 'broker', organisation_id: organisationId },
     how: 'broker' as const,
     correlationId: row.correlation_id,
   };
-  const place = { organisationId: agent.organisation_id, id: agent.id };
+  const place = { organisationId, id: agent.id };
   const move = { from: ['active'] as const, to: 'suspended' as const, cause, detail };
   try {
     await recordChange(governor, by, { reason: 'agent_suspended', detail, agent }, async (db, note) => {
       if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotActive();
-      note({ cause, call: row.id });
+      note({ cause, call: row.id, ...(agent.id !== who.agent.id && { child: who.agent.agent_id }) });
     });
     broker.log.warn({ agent: agent.agent_id, cause, detail }, 'agent suspended');
   } catch (error) {
@@ -46,28 +52,41 @@ export async function afterRefusal(
   call: Call,
   verdict: Extract<Verdict, { kind: 'deny' }>,
 ): Promise<void> {
-  if (verdict.suspend)
-    await suspend(governor, call, { cause: 'suspended_by_policy', detail: `guardrail ${verdict.suspend.guardrail}` });
-  const { auto_suspend: rule } = call.who.agent;
+  const { agent } = call.who;
+  if (verdict.suspend) {
+    const detail = `guardrail ${verdict.suspend.guardrail}`;
+    await suspend(governor, call, { agent, cause: 'suspended_by_policy', detail });
+  }
+  const { auto_suspend: rule } = agent;
   // What an owner approved is not tried by the agent again when it is replayed.
   const isReplay = call.row.approval_id !== null;
   if (rule === null || isReplay || verdict.suspend || !countsAsAnomaly(verdict.reason)) return;
+  // Whatever the child tries while its parent is stopped, an owner looks already.
+  if (!hasStandingParent(agent, governor.broker.clock())) return;
   try {
     await count(governor, call, AutoSuspend.parse(JSON.parse(rule)), verdict.reason);
   } catch (error) {
-    governor.broker.log.error({ err: error, agent: call.who.agent.agent_id }, 'a refusal could not be counted');
+    governor.broker.log.error({ err: error, agent: agent.agent_id }, 'a refusal could not be counted');
   }
 }
 
+/**
+ * An agent and its children are counted as one, and it is the agent that is suspended: what a child tries was passed on to it,
+ * and an agent that is refused could otherwise go on through the next child. Its suspension stops them all.
+ */
 async function count(governor: Governor, call: Call, rule: AutoSuspend, reason: string): Promise<void> {
   const { broker } = governor;
-  const { organisation_id, id: agent_id } = call.who.agent;
+  const caller = call.who.agent;
+  const { organisation_id, parent_id, parent_agent_id } = caller;
+  const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id! };
   const { refusals, within_seconds } = rule;
-  const now = broker.clock();
-  const counted = await countRefusal(broker.store.db, { organisation_id, agent_id }, within_seconds * 1000, now);
+  const counter = { organisation_id, agent_id: agent.id };
+  const counted = await countRefusal(broker.store.db, counter, within_seconds * 1000, broker.clock());
   if (counted < refusals) return;
+  const last = `the last for ${reason} on ${call.action.platform}${parent_id === null ? '' : ` by ${caller.agent_id}`}`;
   await suspend(governor, call, {
+    agent,
     cause: 'anomaly_auto_suspend',
-    detail: `${counted} refused calls within ${within_seconds} s; the last for ${reason} on ${call.action.platform}`,
+    detail: `${counted} refused calls within ${within_seconds} s, those of its children included; ${last}`,
   });
 }

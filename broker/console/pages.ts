@@ -10,6 +10,7 @@ import { vendored } from './vendor.ts';
 const PAGES: readonly { path: string; file: string; summary: string }[] = [
   { path: '/console', file: 'console.html', summary: 'The console: what waits for a decision.' },
   { path: '/console/agents', file: 'console.html', summary: 'The console: the agents.' },
+  { path: '/console/clients', file: 'console.html', summary: 'The console: the MCP clients that were let in.' },
   { path: '/console/activity', file: 'console.html', summary: 'The console: what was decided.' },
   { path: '/console/connections', file: 'console.html', summary: 'The console: the connections to platforms.' },
   { path: '/console/passkeys', file: 'console.html', summary: "The console: an owner's passkeys." },

@@ -1,12 +1,12 @@
 /**
- * The rule by which the broker itself suspends an agent (specification, AgentHalt: anomaly_auto_suspend): so many refusals
- * within so much time. An organisation states it; without one, agents are refused as often as they ask.
+ * The rule by which the broker itself suspends an agent (specification, AgentHalt: anomaly_auto_suspend): so many refusals of
+ * it and its children within so much time. An organisation states it; without one, agents are refused as often as they ask.
  */
 import { z } from 'zod';
 import type { DenyReason } from './facts.ts';
 
 export const AutoSuspend = z.strictObject({
-  refusals: z.int().min(3).max(10_000).describe('how many refused calls are too many'),
+  refusals: z.int().min(3).max(10_000).describe('how many refused calls of an agent and its children are too many'),
   within_seconds: z.int().min(10).max(86_400).describe('within how much time; it begins with the first of them'),
 });
 export type AutoSuspend = z.output<typeof AutoSuspend>;

@@ -60,7 +60,10 @@ export function deny(
 function checkStatus({ facts: { agent }, now }: Matter): Finding {
   if (agent.status === 'active' && (agent.expiresAt === null || agent.expiresAt > now)) return PASS;
   const halt = haltOf(agent, [], now);
-  if (halt === undefined) return deny('agent_inactive', `the agent is ${agent.status} and may not call yet`);
+  if (halt === undefined) {
+    const when = agent.status === 'pending' ? 'collected' : 'bound';
+    return deny('agent_inactive', `the agent is ${agent.status}: it may call once its key is ${when}`);
+  }
   if (halt.state === 'suspended') return deny('agent_suspended', 'the agent is suspended', { halt });
   const expired = halt.cause === 'unknown' && agent.expiresAt !== null && agent.expiresAt <= now;
   return deny('agent_revoked', expired ? 'the agent expired' : 'the agent is revoked', { halt });

@@ -20,9 +20,7 @@ export function exportAgents(present: Present): { agents: Agents; remarks: strin
     .toSorted((a, b) => byText(a.name, b.name) || a.created_at - b.created_at);
   for (const agent of shown) {
     const said = `${JSON.stringify(agent.name)} (${agent.agent_id})`;
-    if (agent.status === 'pending') remarks.push(`${said} is not here: its registration waits for approval.`);
-    else if (!AgentNames.safeParse(agent.name).success)
-      remarks.push(`${said} is not here: a file cannot have this name.`);
+    if (!AgentNames.safeParse(agent.name).success) remarks.push(`${said} is not here: a file cannot have this name.`);
     else if (Object.hasOwn(agents, agent.name)) remarks.push(`${said} is not here: another agent has the same name.`);
     else agents[agent.name] = exportAgent(present, agent, said, remarks);
   }
@@ -34,10 +32,13 @@ function exportAgent(present: Present, agent: AgentTable, said: string, remarks:
   const policy = [...present.policies].find(([, { id }]) => id === agent.policy_id)?.[0];
   if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
   const grants = exportGrants(present, agent, said, remarks);
+  // Elsewhere nobody could ever collect it.
+  const waits = agent.status === 'pending';
+  if (waits) remarks.push(`${said} has not collected its key yet, and is here without one.`);
   return {
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
-    ...(agent.public_key_pem !== null && { public_key: { pem: agent.public_key_pem } }),
+    ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
     ...(Object.keys(grants).length > 0 && { grants }),
   };
 }

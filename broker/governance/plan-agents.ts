@@ -3,6 +3,7 @@ import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import { moveAgent, putAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
+import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { DEFAULT_POLICY } from './default-policy.ts';
 import { entriesOf } from './governance.ts';
@@ -53,15 +54,6 @@ function findNamed(
       planning,
       ['agents', name],
       `there are ${live.length} agents of this name; revoke or rename all but one.`,
-      'key',
-    );
-    return 'problem';
-  }
-  if (live[0]?.status === 'pending') {
-    addProblem(
-      planning,
-      ['agents', name],
-      'an agent of this name waits for its registration to be approved; decide on that first.',
       'key',
     );
     return 'problem';
@@ -185,7 +177,9 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
       cause: 'owner_manual' as const,
       detail: REMOVED_DETAIL,
     };
-    await expectMoved(moveAgent(db, { organisationId, id: agent.id }, move, now), agent);
+    const place = { organisationId, id: agent.id };
+    await expectMoved(moveAgent(db, place, move, now), agent);
+    await destroyUncollectedKey(db, place);
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, now);
   });
 }

@@ -4,6 +4,7 @@ import type { Instant } from '../decision/facts.ts';
 import { mintBootstrapToken } from '../identity/bootstrap-token.ts';
 import { bindKey } from '../store/agent-keys.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
+import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
@@ -60,7 +61,9 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentPublicK
   const details = difference('fingerprint', known.key_fingerprint, key.fingerprint);
   const action = known.key_fingerprint === null ? 'create' : 'update';
   addStep(planning, { action, kind: 'key', name: known.name, details }, async (db) => {
-    await bindKey(db, { organisationId, id: known.id }, key, now);
+    const place = { organisationId, id: known.id };
+    await bindKey(db, place, key, now);
+    await destroyUncollectedKey(db, place);
     // The file has given the key: a token that was printed for bringing one is good for nothing now.
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: known.id }, now);
   });

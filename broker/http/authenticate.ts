@@ -6,11 +6,12 @@ import { readBearer } from '../identity/bearer.ts';
 import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { Refusal } from './errors.ts';
+import { refusePlainHttp } from './plain-http.ts';
 import type { Route } from './route.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 
-/** Undefined where nobody has to say who they are. Throws Refusal: 401, 403, or 502 when the identity provider is away. */
+/** Undefined where nobody has to say who they are. Throws Refusal: 401, 403 (also to MCP clients over plain http), or 502 when the identity provider is away. */
 export async function authenticate(
   route: Route,
   governor: Governor,
@@ -19,6 +20,7 @@ export async function authenticate(
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none' || isStranger(route, request)) return undefined;
+  if (route.auth === 'mcp_client') refusePlainHttp(governor.broker);
   const token = tokenOf(route, request, governor);
   const who = await recognise(route, governor, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, governor));

@@ -1,12 +1,14 @@
 /** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
 import { z } from 'zod';
+import { splitScopes } from '../agents/new-agent.ts';
+import { isOffered } from '../calls/mcp-consent.ts';
 import { DEFAULT_POLICY } from '../governance/default-policy.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
-import type { AgentTable, OwnerTable } from '../store/schema.ts';
+import type { AgentTable, GrantTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { ScopesOn } from './registering.ts';
 
@@ -28,7 +30,9 @@ export const Offer = z.object({
     )
     .describe('what can be granted at all'),
   policies: z.array(z.object({ id: z.guid(), name: z.string() })).describe('under which; the default one first'),
-  alike: z.array(AgentNamed.extend({ grants: ScopesOn })).describe('agents whose grants a new one may have, too'),
+  alike: z
+    .array(AgentNamed.extend({ grants: ScopesOn }))
+    .describe('agents whose grants a new one may have, too: those that are nothing but scopes'),
 });
 
 /** Reads the offer for a client that calls itself `clientName`. */
@@ -45,6 +49,7 @@ export async function consentOffer(
     listPolicies(db, organisation_id),
   ]);
   const live = agents.filter(({ status }) => status !== 'revoked');
+  const offered = isOffered(platforms);
   const named = ({ agent_id, name }: AgentTable) => ({ agent_id, name });
   const connected = new Set(connections.filter(({ credential }) => credential !== null).map((one) => one.platform_id));
   return {
@@ -67,15 +72,24 @@ export async function consentOffer(
       .sort((a, b) => Number(b.name === DEFAULT_POLICY) - Number(a.name === DEFAULT_POLICY)),
     alike: live
       .filter(({ agent_type }) => agent_type !== 'child')
-      .map((agent) => ({
+      .map((agent) => ({ agent, own: grants.filter((grant) => grant.agent_id === agent.id) }))
+      // Of one with constraints, an end, or approvals, the scopes alone would be more than it has.
+      .filter(({ own }) => own.length > 0 && own.every(isScopesAlone))
+      .map(({ agent, own }) => ({
         ...named(agent),
-        grants: grants
-          .filter((grant) => grant.agent_id === agent.id)
-          .map((grant) => ({ platformId: grant.platform_id, scopes: JSON.parse(grant.scopes) as string[] })),
+        grants: splitScopes(own.map(scopesOf), offered).in,
       }))
       .filter((one) => one.grants.length > 0),
   };
 }
+
+const scopesOf = (grant: GrantTable) => ({
+  platformId: grant.platform_id,
+  scopes: JSON.parse(grant.scopes) as string[],
+});
+
+const isScopesAlone = ({ constraints, require_approval, expires_at, connection_id }: GrantTable): boolean =>
+  constraints === '{}' && require_approval === 0 && expires_at === null && connection_id === null;
 
 /** As the default policy has it: what is sent as GET, or is called a read by whoever wrote the manifest. */
 function isRead(scope: string, operations: readonly string[]): boolean {

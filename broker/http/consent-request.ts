@@ -1,9 +1,12 @@
 /** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
 import { ServerResponse } from 'node:http';
-import type { Client, Interaction } from 'oidc-provider';
+import type { Client, Interaction, default as Provider } from 'oidc-provider';
+import { mcpResource } from '../authorization/metadata.ts';
 import { redirectHost } from '../authorization/redirect-host.ts';
-import type { AskedConsent } from '../calls/mcp-consent.ts';
+import { type AskedConsent, DECIDED } from '../calls/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { useOAuthRecord } from '../store/oauth-records.ts';
+import type { Db } from '../store/store.ts';
 import { Refusal } from './errors.ts';
 import type { Context } from './route.ts';
 
@@ -47,13 +50,38 @@ const unknown = () =>
     'This request is over, or began in another browser. Go back to the application and connect again.',
   );
 
-/** Tells the authorization server what was decided. Answers where the browser goes on to, with its cookie. */
-export async function finishConsent(
-  { governor, request }: Pick<Context, 'governor' | 'request'>,
-  result: Record<string, unknown>,
-): Promise<string> {
-  const provider = await governor.authorization.provider();
-  return await provider.interactionResult(request, new ServerResponse(request), result, {
-    mergeWithLastSubmission: false,
+type Deciding = Pick<Context, 'governor' | 'request'>;
+
+/** Tells the authorization server that an owner says no. Answers where the browser goes on to. @throws Refusal conflict */
+export async function refuseConsent(context: Deciding, { interaction }: AskedConsent): Promise<string> {
+  const { store, clock } = context.governor.broker;
+  return await store.db.transaction().execute(async (db) => {
+    if (!(await useOAuthRecord(db, interaction, { now: clock() }))) throw new Refusal('conflict', DECIDED);
+    const provider = await context.governor.authorization.within(db);
+    return await finish(provider, context, { error: 'access_denied', error_description: 'The owner said no.' });
   });
 }
+
+/**
+ * Tells the authorization server of an authorisation, in the transaction that makes it: an authorisation that the library
+ * knows nothing of could be used by nobody, and would be listed all the same. `given`: of the scopes that were asked for.
+ * Answers where the browser goes on to.
+ */
+export async function grantConsent(
+  context: Deciding,
+  db: Db,
+  { id, client, asked, given }: { id: string; client: Client; asked: AskedConsent; given: readonly string[] },
+): Promise<string> {
+  const { broker, authorization } = context.governor;
+  const provider = await authorization.within(db as typeof broker.store.db);
+  const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
+  const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));
+  grant.addResourceScope(mcpResource(broker), given.join(' '));
+  // Else the library asks for them again, at once.
+  if (refused.length > 0) grant.rejectResourceScope(mcpResource(broker), refused.join(' '));
+  await grant.save();
+  return await finish(provider, context, { login: { accountId: id }, consent: { grantId: id } });
+}
+
+const finish = (provider: Provider, { request }: Deciding, result: Record<string, unknown>): Promise<string> =>
+  provider.interactionResult(request, new ServerResponse(request), result, { mergeWithLastSubmission: false });

@@ -7,6 +7,8 @@ import type { McpRepeatTable } from '../store/schema.ts';
 
 /** As long as an Idempotency-Key is good for. */
 const KEPT_MS = 24 * 3600 * 1000;
+/** A call that is held is found for longer than any organisation lets it wait, so that what became of it is found, too. */
+const HELD_KEPT_MS = 30 * KEPT_MS;
 
 /** Those of one agent. */
 export function storedRepeats({ broker }: Governor, { agent }: AgentPrincipal): Repeats {
@@ -36,7 +38,11 @@ export function storedRepeats({ broker }: Governor, { agent }: AgentPrincipal): 
     held: async (hash, approvalId) => {
       // A read has begun without being remembered.
       await begin(hash, undefined);
-      await holdMcpRepeat(db, { ...place, hash }, approvalId);
+      await holdMcpRepeat(
+        db,
+        { ...place, hash },
+        { approval_id: approvalId, expires_at: broker.clock() + HELD_KEPT_MS },
+      );
     },
     end: (hash) => endMcpRepeat(db, { ...place, hash }),
     endApproval: (approvalId) => endMcpRepeat(db, { ...place, approvalId }),

@@ -1,19 +1,19 @@
 /** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
 import { MCP_SCOPES, type McpScope, mcpChallenge } from '../authorization/metadata.ts';
 import type { Broker } from '../broker.ts';
+import type { McpMessage } from './mcp-messages.ts';
 
 const CHANGES = new Set(['write_platform', 'delete_platform']);
 
 /**
  * A 403 that says which scopes it takes, when the tools that the messages call need more than `scopes`; else undefined.
- * `body`: one JSON-RPC message, or a list of them.
  */
 export function insufficientScope(
   broker: Pick<Broker, 'baseUrl'>,
   scopes: ReadonlySet<string>,
-  body: unknown,
+  messages: readonly McpMessage[],
 ): Response | undefined {
-  const wanted = new Set((Array.isArray(body) ? body : [body]).map(scopeOf).filter((one) => one !== undefined));
+  const wanted = new Set(messages.map(scopeOf).filter((one) => one !== undefined));
   const missing = [...wanted].filter((scope) => !scopes.has(scope));
   if (missing.length === 0) return undefined;
   // What it has already is named, too: a client that asks for the named ones alone would lose the others.
@@ -26,8 +26,7 @@ export function insufficientScope(
   );
 }
 
-function scopeOf(message: unknown): McpScope | undefined {
-  const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } };
+function scopeOf({ method, params }: McpMessage): McpScope | undefined {
   if (method !== 'tools/call') return undefined;
   return CHANGES.has(String(params?.name)) ? 'mcp:write' : 'mcp:read';
 }

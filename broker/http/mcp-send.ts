@@ -28,7 +28,7 @@ export function mcpSend(outer: Outer, gone: AbortSignal): Send {
     signal.throwIfAborted();
     const mayStill = first || (await outer.stillMay());
     first = false;
-    const answer = mayStill ? answerWithin(outer, asked) : ENDED;
+    const answer = mayStill ? answerWithin(outer, asked, signal) : ENDED;
     // What may have an effect is not given up on; a look is.
     return asked.method === 'POST' ? await answer : await unlessAborted(answer, signal);
   };
@@ -44,7 +44,11 @@ const ENDED = Promise.resolve(
   replied(401, { error: 'invalid_token', detail: 'An owner took this access back. Tell the person you work for.' }),
 );
 
-async function answerWithin(outer: Outer, { method, path, headers = {}, body }: BrokerRequest): Promise<BrokerReply> {
+async function answerWithin(
+  outer: Outer,
+  { method, path, headers = {}, body }: BrokerRequest,
+  left: AbortSignal,
+): Promise<BrokerReply> {
   const found = find(method, path);
   if (!found) return replied(404, { error: 'not_found', detail: 'There is nothing at this address.' });
   const { route, params } = found;
@@ -67,6 +71,7 @@ async function answerWithin(outer: Outer, { method, path, headers = {}, body }: 
       query: (route.query ? readQuery(route.query, path) : queryOf(path)) as Context['query'],
       request: within(outer.request, headers),
       stillMay: outer.stillMay,
+      left,
     };
     const refused = route.body ? await validate(route, parsed!, context) : undefined;
     reply = refused ?? (await route.handle(context as never));

@@ -1,21 +1,27 @@
 /** One request of an MCP client: the SDK's handler behind what the token was asked for. */
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import { createMcpHandler } from '@modelcontextprotocol/server';
+import { createMcpHandler, type Server } from '@modelcontextprotocol/server';
 import { agentClient } from '../../mcp/client/agent-client.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
+import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
+import { messagesIn } from './mcp-messages.ts';
+import { lookAtChanges } from './mcp-news.ts';
 import { storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope } from './mcp-scopes.ts';
 import { mcpSend } from './mcp-send.ts';
+import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
 import type { Context } from './route.ts';
 
 /** A call of 1 MiB, the largest there is, as it stands in a message. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** Longer than any tool waits. A stream of news is opened again by its client. */
 const MAX_REQUEST_MS = 120_000;
+/** For the last words of a stream that ends in good order. */
+const GOODBYE_MS = 2_000;
 
 const { version } = readBuild();
 
@@ -28,8 +34,10 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   const gone = new AbortController();
   const served = serve(context, gone.signal, onerror);
   const answer = toNodeHandler(served, { onerror, maxRequestBodySize: MAX_BODY_BYTES });
-  const over = setTimeout(() => response.destroy(), MAX_REQUEST_MS);
+  const ending = setTimeout(() => void served.close(), MAX_REQUEST_MS);
+  const over = setTimeout(() => response.destroy(), MAX_REQUEST_MS + GOODBYE_MS);
   response.once('close', () => {
+    clearTimeout(ending);
     clearTimeout(over);
     gone.abort(new Error('nobody is there any more'));
     void served.close();
@@ -37,32 +45,42 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   void answer(context.request as Parameters<typeof answer>[0], response);
 }
 
-/** The SDK's handler of one request, behind what the token was asked for. */
+/** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
 function serve(context: McpContext, gone: AbortSignal, onerror: (error: Error) => void) {
-  const { governor, who } = context;
-  const handler = createMcpHandler(() => toolServer(hostOf(context, gone), { version }), {
-    onerror,
-    maxRequestBodySize: MAX_BODY_BYTES,
-    maxSubscriptions: 1,
-  });
-  const fetch: typeof handler.fetch = async (request, options) => {
-    const body: unknown = await request
-      .clone()
-      .json()
-      .catch(() => undefined);
-    const refused = insufficientScope(governor.broker, who.access?.scopes ?? new Set(), body);
-    return refused ?? (await handler.fetch(request, options));
-  };
-  return { fetch, close: handler.close };
-}
-
-function hostOf(context: McpContext, gone: AbortSignal) {
+  const { governor, who, request } = context;
+  const session = sessionOf(request.headers);
   const client = agentClient(mcpSend(context, gone));
-  return {
-    client,
-    repeats: storedRepeats(context.governor, context.who),
-    // A request sees one list: who wants to hear of changes asks again.
-    permissions: permissionWatch(client, () => {}),
-    waitMs: MOST_WAIT_MS,
+  const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
+  const host = { client, permissions, repeats: storedRepeats(governor, who), waitMs: MOST_WAIT_MS };
+  const servers: Server[] = [];
+  const handler = createMcpHandler(
+    ({ era }) => {
+      // The stream on which a server speaks first is one that clients of 2026-07-28 open, and stateless servers have no other.
+      const tellsChanges = era === 'modern';
+      const opensByError = era === 'legacy' && session?.opensLinks === true;
+      const server = toolServer(host, { version, tellsChanges, opensByError });
+      servers.push(server);
+      return server;
+    },
+    { onerror, maxRequestBodySize: MAX_BODY_BYTES, maxSubscriptions: 1 },
+  );
+  const close = async () => {
+    await Promise.all([handler.close(), ...servers.map((server) => server.close())]);
   };
+  const fetch: typeof handler.fetch = async (asked, options) => {
+    const messages = await messagesIn(asked.clone());
+    const refused = insufficientScope(governor.broker, who.access?.scopes ?? new Set(), messages);
+    if (refused) return refused;
+    if (session) {
+      await cancelRequests(governor, who, session, messages);
+      whenCancelled(governor, who, session, messages, gone, close);
+    }
+    if (messages.some(({ method }) => method === 'subscriptions/listen'))
+      await lookAtChanges(governor, who.agent.organisation_id, permissions, { over: gone, end: close });
+    const answer = await handler.fetch(asked, options);
+    const greeting = messages.find(({ method }) => method === 'initialize');
+    if (greeting && answer.ok) answer.headers.set(SESSION_HEADER, newSession(greeting.params));
+    return answer;
+  };
+  return { fetch, close };
 }

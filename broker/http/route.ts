@@ -42,6 +42,8 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   source: string;
   /** Whether whoever asked may still: for answers that outlive the question. Looks again; unsure means no. */
   stillMay: () => Promise<boolean>;
+  /** Asked from within (mcp-send.ts): aborted when nobody waits for this answer any more, though the connection is there. */
+  left?: AbortSignal;
 };
 
 /**

@@ -28,6 +28,7 @@ export async function readSettled<Found>(
   options: {
     waitMs: number;
     request: Context['request'];
+    left: Context['left'];
     isSettled: (found: Found, now: Instant) => boolean;
     changesAt: (found: Found) => Instant;
   },
@@ -36,18 +37,23 @@ export async function readSettled<Found>(
   const watch = changes.watch(id);
   // One connection may carry many requests at once (RFC 9112 section 9.3.2): so many listeners are no leak.
   const socket = options.request.socket.setMaxListeners(0);
-  if (socket.destroyed) watch.end();
-  else socket.once('close', watch.end);
+  const { left } = options;
+  if (socket.destroyed || left?.aborted) watch.end();
+  else {
+    socket.once('close', watch.end);
+    left?.addEventListener('abort', watch.end);
+  }
   try {
     for (;;) {
       const found = await read();
       const now = broker.clock();
-      const left = until - performance.now();
-      if (options.isSettled(found, now) || left <= 0 || watch.over()) return found;
-      await watch.news(Math.min(left, options.changesAt(found) - now));
+      const still = until - performance.now();
+      if (options.isSettled(found, now) || still <= 0 || watch.over()) return found;
+      await watch.news(Math.min(still, options.changesAt(found) - now));
     }
   } finally {
     socket.off('close', watch.end);
+    left?.removeEventListener('abort', watch.end);
     watch.end();
   }
 }

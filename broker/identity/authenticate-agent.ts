@@ -9,8 +9,8 @@ import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
 
 /**
- * `(token, platform id or '', source address)` → the agent with the facts about that platform, or why not. One query,
- * whether the agent exists or not; unknown, deleted and keyless agents answer like a wrong signature, after the same work.
+ * `(token, platform id or '', source address)` → the agent with the facts about that platform, or why not. One read,
+ * whether the agent exists or not; unknown, deleted and keyless agents answer like a wrong signature, after a verification.
  */
 export type AuthenticateAgent = (
   token: string,

@@ -18,7 +18,7 @@ const REMEMBERED_MS = 24 * 3600 * 1000;
 type AuthenticateChild = (token: string, platformId: string, source: string) => Promise<AgentPrincipal | AuthRefusal>;
 
 /**
- * One query, as for any agent; its answer has the parent in it. A wrong signature counts as one only when the rest of the
+ * One read, as for any agent; its answer has the parent in it. A wrong signature counts as one only when the rest of the
  * token is the child's own, which nobody can guess: a stranger cannot halt a child. A child that did not call since its end is
  * put on record as ended here, before it is told.
  */

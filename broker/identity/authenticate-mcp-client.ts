@@ -11,26 +11,39 @@ const ACCESS_TOKEN_TYPE = 'at+jwt';
 /** `(token, source address)` → the agent that the client acts as, without facts about a platform; or why not. */
 export type AuthenticateMcpClient = (token: string, source: string) => Promise<AgentPrincipal | AuthRefusal>;
 
+/** What an access token says, as far as anybody needs it. */
+export type AccessTokenClaims = { authorisation: string; client: unknown; agent: unknown; scopes: readonly string[] };
+
+/** The claims of an access token for the resource `audience` (RFC 9068 section 4) that is not over; or why it is none. */
+export function readAccessToken(
+  { keys, baseUrl, clock }: Pick<Broker, 'keys' | 'baseUrl' | 'clock'>,
+  token: string,
+  audience: string,
+): AccessTokenClaims | AuthRefusal {
+  const verified = verifyCompact(token, keys.set('issuing').verifyKeys, { typ: ACCESS_TOKEN_TYPE });
+  if (!verified.ok) return refused('invalid_token', 'This is not an access token of this broker.');
+  const { iss, aud, exp, authorisation, sub, scope, client_id: client } = verified.payload;
+  if (iss !== baseUrl || aud !== audience || typeof authorisation !== 'string' || typeof exp !== 'number')
+    return refused('invalid_token', `This access token is not for ${audience}.`);
+  if (exp * 1000 <= clock()) return refused('token_expired', 'The access token is over: use the refresh token.');
+  return { authorisation, client, agent: sub, scopes: typeof scope === 'string' ? scope.split(' ') : [] };
+}
+
+const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
+
 /**
- * Checks tokens for the resource `audience` (RFC 9068 section 4), and that the consent behind them has not ended: what an
- * owner, the client or a replayed refresh token ended is refused at the next call, on every replica.
+ * Checks tokens for the resource `audience`, and that the consent behind them has not ended: what an owner, the client or a
+ * replayed refresh token ended is refused at the next call, on every replica.
  */
 export function mcpClientAuthenticator(broker: Broker, facts: FactsReader, audience: string): AuthenticateMcpClient {
-  const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
   return async (token, source) => {
-    const verified = verifyCompact(token, broker.keys.set('issuing').verifyKeys, { typ: ACCESS_TOKEN_TYPE });
-    if (!verified.ok) return refused('invalid_token', 'This is not an access token of this broker.');
-    const { iss, aud, exp, authorisation, sub, scope } = verified.payload;
-    if (iss !== broker.baseUrl || aud !== audience || typeof authorisation !== 'string' || typeof exp !== 'number')
-      return refused('invalid_token', `This access token is not for ${audience}.`);
-    const now = broker.clock();
-    if (exp * 1000 <= now) return refused('token_expired', 'The access token is over: use the refresh token.');
-    const live = await findLiveAuthorisation(broker.store.db, authorisation, now);
-    const rows = live && live.agent_public_id === sub ? await facts(live.agent_public_id, '', source) : [];
+    const claims = readAccessToken(broker, token, audience);
+    if ('kind' in claims) return claims;
+    const live = await findLiveAuthorisation(broker.store.db, claims.authorisation, broker.clock());
+    const rows = live && live.agent_public_id === claims.agent ? await facts(live.agent_public_id, '', source) : [];
     if (!live || !rows[0])
       return refused('invalid_token', 'An owner took this access back, or it has ended. Connect again.');
-    const scopes = new Set(typeof scope === 'string' ? scope.split(' ') : []);
-    const access = { authorisationId: live.id, scopes };
+    const access = { authorisationId: live.id, scopes: new Set(claims.scopes) };
     return { kind: 'agent', rows, agent: rows[0], source, sessionId: null, access };
   };
 }

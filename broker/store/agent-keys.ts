@@ -36,7 +36,7 @@ export async function isFormerKey(db: Db, organisationId: string, fingerprint: s
 }
 
 /**
- * Gives an agent its key; a pending one becomes active. The old key stops with the same statement, and is remembered, so
+ * Gives an agent its key; one that waits for it becomes active. The old key stops with the same statement, and is remembered, so
  * that it does not come back. To be called in a transaction.
  */
 export async function bindKey(
@@ -71,11 +71,16 @@ export async function bindKey(
       key_fingerprint: key.fingerprint,
       status: eb
         .case()
-        .when('status', '=', 'pending_bind')
+        .when('status', 'in', ['pending', 'pending_bind'])
         .then('active' as const)
         .else(eb.ref('status'))
         .end(),
-      status_since: eb.case().when('status', '=', 'pending_bind').then(now).else(eb.ref('status_since')).end(),
+      status_since: eb
+        .case()
+        .when('status', 'in', ['pending', 'pending_bind'])
+        .then(now)
+        .else(eb.ref('status_since'))
+        .end(),
     }))
     .where('organisation_id', '=', agent.organisationId)
     .where('id', '=', agent.id)

@@ -69,7 +69,7 @@ export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
 }
 
-/** Changes what governance says of an agent. Whoever answers for it answers for its children. */
+/** Changes what governance says of an agent. Whoever answers for it answers for its children, and for what it registered as. */
 export async function updateAgent(
   db: Db,
   organisationId: string,
@@ -88,6 +88,18 @@ export async function updateAgent(
     .set({ owner_id: change.owner_id })
     .where('organisation_id', '=', organisationId)
     .where('parent_id', '=', id)
+    .execute();
+  await db
+    .updateTable('registrations')
+    .set({ owner_id: change.owner_id })
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', (eb) =>
+      eb
+        .selectFrom('agents')
+        .select('agents.agent_id')
+        .where('agents.organisation_id', '=', organisationId)
+        .where('agents.id', '=', id),
+    )
     .execute();
 }
 

@@ -49,20 +49,76 @@ export async function endMcpAuthorisation(
   return ended !== undefined;
 }
 
-export type ListedAuthorisation = McpAuthorisationTable & { agent_public_id: string; agent_name: string };
+export type ListedAuthorisation = McpAuthorisationTable & {
+  agent_public_id: string;
+  agent_name: string;
+  agent_status: AgentStatus;
+  agent_status_since: number | null;
+  owner_email: string;
+  /** When the client last got a token; null: never, or so long ago that the token is forgotten. */
+  last_token_at: number | null;
+};
 
-/** An organisation's authorisations, the newest first; those that ended stay for a while. */
-export async function listMcpAuthorisations(db: Db, organisationId: string): Promise<ListedAuthorisation[]> {
+/** An organisation's authorisations, or one of them, the newest first; those that ended stay for a while. */
+export async function listMcpAuthorisations(
+  db: Db,
+  organisationId: string,
+  { id }: { id?: string } = {},
+): Promise<ListedAuthorisation[]> {
   return await db
     .selectFrom('mcp_authorisations as m')
     .innerJoin('agents as a', (j) =>
       j.onRef('a.organisation_id', '=', 'm.organisation_id').onRef('a.id', '=', 'm.agent_id'),
     )
+    .innerJoin('owners as o', (j) =>
+      j.onRef('o.organisation_id', '=', 'm.organisation_id').onRef('o.id', '=', 'm.owner_id'),
+    )
     .selectAll('m')
-    .select(['a.agent_id as agent_public_id', 'a.name as agent_name'])
+    .select(['a.agent_id as agent_public_id', 'a.name as agent_name', 'o.email as owner_email'])
+    .select(['a.status as agent_status', 'a.status_since as agent_status_since'])
+    .select((eb) =>
+      // One comes with every access token.
+      eb
+        .selectFrom('oauth_records as r')
+        .select((of) => of.fn.max<number | null>('r.created_at').as('at'))
+        .whereRef('r.authorisation_id', '=', 'm.id')
+        .where('r.kind', '=', 'RefreshToken')
+        .as('last_token_at'),
+    )
     .where('m.organisation_id', '=', organisationId)
+    .$if(id !== undefined, (query) => query.where('m.id', '=', id!))
     .orderBy('m.created_at', 'desc')
     .orderBy('m.id')
+    .execute();
+}
+
+/**
+ * Lets those run out of which nothing is left that could be used: the code was never fetched, or no refresh token came for
+ * as long as one lives. Spared is what was made or used after `before`, by when no page, code or access token goes on.
+ */
+export async function expireUnusableAuthorisations(
+  db: Db,
+  { now, before }: { now: number; before: number },
+): Promise<void> {
+  await db
+    .updateTable('mcp_authorisations')
+    .set({ expires_at: now })
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where('created_at', '<', before)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('oauth_records as r')
+            .select('r.id')
+            .whereRef('r.authorisation_id', '=', 'mcp_authorisations.id')
+            .where('r.kind', '=', 'RefreshToken')
+            .where('r.expires_at', '>', now)
+            .where((used) => used.or([used('r.used_at', 'is', null), used('r.used_at', '>', before)])),
+        ),
+      ),
+    )
     .execute();
 }
 

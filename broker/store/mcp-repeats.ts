@@ -32,11 +32,15 @@ export async function putMcpRepeat(db: Db, repeat: McpRepeatTable, now: number):
     .execute();
 }
 
-/** It is held now, as this approval. */
-export async function holdMcpRepeat(db: Db, of: Place & { hash: string }, approvalId: string): Promise<void> {
+/** It is held now, as this approval; remembered until `expires_at`. */
+export async function holdMcpRepeat(
+  db: Db,
+  of: Place & { hash: string },
+  held: Pick<McpRepeatTable, 'approval_id' | 'expires_at'>,
+): Promise<void> {
   await db
     .updateTable('mcp_repeats')
-    .set({ approval_id: approvalId })
+    .set(held)
     .where('organisation_id', '=', of.organisation_id)
     .where('agent_id', '=', of.agent_id)
     .where('hash', '=', of.hash)

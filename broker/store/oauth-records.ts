@@ -12,6 +12,17 @@ export async function putOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'use
     .execute();
 }
 
+/** Stores a record that nobody has stored yet. Answers true to exactly one caller. */
+export async function addOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at'>): Promise<boolean> {
+  const added = await db
+    .insertInto('oauth_records')
+    .values({ ...record, used_at: null })
+    .onConflict((c) => c.columns(['kind', 'id']).doNothing())
+    .returning('id')
+    .executeTakeFirst();
+  return added !== undefined;
+}
+
 /** The record with this id that is not over, used or not; or undefined. */
 export async function findOAuthRecord(
   db: Db,

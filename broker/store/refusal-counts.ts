@@ -1,4 +1,7 @@
-/** How often agents are refused, where their organisations want to know. Only refusals write here. */
+/**
+ * How often agents are refused, each with its children, where their organisations want to know. Only refusals write here.
+ * A child has no count of its own.
+ */
 import { sql } from 'kysely';
 import type { RefusalCountTable } from './schema.ts';
 import type { Db } from './store.ts';

@@ -145,13 +145,54 @@ export async function takePrivateKey(db: Db, registration: RegistrationRef, now:
   return taken !== undefined;
 }
 
-/** Destroys the private keys that nobody collected in time. */
-export async function destroyUnclaimedKeys(db: Db, now: number): Promise<void> {
-  await db
+/** The approved ones whose private keys nobody collected in time, and which are there still. */
+export async function listUncollected(
+  db: Db,
+  now: number,
+): Promise<{ organisation_id: string; id: string; agent: { id: string; agent_id: string } }[]> {
+  const found = await db
+    .selectFrom('registrations as r')
+    .innerJoin('agents as a', (join) =>
+      join.onRef('a.organisation_id', '=', 'r.organisation_id').onRef('a.agent_id', '=', 'r.agent_id'),
+    )
+    .select(['a.organisation_id', 'r.id', 'a.id as agent_uuid', 'a.agent_id'])
+    .where('r.private_key', 'is not', null)
+    .where('r.claim_until', '<=', now)
+    .execute();
+  return found.map(({ organisation_id, id, agent_uuid, agent_id }) => ({
+    organisation_id,
+    id,
+    agent: { id: agent_uuid, agent_id },
+  }));
+}
+
+/**
+ * Destroys the private key that an agent did not collect, if there is one, and with it the public half, which nobody could
+ * sign for, unless another one was bound meanwhile. To be called in the transaction that keeps the agent from collecting it,
+ * after the agent's row was changed: whoever collects goes the same way, so that nobody waits in a ring.
+ */
+export async function destroyUncollectedKey(db: Db, agent: { organisationId: string; id: string }): Promise<void> {
+  const destroyed = await db
     .updateTable('registrations')
     .set({ private_key: null })
+    .where('organisation_id', '=', agent.organisationId)
+    .where('agent_id', '=', (eb) =>
+      eb
+        .selectFrom('agents')
+        .select('agents.agent_id')
+        .where('agents.organisation_id', '=', agent.organisationId)
+        .where('agents.id', '=', agent.id),
+    )
     .where('private_key', 'is not', null)
-    .where('claim_until', '<=', now)
+    .returning('id')
+    .executeTakeFirst();
+  if (!destroyed) return;
+  await db
+    .updateTable('agents')
+    .set({ public_key_pem: null, key_fingerprint: null })
+    .where('organisation_id', '=', agent.organisationId)
+    .where('id', '=', agent.id)
+    .where('status', 'not in', ['active', 'suspended'])
     .execute();
 }
 
@@ -169,7 +210,7 @@ export async function expireOpenRegistrations(
     .execute();
 }
 
-/** Forgets registrations whose time was over before `before`; what was decided is in the audit. */
+/** Forgets registrations whose time was over before `before`, once no key is in them; what was decided is in the audit. */
 export async function purgeRegistrations(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('registrations').where('expires_at', '<', before).execute();
+  await db.deleteFrom('registrations').where('expires_at', '<', before).where('private_key', 'is', null).execute();
 }

@@ -35,7 +35,7 @@ export function serveTools({ send, repeats, waitMs, version, tell }: Given): voi
   const transport = lineTransport(process.stdin, process.stdout);
   serveStdio(
     () => {
-      const server = toolServer({ client, repeats, underway, permissions, waitMs }, { version });
+      const server = toolServer({ client, repeats, underway, permissions, waitMs }, { version, tellsChanges: true });
       servers.add(server);
       server.onclose = () => {
         servers.delete(server);

@@ -1,4 +1,5 @@
 /** read_platform, write_platform and delete_platform: the call, and the ladder of ways to wait when it is held. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action, CallOutcome } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
@@ -17,7 +18,9 @@ export type Handed =
   | { kind: 'answer'; answer: ToolAnswer }
   | { kind: 'task'; approval: Held; createdAt: string }
   /** An `input_required` result with the link; `state` comes back with the answer to it. */
-  | { kind: 'link'; url: string; state: string };
+  | { kind: 'link'; url: string; state: string }
+  /** An error with the link; the identical call comes when it was opened. */
+  | { kind: 'link_first'; approvalId: string; url: string };
 
 const answered = (answer: ToolAnswer): Handed => ({ kind: 'answer', answer });
 
@@ -39,7 +42,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
     const again = await sameCall(host, request, { hash, approvalId, endsAt });
     if (again) return again;
   }
-  const outcome = await submit(host, request, action, hash);
+  const outcome = await submit(host, request, action, { hash, endsAt });
   request.signal.throwIfAborted();
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') {
@@ -48,7 +51,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
     if (isWrite && !isUnanswered(outcome)) await host.repeats.end(hash);
     return answered(outcomeAnswer(outcome, action, isWrite));
   }
-  return await waitForPerson(host, request, { held: outcome, hash, endsAt });
+  return await waitForPerson(host, request, { held: outcome, hash, endsAt, again: false });
 }
 
 const stateOf = (approvalId: string, hash: string): string => `${approvalId}.${hash}`;
@@ -63,7 +66,12 @@ function resumedApproval({ resumed }: ToolRequest, hash: string): string | undef
 }
 
 /** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
-async function submit(host: ToolHost, { signal }: ToolRequest, action: Action, hash: string): Promise<CallOutcome> {
+async function submit(
+  host: ToolHost,
+  { signal }: ToolRequest,
+  action: Action,
+  { hash, endsAt }: Submitting,
+): Promise<CallOutcome> {
   if (action.method === 'GET') {
     const outcome = await host.client.call(action, { signal });
     if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
@@ -74,27 +82,32 @@ async function submit(host: ToolHost, { signal }: ToolRequest, action: Action, h
     const outcome = await same;
     return outcome.kind === 'answered' ? { ...outcome, repeated: true } : outcome;
   }
-  const writing = write(host, action, hash).finally(() => host.underway?.delete(hash));
+  const writing = write(host, action, { hash, endsAt }).finally(() => host.underway?.delete(hash));
   host.underway?.set(hash, writing);
   return await writing;
 }
 
 /** A write is not given up on when the client cancels: it may be on its way already, and its outcome has to be known. */
-async function write(host: ToolHost, action: Action, hash: string): Promise<CallOutcome> {
+async function write(host: ToolHost, action: Action, { hash, endsAt }: Submitting): Promise<CallOutcome> {
   const { key, reason } = await host.repeats.begin(hash, action.reason);
   const { reason: _, ...rest } = action;
-  const outcome = await host.client.call({ ...rest, ...(reason !== undefined && { reason }) }, { idempotencyKey: key });
+  const call = { ...rest, ...(reason !== undefined && { reason }) };
+  let outcome = await host.client.call(call, { idempotencyKey: key });
+  // The identical call is on its way from elsewhere: its answer is this one's, too.
+  while (outcome.kind === 'failed' && outcome.error.code === IN_PROGRESS && Date.now() + LOOK_AGAIN_MS < endsAt) {
+    await sleep(LOOK_AGAIN_MS);
+    outcome = await host.client.call(call, { idempotencyKey: key });
+  }
   if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
   return outcome;
 }
 
-const UNANSWERED = new Set([
-  'unreachable',
-  'unexpected_answer',
-  'internal_error',
-  'audit_unavailable',
-  'idempotency_in_progress',
-]);
+type Submitting = { hash: string; endsAt: number };
+
+const IN_PROGRESS = 'idempotency_in_progress';
+const LOOK_AGAIN_MS = 500;
+
+const UNANSWERED = new Set(['unreachable', 'unexpected_answer', 'internal_error', 'audit_unavailable', IN_PROGRESS]);
 /** Whether the broker may know more of this call than it told: then the identical call is the same one. */
 const isUnanswered = (outcome: CallOutcome): boolean =>
   outcome.kind === 'failed' && outcome.error.mayHaveActed && UNANSWERED.has(outcome.error.code);
@@ -113,15 +126,19 @@ async function sameCall(
     await host.repeats.end(hash);
     return undefined;
   }
-  if (!isSettled(found.value)) return await waitForPerson(host, request, { held: found.value, hash, endsAt });
+  if (!isSettled(found.value))
+    return await waitForPerson(host, request, { held: found.value, hash, endsAt, again: true });
   return answered(await handOver(host, found.value));
 }
 
-/** The highest rung of the ladder that the client declared: a task, a link that it opens, or an open request. */
+/**
+ * The highest rung of the ladder that the client declared: a task, a link that it opens, or an open request. `again`: the
+ * identical call was held before, so that its link has been shown.
+ */
 async function waitForPerson(
   host: ToolHost,
   request: ToolRequest,
-  { held, hash, endsAt }: { held: Held; hash: string; endsAt: number },
+  { held, hash, endsAt, again }: { held: Held; hash: string; endsAt: number; again: boolean },
 ): Promise<Handed> {
   const url = held.approvalUrl;
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
@@ -129,6 +146,8 @@ async function waitForPerson(
   const { resumed } = request;
   if (request.opensLinks === 'by_result' && url !== undefined && resumed?.state !== state)
     return { kind: 'link', url, state };
+  if (request.opensLinks === 'by_error' && url !== undefined && !again)
+    return { kind: 'link_first', approvalId: held.approvalId, url };
   if (resumed && resumed.action !== 'accept') return answered(pendingAnswer(held, UNOPENED));
   if (request.opensLinks === 'by_request' && url !== undefined)
     return answered(await withLink(host, request, { ...held, approvalUrl: url }));

@@ -3,8 +3,11 @@
 export type ToolRequest = {
   /** The client takes a task in place of a result (extension io.modelcontextprotocol/tasks), declared with this request. */
   takesTasks: boolean;
-  /** How a person can be asked to open a link: by an `input_required` result, by a request of ours, or not at all. */
-  opensLinks: 'by_result' | 'by_request' | 'no';
+  /**
+   * How a person can be asked to open a link: by an `input_required` result, by a request of ours, by an error after which the
+   * client makes the call again (where no request of ours would be answered), or not at all.
+   */
+  opensLinks: 'by_result' | 'by_request' | 'by_error' | 'no';
   /** Tells how it goes; does nothing when the client did not ask to be told. */
   progress: (message: string, secondsWaited: number) => Promise<void>;
   /** Aborted when the client cancels the request, or goes away. */

@@ -12,7 +12,8 @@ import { TASKS_EXTENSION } from './tasks.ts';
 /** A person reads before they press a button. The request is taken back when the call is decided. */
 const DIALOG_TIMEOUT_MS = 600_000;
 
-export function requestOf(server: Server, context: ServerContext): ToolRequest {
+/** `opensByError`: a client that shook hands elsewhere said that it opens links, and no request of ours would be answered. */
+export function requestOf(server: Server, context: ServerContext, opensByError: boolean): ToolRequest {
   const { mcpReq } = context;
   const declared = declaredWith(context);
   const stateless = declared !== undefined;
@@ -23,7 +24,7 @@ export function requestOf(server: Server, context: ServerContext): ToolRequest {
   const response = inputResponse(mcpReq.inputResponses, 'approval');
   return {
     takesTasks: stateless && capabilities.extensions?.[TASKS_EXTENSION] !== undefined,
-    opensLinks: !opens ? 'no' : stateless ? 'by_result' : 'by_request',
+    opensLinks: opens ? (stateless ? 'by_result' : 'by_request') : opensByError ? 'by_error' : 'no',
     signal: mcpReq.signal,
     progress: async (message, secondsWaited) => {
       if (token === undefined) return;

@@ -40,7 +40,8 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
   return {
     ...task(approval, ENDED[approval.state]),
     status: 'completed',
-    result: { ...(await handOver(host, approval)) },
+    // Whole, as the call itself would have been answered: the SDK makes only what is answered to this request whole.
+    result: { resultType: 'complete', ...(await handOver(host, approval)) },
   };
 }
 

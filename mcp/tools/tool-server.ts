@@ -7,6 +7,7 @@ import {
   type Result,
   Server,
   type ServerContext,
+  UrlElicitationRequiredError,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Handed } from './call-platform.ts';
@@ -25,12 +26,24 @@ const INSTRUCTIONS =
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 
+/** What the tools are served over. */
+export type Served = {
+  version: string;
+  /** Whether there is a way on which the client can be told that the list changed. */
+  tellsChanges: boolean;
+  /** A client that shook hands with another server of this connection said there that it opens links. */
+  opensByError?: boolean;
+};
+
 /** One server for one connection, or for one request where the transport keeps no connection. */
-export function toolServer(host: ToolHost, { version }: { version: string }): Server {
+export function toolServer(host: ToolHost, { version, tellsChanges, opensByError = false }: Served): Server {
   const server = new Server(
     { name: 'agent-broker', title: 'Agent Broker', version },
     {
-      capabilities: { tools: { listChanged: true }, extensions: { [TASKS_EXTENSION]: {} } },
+      capabilities: {
+        tools: { ...(tellsChanges && { listChanged: true }) },
+        extensions: { [TASKS_EXTENSION]: {} },
+      },
       instructions: INSTRUCTIONS,
     },
   );
@@ -40,7 +53,7 @@ export function toolServer(host: ToolHost, { version }: { version: string }): Se
   }));
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const handed = await runTool(host, requestOf(server, context), params.name, params.arguments);
+    const handed = await runTool(host, requestOf(server, context, opensByError), params.name, params.arguments);
     if (handed === undefined)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
@@ -68,10 +81,21 @@ export function toolServer(host: ToolHost, { version }: { version: string }): Se
 function resultOf(handed: Handed): Result {
   if (handed.kind === 'answer') return handed.answer;
   if (handed.kind === 'task') return taskCreated(handed);
+  if (handed.kind === 'link_first') throw linkFirst(handed);
   return inputRequired({
     inputRequests: { approval: inputRequired.elicitUrl({ message: waitingNews(undefined), url: handed.url }) },
     requestState: handed.state,
   });
+}
+
+/** The error of 2025-11-25. A client that knows no better shows its words, which say all that there is to do. */
+function linkFirst({ approvalId, url }: Extract<Handed, { kind: 'link_first' }>): UrlElicitationRequiredError {
+  const message = waitingNews(undefined);
+  return new UrlElicitationRequiredError(
+    [{ mode: 'url', elicitationId: approvalId, url, message }],
+    `The call is held until a person decides at ${url} and nothing was sent yet. Show them the link, then make the very same ` +
+      `call once more: it is not submitted twice, and waits for the decision. Or call check_approval with approval_id "${approvalId}".`,
+  );
 }
 
 /** Those methods are for clients that declare the extension with the request (Tasks, Protocol Errors). */

@@ -13,7 +13,13 @@ export const AGENT_CASES: Case[] = [
   ['a suspended agent', facts({ agent: agent({ status: 'suspended' }) }), READ, 'deny', 'agent_suspended'],
   ['a revoked agent', facts({ agent: agent({ status: 'revoked' }) }), READ, 'deny', 'agent_revoked'],
   ['a deleted agent', facts({ agent: agent({ status: 'deleted' }) }), READ, 'deny', 'agent_revoked'],
-  ['an agent that waits for approval', facts({ agent: agent({ status: 'pending' }) }), READ, 'deny', 'agent_inactive'],
+  [
+    'an agent that has not collected its key yet',
+    facts({ agent: agent({ status: 'pending' }) }),
+    READ,
+    'deny',
+    'agent_inactive',
+  ],
   ['an agent that has no key yet', facts({ agent: agent({ status: 'pending_bind' }) }), READ, 'deny', 'agent_inactive'],
   [
     'CH-15 an agent at the end of its life',

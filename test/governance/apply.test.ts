@@ -399,7 +399,7 @@ agents:
     expect(titles((await world.apply('agents: { model: {} }')).plan.changes)).toEqual(['delete agent by hand']);
   });
 
-  it('refuses to guess between two agents of one name, or to approve a registration', async () => {
+  it('refuses to guess between two agents of one name', async () => {
     const world = await governed();
     await world.apply(agents('t: {}'));
     const twin = { ...(await world.agent('t')), origin: 'registration' as const };
@@ -407,11 +407,9 @@ agents:
       id: crypto.randomUUID(),
       agent_id: `agt_${letter.repeat(14)}${Date.now().toString(36).slice(-6)}`,
     });
-    await putAgent(db, { ...twin, ...id('p'), name: 'new', status: 'pending' });
     await putAgent(db, { ...twin, ...id('q') });
     expect(await world.refusal(agents('t: {}', 'new: {}'))).toEqual([
       'governance.yaml:2:3: agents.t: there are 2 agents of this name; revoke or rename all but one.',
-      'governance.yaml:3:3: agents.new: an agent of this name waits for its registration to be approved; decide on that first.',
     ]);
   });
 

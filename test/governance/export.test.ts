@@ -162,7 +162,10 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
       });
     await other('a', 'a', { origin: 'owner' });
     await other('b', 'späti', { origin: 'owner' });
-    await other('c', 'new', { status: 'pending', origin: 'registration' });
+    const key = parsePublicKey(PEM);
+    if (!key.ok) throw new Error(key.error);
+    const waits = { public_key_pem: key.pem, key_fingerprint: key.fingerprint };
+    await other('c', 'new', { ...waits, status: 'pending', origin: 'registration' });
     const gone = await world.agent('gone');
     const move = {
       from: ['pending_bind'] as const,
@@ -177,7 +180,8 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     );
     expect(text).toContain('  # It has no secret yet.\n  d:\n    platform: crm\n    default: true\n');
     expect(text).toMatch(/# "a" \(agt_a{14}\w+\) is not here: another agent has the same name\.\n/);
-    expect(text).toMatch(/# "new" \(agt_\w+\) is not here: its registration waits for approval\.\n/);
+    expect(text).toMatch(/\n {2}new:\n {4}owner: .*\n {4}policy: default\n\n/);
+    expect(text).toMatch(/# "new" \(agt_\w+\) has not collected its key yet, and is here without one\.\n/);
     expect(text).toMatch(/# "späti" \(agt_\w+\) is not here: a file cannot have this name\.\n/);
     expect(text).not.toContain('gone');
     const twin = (await world.present()).agents.find((agent) => agent.agent_id.startsWith('agt_aaaaaaaaaaaaaa'))!;

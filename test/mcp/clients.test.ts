@@ -1,17 +1,14 @@
 /** `agent-broker mcp` as clients meet it: both generations of the SDK, both protocol eras, the Inspector. */
-import { execFile } from 'node:child_process';
-import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { Client as SecondClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as SecondTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { inspect } from '../world/inspector.ts';
 import { BARE, BIN, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
-const run = promisify(execFile);
 const TOOLS = [
   'read_platform',
   'write_platform',
@@ -132,24 +129,13 @@ test('write_platform is POST unless said otherwise, and takes neither GET nor DE
 });
 
 test('the Inspector’s command line lists the tools without a complaint about their schemas, and calls one', async () => {
-  const inspector = resolve(
-    'node_modules',
-    '@modelcontextprotocol',
-    'inspector',
-    'clients',
-    'launcher',
-    'build',
-    'index.js',
-  );
   const { command, args } = server();
-  const inspect = (...words: string[]) =>
-    run(process.execPath, [inspector, '--cli', command, ...args, ...words], { env: BARE, timeout: 30_000 });
-  const listed = await inspect('--method', 'tools/list', '--strict', '--format', 'json');
+  const listed = await inspect([command, ...args, '--method', 'tools/list', '--strict']);
   expect(JSON.parse(listed.stdout).result.tools.map(({ name }: { name: string }) => name)).toEqual(TOOLS);
   expect(listed.stderr).not.toMatch(/warning|error/i);
   const pairs = Object.entries(READ).map(([name, value]) => `${name}=${value}`);
   const words = ['--method', 'tools/call', '--tool-name', 'read_platform', '--tool-arg', ...pairs];
-  const called = await inspect(...words, '--protocol-era', 'modern', '--format', 'json');
+  const called = await inspect([command, ...args, ...words, '--protocol-era', 'modern']);
   expect(called.stdout).toContain('/v1/items/1?full=true');
 }, 60_000);
 

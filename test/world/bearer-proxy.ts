@@ -3,10 +3,18 @@ import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterFile } from './after-file.ts';
 
-/** Answers its address. It ends with the test file. */
-export async function startBearerProxy(baseUrl: string, token: () => Promise<string>): Promise<string> {
+/** Answers its address. It ends with the test file. `seen`: gets the body of each request, before the request goes on. */
+export async function startBearerProxy(
+  baseUrl: string,
+  token: () => Promise<string>,
+  seen: (body: string) => Promise<void> = async () => {},
+): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks);
+    await seen(body.toString('utf8'));
     const own = `http://${request.headers.host}`;
     const headers = { ...request.headers, authorization: `Bearer ${await token()}` };
     // Its own pages would be pages of the broker.
@@ -17,7 +25,7 @@ export async function startBearerProxy(baseUrl: string, token: () => Promise<str
     });
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());
-    request.pipe(onward);
+    onward.end(body);
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const address = `http://localhost:${(server.address() as AddressInfo).port}`;

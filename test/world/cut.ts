@@ -1,5 +1,6 @@
 /** A wire that can be cut: a TCP proxy before a real server, so that the server is away and comes back. */
 import net, { type AddressInfo, type Socket } from 'node:net';
+import type { Db } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 
 export type Cut = {
@@ -42,4 +43,13 @@ export async function startCut(url: string): Promise<Cut> {
   through.hostname = '127.0.0.1';
   through.port = String(port);
   return { url: through.href, cut, mend: () => listen(port) };
+}
+
+/** Takes away the tables that every call reads, as if the store could not be read. Answers what puts them back. */
+export async function hideTables(db: Db): Promise<() => Promise<void>> {
+  const tables = ['agents', 'fact_versions'];
+  for (const table of tables) await db.schema.alterTable(table).renameTo(`${table}_hidden`).execute();
+  return async () => {
+    for (const table of tables) await db.schema.alterTable(`${table}_hidden`).renameTo(table).execute();
+  };
 }

@@ -40,3 +40,25 @@ export async function refuseTools(world: World): Promise<() => Promise<void>> {
     await sql`drop trigger no_tools on tools`.execute(db);
   };
 }
+
+/** From now on the store takes no records of this kind of the authorization server, old or new. Answers what ends that. */
+export async function refuseOAuthRecords(world: World, kind: string): Promise<() => Promise<void>> {
+  const { db, dialect } = world.running.broker.store;
+  const events = ['insert', 'update'];
+  const is = sql`new.kind = ${sql.lit(kind)}`;
+  if (dialect === 'sqlite') {
+    for (const event of events)
+      await sql`create trigger ${sql.id(`no_${event}`)} before ${sql.raw(event)} on oauth_records when ${is}
+        begin select raise(abort, 'no'); end`.execute(db);
+    return async () => {
+      for (const event of events) await sql`drop trigger ${sql.id(`no_${event}`)}`.execute(db);
+    };
+  }
+  await sql`create or replace function refuse_row() returns trigger language plpgsql as
+    $$ begin raise exception 'no' using errcode = '23514'; end $$`.execute(db);
+  await sql`create trigger no_record before insert or update on oauth_records
+    for each row when (${is}) execute function refuse_row()`.execute(db);
+  return async () => {
+    await sql`drop trigger no_record on oauth_records`.execute(db);
+  };
+}

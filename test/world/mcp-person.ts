@@ -9,6 +9,10 @@ import {
   StreamableHTTPClientTransport,
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
+import { UnauthorizedError as FirstUnauthorized } from '@modelcontextprotocol/sdk/client/auth.js';
+import type { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { sessionCookieName } from '../../broker/identity/session-cookie.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
@@ -24,9 +28,12 @@ export class ClientMemory implements OAuthClientProvider {
   information: OAuthClientInformationMixed | undefined;
   saved: OAuthTokens | undefined;
   verifier = '';
+  /** Of the agent that it became. */
+  name: string | undefined;
   asked: URL | undefined;
   redirectUrl = CALLBACK;
   clientMetadataUrl?: string;
+  addClientAuthentication?: NonNullable<OAuthClientProvider['addClientAuthentication']>;
   more: Partial<OAuthClientMetadata> = {};
   get clientMetadata(): OAuthClientMetadata {
     return { client_name: 'Test Client', redirect_uris: [this.redirectUrl], ...this.more };
@@ -120,7 +127,7 @@ export async function consent(
   return new URL(back.url).searchParams;
 }
 
-/** A client of the SDK that is connected: registered, consented to, with tokens in its memory. */
+/** A client of the SDK that is connected: registered, consented to, with tokens in its memory, unless it has some already. */
 export async function connectClient(
   world: World,
   browser: Browser,
@@ -129,14 +136,35 @@ export async function connectClient(
   const memory = options.memory ?? new ClientMemory();
   const url = new URL(`${world.running.baseUrl}/mcp`);
   const client = options.client ?? new Client({ name: 'test', version: '1' });
-  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
-  const refused = await client.connect(first).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (!(refused instanceof UnauthorizedError)) throw new Error(`expected to be sent to consent: ${refused}`);
-  await first.finishAuth(await consent(browser, memory.asked!, options.decision));
+  if (!memory.saved) {
+    const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+    const refused = await client.connect(first).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (!(refused instanceof UnauthorizedError)) throw new Error(`expected to be sent to consent: ${refused}`);
+    await first.finishAuth(await consent(browser, memory.asked!, options.decision));
+  }
   const transport = new StreamableHTTPClientTransport(url, { authProvider: memory });
   await client.connect(transport);
   return { client, memory, transport };
+}
+
+/** The same with a client of the SDK's first generation. */
+export async function connectFirstClient(
+  world: World,
+  browser: Browser,
+  options: { client: FirstClient; memory: ClientMemory; decision?: Record<string, unknown> },
+): Promise<void> {
+  const { client, memory } = options;
+  const url = new URL(`${world.running.baseUrl}/mcp`);
+  // The second generation's memory says more than the first one asks for.
+  const transport = () => new FirstTransport(url, { authProvider: memory as never });
+  if (!memory.saved) {
+    const first = transport();
+    const refused = await client.connect(first as Transport).catch((error: unknown) => error);
+    if (!(refused instanceof FirstUnauthorized)) throw new Error(`expected to be sent to consent: ${refused}`);
+    await first.finishAuth((await consent(browser, memory.asked!, options.decision)).get('code')!);
+  }
+  await client.connect(transport() as Transport);
 }

@@ -2,6 +2,7 @@
 import { ActivityPage } from '/console/activity/activity.js';
 import { AgentsPage } from '/console/agents/agents.js';
 import { ask } from '/console/api.js';
+import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
 import { html, render, useCallback, useEffect, useState } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
@@ -22,6 +23,7 @@ const PAGES = {
   '/console/agents': { name: 'Agents', page: AgentsPage },
   '/console/activity': { name: 'Activity', page: ActivityPage },
   '/console/connections': { name: 'Connections', page: ConnectionsPage },
+  '/console/clients': { name: 'MCP clients', page: ClientsPage },
   '/console/passkeys': { name: 'Passkeys', page: PasskeysPage },
   '/console/reports': { name: 'Reports', page: ReportsPage },
   '/console/settings': { name: 'Settings', page: SettingsPage },

@@ -103,7 +103,10 @@ function stop(context: Context<'agent'>, now: number): Reply | undefined {
   if (halt?.state === 'breaker_open') return haltedReply(halt, context, PATH);
   if (halt) throw new Refusal('agent_inactive', halt.instructions, { extra: { halt } });
   if (agent.status !== 'active')
-    throw new Refusal('agent_inactive', `The agent is ${agent.status}. An owner has to finish setting it up.`);
+    throw new Refusal(
+      'agent_inactive',
+      `The agent is ${agent.status}: it may ask once it has collected, or bound, its key.`,
+    );
   return undefined;
 }
 
@@ -164,7 +167,7 @@ export const accessRequestStatus = route({
     },
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query: { wait: waitMs }, request }) => {
+  handle: async ({ governor, who, params, query: { wait: waitMs }, request, left }) => {
     const { broker } = governor;
     const token = params.token!;
     if (hashToken(token, 'access_request') === undefined) throw unknown();
@@ -179,7 +182,7 @@ export const accessRequestStatus = route({
     const changesAt = ({ expires_at }: AccessRequestTable) => expires_at;
     let found = await read();
     if (waitMs > 0 && !isSettled(found, broker.clock()))
-      found = await readSettled(governor, found.id, read, { waitMs, request, isSettled, changesAt });
+      found = await readSettled(governor, found.id, read, { waitMs, request, left, isSettled, changesAt });
     return json(200, {
       status: requestStatusAt(found, broker.clock()),
       ...(found.note !== null && { note: found.note }),

@@ -30,7 +30,7 @@ export const approval = route({
   query: Waiting,
   answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query: { wait: waitMs }, request }) => {
+  handle: async ({ governor, who, params, query: { wait: waitMs }, request, left }) => {
     const id = params.id!.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
     const { organisation_id, id: agentUuid } = who.agent;
@@ -41,7 +41,7 @@ export const approval = route({
     };
     const changesAt = ({ status, expires_at }: ApprovalTable) =>
       status === 'pending' ? expires_at : Number.POSITIVE_INFINITY;
-    const options = { waitMs, request, isSettled, changesAt };
+    const options = { waitMs, request, left, isSettled, changesAt };
     const found = waitMs === 0 ? await read() : await readSettled(governor, id, read, options);
     return shown(governor.broker, found);
   },

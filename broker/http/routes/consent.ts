@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { newIds } from '../../agents/invites.ts';
 import { AgentRefused } from '../../agents/refused.ts';
-import { AUTHORISATION_SECONDS, mcpResource, OAUTH_PATHS } from '../../authorization/metadata.ts';
-import { type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
+import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../authorization/metadata.ts';
+import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
 import { findAgent } from '../../store/agents.ts';
 import { consentOffer, Offer } from '../consent-offer.ts';
-import { finishConsent, loadConsentRequest } from '../consent-request.ts';
+import { grantConsent, loadConsentRequest, refuseConsent } from '../consent-request.ts';
 import { Refusal } from '../errors.ts';
 import { ownerChange } from '../owner-change.ts';
 import { AgentName, ScopesOnPlatforms } from '../registering.ts';
@@ -24,8 +24,9 @@ const Asked = z.object({
     redirect_uri: z.string(),
   }),
   scopes: z.array(z.string()),
-  owner: z.object({ email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) }),
+  owner: z.object({ id: z.guid(), email: z.string(), role: z.enum(['admin', 'approver', 'viewer']) }),
   lasts_days: z.int(),
+  decided: z.url().nullable().describe('where the browser goes on to, when it was decided already'),
   offer: Offer,
 });
 
@@ -52,8 +53,9 @@ export const consentRequest = route({
         redirect_uri: interaction.params.redirect_uri ?? '',
       },
       scopes: asked.scope.split(' '),
-      owner: { email: who.owner.email, role: who.role },
+      owner: { id: who.owner.id, email: who.owner.email, role: who.role },
       lasts_days: AUTHORISATION_SECONDS / 86_400,
+      decided: interaction.result === undefined ? null : interaction.returnTo,
       offer: await consentOffer(governor.broker.store.db, who.owner, asked.client_name),
     });
   },
@@ -67,6 +69,15 @@ const Decision = z.discriminatedUnion('allow', [
     name: AgentName.optional().describe('what a new agent is called'),
     policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out'),
     grants: ScopesOnPlatforms.optional().describe('what a new agent may do; nothing when left out'),
+    owner_id: z
+      .guid()
+      .optional()
+      .describe('who decides, as the page says it: another session may have begun meanwhile'),
+    scopes: z
+      .array(z.enum(MCP_SCOPES))
+      .min(1)
+      .optional()
+      .describe('what its tokens are good for, of what it asked for; all of that when left out'),
   }),
 ]);
 
@@ -89,28 +100,25 @@ export const consentDecision = route({
   errors: ['invalid_request', 'forbidden', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { governor, who, body } = context;
-    const { broker, authorization } = governor;
     const { client, asked } = await loadConsentRequest(context);
-    if (!body.allow) {
-      const error_description = 'The owner said no.';
-      const location = await finishConsent(context, { error: 'access_denied', error_description });
-      return json(200, { location, agent_id: null });
-    }
+    if (!body.allow) return json(200, { location: await refuseConsent(context, asked), agent_id: null });
     if (who.role !== 'admin')
       throw new Refusal('forbidden', `Only an admin lets new clients in; your role is ${who.role}. Ask an admin.`);
+    if (body.owner_id !== undefined && body.owner_id !== who.owner.id)
+      throw new Refusal(
+        'conflict',
+        `You are ${who.owner.email} by now. Load this page again to see what you decide on.`,
+      );
     const choice = await choiceOf(context, body);
+    const given = givenOf(asked, body);
     const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
-    const now = broker.clock();
-    const id = await ownerChange(context, change, (db, note) =>
-      consentToMcpClient(db, who.owner, asked, choice, now, note),
-    ).catch((error: unknown) => {
+    const now = governor.broker.clock();
+    const location = await ownerChange(context, change, async (db, note) => {
+      const id = await consentToMcpClient(db, who.owner, asked, choice, given, now, note);
+      return await grantConsent(context, db, { id, client, asked, given });
+    }).catch((error: unknown) => {
       throw error instanceof AgentRefused && error.code !== 'gone' ? new Refusal(error.code, error.message) : error;
     });
-    const provider = await authorization.provider();
-    const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
-    grant.addResourceScope(mcpResource(broker), asked.scope);
-    await grant.save();
-    const location = await finishConsent(context, { login: { accountId: id }, consent: { grantId: id } });
     return json(200, { location, agent_id: choice.ids.agent_id });
   },
 });
@@ -128,4 +136,12 @@ async function choiceOf(
   const agent = await findAgent(governor.broker.store.db, who.organisationId, named!);
   if (!agent) throw new Refusal('invalid_request', 'agent: the organisation has no such agent.');
   return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
+}
+
+/** Of the scopes that it asked for, in that order. */
+function givenOf({ scope }: AskedConsent, { scopes }: Allowing): readonly string[] {
+  const asked = scope.split(' ');
+  const foreign = scopes?.find((one) => !asked.includes(one));
+  if (foreign !== undefined) throw new Refusal('invalid_request', `scopes: the client did not ask for ${foreign}.`);
+  return scopes === undefined ? asked : asked.filter((one) => scopes.includes(one as McpScope));
 }

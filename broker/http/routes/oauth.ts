@@ -3,14 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import {
   authorizationServerMetadata,
-  isPrivateEnough,
   mcpResource,
   OAUTH_PATHS,
   protectedResourceMetadata,
 } from '../../authorization/metadata.ts';
 import type { Broker } from '../../broker.ts';
-import { Refusal } from '../errors.ts';
 import { AuthorizationServer, ProtectedResource } from '../oauth-answers.ts';
+import { refusePlainHttp } from '../plain-http.ts';
 import { json, type Reply } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
 
@@ -31,8 +30,11 @@ const metadata = (
     capability,
     summary,
     answers: { 200: { description: 'The metadata.', schema, headers: ['Cache-Control'] } },
-    errors: [],
-    handle: async ({ governor }) => json(200, of(governor.broker), CACHING),
+    errors: ['not_found'],
+    handle: async ({ governor: { broker } }) => {
+      refusePlainHttp(broker, 'not_found');
+      return json(200, of(broker), CACHING);
+    },
   });
 
 /** What a path of the library answers, at the pace that one address may ask it. */
@@ -56,11 +58,7 @@ const delegated = (
   });
 
 function handOver({ governor, request }: Pick<Context, 'governor' | 'request'>): Reply {
-  if (!isPrivateEnough(governor.broker))
-    throw new Refusal(
-      'forbidden',
-      'MCP clients are not let in over plain http. The operator has to put https in front, and to set BASE_URL to it.',
-    );
+  refusePlainHttp(governor.broker);
   return { status: 200, handOver: (response) => governor.authorization.handle(request as IncomingMessage, response) };
 }
 

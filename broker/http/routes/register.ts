@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { mcpConfig } from '../../agents/mcp-config.ts';
 import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../agents/registration.ts';
-import { openPrivateKey } from '../../agents/registration-key.ts';
+import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../agents/registration-key.ts';
 import type { Broker } from '../../broker.ts';
 import { recordChange } from '../../calls/owner-change.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { findAgent } from '../../store/agents.ts';
-import { type KnownRegistration, takePrivateKey } from '../../store/registrations.ts';
+import type { KnownRegistration } from '../../store/registrations.ts';
 import type { RegistrationTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
 import { loadRegistration, PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
@@ -30,7 +30,7 @@ export const register = route({
         registration_token: z.string().describe('for poll_url, the stream and the key; shown once'),
         poll_url: z.string(),
         status: z.literal('pending'),
-        client_id: z.string().describe('the agent id that the approval activates'),
+        client_id: z.string().describe('the id of the agent that the approval makes; collecting its key activates it'),
         scope: z.string().describe('the scopes that were asked for, with spaces between them'),
         expires_in: z.int().describe('seconds until nobody can decide any more'),
       }),
@@ -105,22 +105,30 @@ export const registrationStatus = route({
 
 const keyGone = (detail: string) => new Refusal('key_gone', detail);
 
-function refuseUnclaimable(found: RegistrationTable, now: number): asserts found is KnownRegistration {
+function refuseUndecided(found: RegistrationTable, now: number): asserts found is KnownRegistration {
   const status = registrationStatusAt(found, now);
   if (status === 'pending')
     throw new Refusal('registration_pending', 'No owner has approved this registration yet. Poll its status.');
   if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);
-  if (found.claimed_at !== null)
-    throw keyGone('The key was collected already. If it was not you, have an owner revoke the agent.');
-  if (found.private_key === null || found.claim_until! <= now)
-    throw keyGone(
-      'Nobody collected the key within an hour of the approval, so it was destroyed. Ask an owner for a bootstrap token.',
-    );
 }
 
+/** The registration with its agent, whose key can be collected as far as anybody can tell. @throws Refusal */
+async function loadClaimable(broker: Broker, token: string | undefined) {
+  const found = await loadRegistration(broker, token);
+  const now = broker.clock();
+  refuseUndecided(found, now);
+  const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
+  const why = whyNoKey(found, agent, now);
+  if (why !== undefined) throw keyGone(why);
+  return { found, agent: agent! };
+}
+
+/** Undoes the transaction of whoever was not first. */
+class NotFirst extends Error {}
+
 /**
- * GET /v1/register/claim-key/{token}: to one request, ever. The key is destroyed before it is sent: an answer that is lost
- * on its way is lost, and an owner gives the agent another way to a key.
+ * GET /v1/register/claim-key/{token}: to one request, ever. The key is destroyed, and the agent active, before it is sent: an
+ * answer that is lost on its way is lost, and an owner gives the agent another way to a key.
  */
 export const claimKey = route({
   method: 'GET',
@@ -128,7 +136,7 @@ export const claimKey = route({
   auth: 'none',
   limit: LIMIT,
   capability: 'registrations.claim_key',
-  summary: 'Hands out the private key of an approved registration, once.',
+  summary: 'Hands out the private key of an approved registration, once, and activates its agent.',
   params: { token: Token },
   answers: {
     200: {
@@ -150,20 +158,25 @@ export const claimKey = route({
     // An answer to HEAD has no body: the key would be gone, and nobody would have it.
     if (request.method === 'HEAD')
       throw new Refusal('method_not_allowed', 'This address takes GET.', { headers: { Allow: 'GET' } });
-    const found = await loadRegistration(broker, params.token);
-    refuseUnclaimable(found, broker.clock());
+    const { found, agent } = await loadClaimable(broker, params.token);
     const pem = openKey(broker, found);
-    const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
-    await recordChange(
-      governor,
-      { owner: { id: found.agent_id, organisation_id: found.organisation_id }, how: 'token', correlationId },
-      { reason: 'registration_key_claimed', ...(agent && { agent }) },
-      async (db, note) => {
-        if (!(await takePrivateKey(db, found, broker.clock())))
-          throw keyGone('The key was collected already. If it was not you, have an owner revoke the agent.');
-        note({ registration: found.id });
-      },
-    );
+    const by = { id: found.agent_id, organisation_id: found.organisation_id };
+    try {
+      await recordChange(
+        governor,
+        { owner: by, how: 'token', correlationId },
+        { reason: 'registration_key_claimed', agent },
+        async (db, note) => {
+          if (!(await collectKey(db, found, agent, broker.clock()))) throw new NotFirst();
+          note({ registration: found.id, status: 'active' });
+        },
+      );
+    } catch (error) {
+      if (!(error instanceof NotFirst)) throw error;
+      // Whoever was first is told of by what is there now.
+      await loadClaimable(broker, params.token);
+      throw keyGone(KEY_COLLECTED);
+    }
     return json(200, { private_key: pem.reveal() }, PRIVATE);
   },
 });

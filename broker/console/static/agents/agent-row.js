@@ -15,7 +15,7 @@ export function AgentRow({ agent, may, move }) {
       <div class="what">
         <p class="name"><strong class="theirs">${visibleLine(name)}</strong> <span class="badge" data-kind=${kind}>${words}</span></p>
         <p class="small quiet">
-          ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}${agent.agent_type === 'mcp_client' && 'MCP client · '}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
+          ${parent_agent_id && html`child of <code>${parent_agent_id}</code> · `}${agent.agent_type === 'mcp_client' && html`<${Link} to=${`/console/clients?agent=${agent_id}`}>MCP client<span class="unseen">s that act as ${name}</span><//> · `}<code>${agent_id}</code> · since <${Since} at=${agent.created_at} /> · <${Link} to=${`/console/activity?agent=${agent_id}`}>Activity<span class="unseen"> of ${name}</span><//>
         </p>
         <${Why} agent=${agent} />
       </div>
@@ -45,6 +45,10 @@ function Why({ agent: { status, status_cause, status_detail, status_since, break
   if (contained === 'expired') return html`<p class="small why">Its time was over <${Ago} at=${expires_at} />.</p>`;
   if (contained && status === 'active') return html`<p class="small why">${CONTAINED[contained].why}</p>`;
   if (status === 'active') return breakers.map((breaker) => html`<p class="small why">${pauseInWords(breaker)}</p>`);
+  if (status === 'pending')
+    return html`<p class="small why">
+      It was let in <${Ago} at=${status_since} />, and starts when it collects its key. After an hour it is revoked.
+    </p>`;
   if (status === 'pending_bind')
     return html`<p class="small why">It starts when its key is bound, with the token that came with it.</p>`;
   if (status !== 'suspended' && status !== 'revoked') return null;

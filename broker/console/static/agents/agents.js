@@ -16,7 +16,8 @@ export function AgentsPage() {
   const agents = answer?.agents;
   const sorted = agents && inFamilies(agents);
   return html`
-    <div class="page-head"><h1>Agents</h1><p class="small"><${Link} to="/console/reports" id="to-reports">What they reported<//></p></div>
+    <div class="page-head"><h1>Agents</h1>
+      <p class="small"><${Link} to="/console/clients" id="to-clients">MCP clients<//> · <${Link} to="/console/reports" id="to-reports">What they reported<//></p></div>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!agents && !error && html`<${Loading} />`}
     ${agents?.length === 0 && html`<${NoAgents} />`}

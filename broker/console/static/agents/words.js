@@ -5,7 +5,7 @@ export const STATUS = {
   active: { kind: 'good', words: 'Active' },
   suspended: { kind: 'wait', words: 'Suspended' },
   revoked: { kind: 'bad', words: 'Revoked' },
-  pending: { kind: 'wait', words: 'Waits for approval' },
+  pending: { kind: 'wait', words: 'Has to collect its key' },
   pending_bind: { kind: 'wait', words: 'Waits for its key' },
 };
 

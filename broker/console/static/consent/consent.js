@@ -8,9 +8,16 @@ const place = location.pathname;
 
 function Consent() {
   const [state, setState] = useState({ kind: 'loading' });
+  const goOn = (to, title) => {
+    setState({ kind: 'over', title });
+    location.assign(to);
+  };
   const look = () =>
     ask('GET', `${place}/request`, undefined, { signIn: false }).then(
-      (asked) => setState((now) => (now.kind === 'asked' ? now : { kind: 'asked', asked })),
+      (asked) =>
+        asked.decided
+          ? goOn(asked.decided, 'Decided already')
+          : setState((now) => (now.kind === 'asked' ? now : { kind: 'asked', asked })),
       (error) => setState({ kind: error.status === 401 ? 'signed_out' : 'failed', message: error.message }),
     );
   useEffect(() => void look(), []);
@@ -24,9 +31,16 @@ function Consent() {
     };
   }, [state.kind]);
   const decide = async (decision) => {
-    const { location: to } = await ask('POST', `${place}/decision`, decision, { signIn: false });
-    setState({ kind: 'over', allowed: decision.allow });
-    location.assign(to);
+    try {
+      const { location: to } = await ask('POST', `${place}/decision`, decision, { signIn: false });
+      goOn(to, decision.allow ? 'Connected' : 'Not connected');
+    } catch (error) {
+      // In another tab, or here, and the answer got lost: what was decided then is what the application hears.
+      const { decided } =
+        error.code === 'conflict' ? await ask('GET', `${place}/request`, undefined, { signIn: false }) : {};
+      if (!decided) throw error;
+      goOn(decided, 'Decided already');
+    }
   };
   return html`
     <div class="sheet card" aria-busy=${state.kind === 'loading'}>
@@ -34,7 +48,7 @@ function Consent() {
       ${state.kind === 'asked' && html`<${Asked} asked=${state.asked} decide=${decide} />`}
       ${state.kind === 'signed_out' && html`<${SignedOut} />`}
       ${state.kind === 'failed' && html`<h1>Not connected</h1><p class="notice" data-kind="bad" role="alert">${state.message}</p>`}
-      ${state.kind === 'over' && html`<h1>${state.allowed ? 'Connected' : 'Not connected'}</h1><p role="status">Going back to the application. You may close this page.</p>`}
+      ${state.kind === 'over' && html`<h1>${state.title}</h1><p role="status">Going back to the application. You may close this page.</p>`}
     </div>
   `;
 }

@@ -92,6 +92,13 @@ const only = (scopesOn, is) =>
 const stands = (scopesOn, platformId, scope) =>
   scopesOn.some((one) => one.platformId === platformId && one.scopes.includes(scope));
 
+/** Until its key is collected an agent is pending. */
+function ofKey({ claimed_at, claim_until }) {
+  if (claimed_at) return 'It has collected its key.';
+  if (Date.parse(claim_until) <= Date.now()) return 'It did not collect its key in time.';
+  return 'It can collect its key within the hour, and call from then on.';
+}
+
 function ofRegistration(asked) {
   const by = byWhom(asked);
   if (asked.status === 'rejected') return { kind: 'bad', words: `Rejected${by}. It never gets a key.` };
@@ -107,7 +114,7 @@ function ofRegistration(asked) {
     granted.length > 0 ? `Granted: ${listed(granted)}.` : 'Granted: nothing yet.',
     left && `Left out: ${left}.`,
     dropped && `Dropped, because no platform has it: ${dropped}.`,
-    asked.claimed_at ? 'It has collected its key.' : 'It can collect its key within the hour.',
+    ofKey(asked),
   ];
   return { kind: 'good', words: sentences.filter(Boolean).join(' ') };
 }

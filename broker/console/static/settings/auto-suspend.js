@@ -35,7 +35,7 @@ export function AutoSuspend({ rule, may, changed }) {
         rule
           ? `After ${rule.refusals} refused calls within ${rule.within_seconds} seconds an agent is suspended, until somebody resumes it.`
           : 'An agent may be refused as often as it asks. With a rule, one that is out of hand is suspended until somebody resumes it.'
-      } Only what the agent itself signed counts.</p>
+      } Only calls of the agent itself, and of its children, count.</p>
       ${
         may &&
         html`<form onSubmit=${submit}>

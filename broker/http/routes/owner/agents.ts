@@ -5,6 +5,7 @@ import { findAgent, listShownAgents, moveAgent } from '../../../store/agents.ts'
 import { listBreakersOpenAt } from '../../../store/breakers.ts';
 import { freeChildPlace } from '../../../store/children.ts';
 import { forgetRefusals } from '../../../store/refusal-counts.ts';
+import { destroyUncollectedKey } from '../../../store/registrations.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { CONTAINED, containedBy } from '../../contained.ts';
@@ -193,6 +194,7 @@ export const ownerAgentMoves = MOVES.map((move) =>
           await freeChildPlace(db, { ...place, id: agent.parent_id });
         const done = await moveAgent(db, place, { ...move, detail }, governor.broker.clock());
         // Who looked at what was refused lets the agent begin anew.
+        if (done && move.to === 'revoked') await destroyUncollectedKey(db, place);
         if (done && move.to === 'active') await forgetRefusals(db, who.organisationId, agent.id);
         const now = (await findAgent(db, who.organisationId, agent.id))!;
         if (done) return now;

@@ -1,15 +1,19 @@
 import { z } from 'zod';
 import { takesKey } from '../../../agents/bind.ts';
 import { mintBootstrapToken } from '../../../identity/bootstrap-token.ts';
-import { findAgent } from '../../../store/agents.ts';
+import { findAgent, moveAgent } from '../../../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../../../store/governance.ts';
+import { destroyUncollectedKey } from '../../../store/registrations.ts';
 import { Refusal } from '../../errors.ts';
 import { ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { AgentId } from './agents.ts';
 
-/** POST /owner/agents/{id}/bootstrap-token: earlier tokens of the agent end; its key goes on until another is bound. */
+/**
+ * POST /owner/agents/{id}/bootstrap-token: earlier tokens of the agent end; its key goes on until another is bound, and one that it
+ * has not collected yet is destroyed.
+ */
 export const bootstrapToken = route({
   method: 'POST',
   path: '/owner/agents/{id}/bootstrap-token',
@@ -47,9 +51,14 @@ export const bootstrapToken = route({
         if (!takesKey(now))
           throw new Refusal('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
         const at = broker.clock();
+        // It brings its own: the key that it has not collected is not handed out any more.
+        const place = { organisationId, id: agent.id };
+        const move = { from: ['pending'], to: 'pending_bind', cause: null, detail: null } as const;
+        const waited = await moveAgent(db, place, move, at);
+        if (waited) await destroyUncollectedKey(db, place);
         await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, at);
         const minted = await mintBootstrapToken(db, agent, at);
-        note({ expires_at: new Date(minted.expiresAt).toISOString() });
+        note({ expires_at: new Date(minted.expiresAt).toISOString(), ...(waited && { status: 'pending_bind' }) });
         return minted;
       },
     );

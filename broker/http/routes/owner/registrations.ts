@@ -78,7 +78,12 @@ export const ownerRegistration = route({
     json(200, await wholeRegistration(context.governor.broker, await loadOwned(context), context.who.owner)),
 });
 
-const APPROVED = { 200: { description: 'The agent is active; it can collect its key.', schema: ApprovedRegistration } };
+const APPROVED = {
+  200: {
+    description: 'The agent is pending; it can collect its key, and is active then.',
+    schema: ApprovedRegistration,
+  },
+};
 const REJECTED = { 200: { description: 'The registration as it is now.', schema: Registration } };
 const approves = 'Lets a registered agent in, with what it asked for or with less.';
 const rejects = 'Turns a registered agent away.';

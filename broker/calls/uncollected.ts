@@ -1,0 +1,37 @@
+/** Registered agents whose keys nobody collected in time: they end, so that nothing waits for somebody who never comes. */
+import { correlationId } from '../crypto/ids.ts';
+import type { Instant } from '../decision/facts.ts';
+import { moveAgent } from '../store/agents.ts';
+import { destroyUncollectedKey, listUncollected } from '../store/registrations.ts';
+import type { Governor } from './governor.ts';
+import { recordChange } from './owner-change.ts';
+
+const DETAIL = 'Nobody collected its key within an hour of the approval.';
+
+/** Undoes the event of whoever was not first. */
+class NotPending extends Error {}
+
+/**
+ * Revokes them, on record, and destroys their keys in the same transaction; nobody could collect those already. One that cannot be
+ * recorded now keeps no other from its turn, and comes again in the next round.
+ */
+export async function revokeUncollected(governor: Governor, now: Instant): Promise<void> {
+  const { broker } = governor;
+  for (const { organisation_id, id, agent } of await listUncollected(broker.store.db, now)) {
+    const by = { owner: { id: 'time', organisation_id }, how: 'time' as const, correlationId: correlationId() };
+    const place = { organisationId: organisation_id, id: agent.id };
+    // Nobody stopped it: as with a lifetime that is over.
+    const move = { from: ['pending'], to: 'revoked', cause: 'unknown', detail: DETAIL } as const;
+    try {
+      await recordChange(governor, by, { reason: 'agent_revoked', detail: DETAIL, agent }, async (db, note) => {
+        if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotPending();
+        await destroyUncollectedKey(db, place);
+        note({ registration: id });
+      });
+    } catch (error) {
+      // It was moved by somebody else, who destroyed the key, too; if not, it goes now.
+      if (error instanceof NotPending) await destroyUncollectedKey(broker.store.db, place);
+      else broker.log.error({ err: error, agent: agent.agent_id }, 'an agent without its key could not be revoked');
+    }
+  }
+}

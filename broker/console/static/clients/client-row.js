@@ -1,0 +1,70 @@
+import { html } from '/console/html.js';
+import { Link } from '/console/shell/router.js';
+import { Ago } from '/console/shell/time.js';
+import { visibleLine } from '/console/visible.js';
+
+const STATUS = {
+  live: { kind: 'good', words: 'Has access' },
+  ended: { kind: '', words: 'Ended' },
+  expired: { kind: '', words: 'Expired' },
+};
+
+/** By `ended_because`. */
+const WHY = {
+  owner: 'an owner revoked it.',
+  client: 'the client gave its access back.',
+  agent: 'its agent was revoked.',
+  reuse:
+    'one of its refresh tokens came a second time, so somebody else may have a copy: everything that came of it ended.',
+};
+
+const CAN = { 'mcp:read': 'look, and ask for access', 'mcp:write': 'change and delete' };
+
+/** `may`: whether whoever looks may put it out. */
+export function ClientRow({ one, may, revoke }) {
+  const { id, status, client, agent, owner_email, created_at, last_used_at, expires_at } = one;
+  const name = visibleLine(client.name);
+  const { kind, words } = STATUS[status];
+  return html`<li class="row" data-client=${id} data-status=${status}>
+    <div class="what">
+      <p class="name"><strong class="theirs">${name}</strong> <span class="badge" data-kind=${kind}>${words}</span>
+        ${status === 'live' && agent.status !== 'active' && html`<span class="badge" data-kind="wait">Its agent is ${agent.status}</span>`}</p>
+      <p class="small quiet">
+        Acts as <${Link} to=${`/console/activity?agent=${agent.agent_id}`} class="theirs">${visibleLine(agent.name)}<span class="unseen">: what it did</span><//>${' · '}sends you back to <span class="theirs">${visibleLine(client.redirect_host)}</span>
+      </p>
+      <p class="small quiet">
+        Let in by <span class="theirs">${visibleLine(owner_email)}</span> on <${Day} at=${created_at} />${last_used_at ? html` · last used <${Ago} at=${last_used_at} />` : status === 'live' && ' · not used yet'}${status === 'live' && html` · until <${Day} at=${expires_at} />`}
+      </p>
+      ${status === 'live' ? html`<${May} one=${one} />` : html`<p class="small why"><${Over} one=${one} /></p>`}
+    </div>
+    <div class="buttons">
+      ${
+        may &&
+        status === 'live' &&
+        html`<button type="button" class="compact danger revoke" onClick=${revoke}>Revoke access<span class="unseen"> of ${name}</span></button>`
+      }
+    </div>
+  </li>`;
+}
+
+const Day = ({ at }) =>
+  html`<time datetime=${at}>${new Date(at).toLocaleDateString([], { dateStyle: 'medium' })}</time>`;
+
+function May({ one: { scopes, grants } }) {
+  return html`<p class="small given">
+    It may ${scopes.map((scope) => CAN[scope] ?? scope).join('; ')}.
+    ${
+      grants.length === 0
+        ? ' Its agent has no scopes.'
+        : grants.map(
+            (on) =>
+              html` On <span class="theirs">${visibleLine(on.platformId)}</span>: ${on.scopes.map((scope, at) => html`${at > 0 && ', '}<code class="theirs">${visibleLine(scope)}</code>`)}.`,
+          )
+    }
+  </p>`;
+}
+
+function Over({ one: { status, ended_because, ended_at, expires_at } }) {
+  if (status === 'expired') return html`<${Ago} at=${expires_at} />: nothing of it was left that could be used.`;
+  return html`${ended_at && html`<${Ago} at=${ended_at} />: `}${WHY[ended_because]}`;
+}

@@ -1,0 +1,15 @@
+/** MCP clients and plain http: their codes and tokens would travel in the clear. */
+import { isPrivateEnough } from '../authorization/metadata.ts';
+import type { Broker } from '../broker.ts';
+import { Refusal } from './errors.ts';
+
+const WHY =
+  'MCP clients are not let in over plain http. The operator has to put https in front, and to set BASE_URL to it.';
+
+/**
+ * Where codes and tokens would travel in the clear there is no authorization server, and nothing that says there is one.
+ * @throws Refusal `code`: `forbidden` at what would be done, `not_found` at what would be read of it
+ */
+export function refusePlainHttp(broker: Pick<Broker, 'baseUrl'>, code: 'forbidden' | 'not_found' = 'forbidden'): void {
+  if (!isPrivateEnough(broker)) throw new Refusal(code, WHY);
+}

@@ -1,0 +1,46 @@
+/** The site of a client: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { makeOutbound } from '../../broker/outbound/dispatcher.ts';
+import { certificateFor } from '../outbound/certificate.ts';
+import { afterFile } from './after-file.ts';
+import type { World } from './world.ts';
+
+const HOST = 'app.example';
+
+export type ClientSite = {
+  /** `https://app.example:<port>` */
+  origin: string;
+  /** What is served as JSON, by path; the rest is a 404. */
+  documents: Map<string, unknown>;
+  /** Paths in the order in which they were asked for. */
+  asked: string[];
+};
+
+/** Starts one, and has this world's broker find it. To be called before the broker's authorization server is first used. */
+export async function startClientSite(world: World): Promise<ClientSite> {
+  const { key, cert } = certificateFor(HOST);
+  const documents = new Map<string, unknown>();
+  const asked: string[] = [];
+  const server = createServer({ key, cert }, (request, response) => {
+    asked.push(request.url!);
+    const document = documents.get(request.url!);
+    response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(document ?? {}));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  const publicOutbound = makeOutbound({
+    allowPrivate: [`${HOST}:${port}`],
+    ca: cert,
+    lookup: ((_name: string, _options: unknown, found: (...one: unknown[]) => void) =>
+      found(null, [{ address: '127.0.0.1', family: 4 }])) as never,
+  });
+  await world.running.broker.publicOutbound.close();
+  Object.assign(world.running.broker, { publicOutbound });
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { origin: `https://${HOST}:${port}`, documents, asked };
+}

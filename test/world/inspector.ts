@@ -1,0 +1,39 @@
+/** The MCP Inspector's command line, as a program of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { resolve } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { BARE } from './mcp.ts';
+import { newFolder } from './stores.ts';
+
+const INSPECTOR = resolve(
+  import.meta.dirname,
+  '../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+);
+
+export type Inspected = { code: number | null; stdout: string; stderr: string };
+
+/**
+ * Runs it with these words, and without anything that an earlier run has kept. `seen`: gets all that it wrote so far, whenever
+ * it writes; it has no browser, and says instead where one would have to go.
+ */
+export async function inspect(words: readonly string[], seen: (text: string) => void = () => {}): Promise<Inspected> {
+  const child: ChildProcess = spawn(process.execPath, [INSPECTOR, '--cli', ...words, '--format', 'json'], {
+    env: {
+      ...BARE,
+      HOME: newFolder(),
+      MCP_INSPECTOR_SECRET_STORE: 'memory',
+      MCP_AUTO_OPEN_ENABLED: 'true',
+      BROWSER: 'true',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const written = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]!.setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text;
+      seen(written.stdout + written.stderr);
+    });
+  const code = await new Promise<number | null>((ended) => child.once('close', ended));
+  return { code, ...written };
+}

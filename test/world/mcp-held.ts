@@ -1,0 +1,60 @@
+/** Calls of remote MCP clients that wait for a person, as the person and the platform see them. */
+import { expect, vi } from 'vitest';
+import type { Organisation, World } from './world.ts';
+
+const PATIENCE = { timeout: 15_000, interval: 5 };
+
+export type HeldArguments = { platform: string; scope: string; endpoint: string; data: { title: string } };
+
+export type Desk = {
+  /** Arguments of a call that is held, and like no other. */
+  held(): HeldArguments;
+  /** How often the platform got it. */
+  sentFor(args: HeldArguments): number;
+  /** Of what waits for a decision, what the agent of this name asked for. */
+  pending(name: string): Promise<string[]>;
+  /** The one approval of this agent that waits, once there is one, and it is waited for with an open request. */
+  waited(name: string): Promise<string>;
+  /** Until nobody has a request open for it. */
+  leftAlone(id: string): Promise<unknown>;
+  decide(id: string, verb: 'approve' | 'deny', body?: object): Promise<void>;
+  urlOf(id: string): string;
+  /** The end of the link that a client was shown. */
+  idIn(url: string): string;
+};
+
+let titles = 0;
+
+export function deskOf(world: World, organisation: Organisation): Desk {
+  const waiting = (id: string) => world.running.governor.changes.waiting(id);
+  const urlOf = (id: string) => `${world.running.baseUrl}/approve/${id}`;
+  const pending = async (name: string): Promise<string[]> => {
+    const { approvals } = (await organisation.ask('GET', '/owner/approvals?status=pending')).body;
+    return approvals
+      .filter(({ agent }: { agent: { name: string } }) => agent.name === name)
+      .map(({ approval_id }: { approval_id: string }) => approval_id);
+  };
+  return {
+    held: () => ({
+      platform: 'demo',
+      scope: 'demo:write',
+      endpoint: '/items',
+      data: { title: `remote-${++titles}` },
+    }),
+    sentFor: ({ data }) => world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length,
+    pending,
+    waited: (name) =>
+      vi.waitUntil(async () => (await pending(name)).find((id) => waiting(id) > 0), { ...PATIENCE, interval: 20 }),
+    leftAlone: (id) => vi.waitUntil(() => waiting(id) === 0, PATIENCE),
+    decide: async (id, verb, body = {}) => {
+      const { status, text } = await organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body);
+      expect(status, text).toBe(200);
+    },
+    urlOf,
+    idIn: (url) => {
+      const id = url.split('/').at(-1)!;
+      expect(url).toBe(urlOf(id));
+      return id;
+    },
+  };
+}

@@ -1,0 +1,51 @@
+/** A client that takes tasks: the extension's own requester beside a client of the SDK, whose wire knows no tasks. */
+import { type Client, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  createTaskSessionFromClient,
+  type JsonRpcResponse,
+  type RawClientDispatch,
+  type TaskEnabledSession,
+} from '@modelcontextprotocol/ext-tasks/client';
+import { onTestFinished } from 'vitest';
+import type { ClientMemory } from './mcp-person.ts';
+import type { World } from './world.ts';
+
+const REVISION = '2026-07-28';
+
+/** For a client that is connected in that revision, with its tokens. Ends with the test. */
+export async function taskSession(world: World, client: Client, memory: ClientMemory): Promise<TaskEnabledSession> {
+  const url = new URL(`${world.running.baseUrl}/mcp`);
+  const transport = new StreamableHTTPClientTransport(url, { authProvider: memory, protocolVersion: REVISION });
+  const waiting = new Map<string, (answer: JsonRpcResponse) => void>();
+  transport.onmessage = (message) => {
+    if ('id' in message && !('method' in message)) waiting.get(String(message.id))?.(answerOf(message));
+  };
+  await transport.start();
+  const rawDispatch: RawClientDispatch = async (request, { signal } = {}) => {
+    const id = crypto.randomUUID();
+    const answered = Promise.withResolvers<JsonRpcResponse>();
+    waiting.set(id, answered.resolve);
+    const message = { jsonrpc: '2.0', id, ...(request as object) } as JSONRPCMessage;
+    await transport.send(message, { ...(signal && { requestSignal: signal }) });
+    return await answered.promise;
+  };
+  const session = createTaskSessionFromClient(client, {
+    endpointId: url.href,
+    rawDispatch,
+    v2RequestFraming: {
+      protocolVersion: REVISION,
+      clientInfo: { name: 'tasks', version: '1' },
+      clientCapabilities: { elicitation: { url: {} } },
+    },
+  });
+  onTestFinished(async () => {
+    await session.close();
+    await transport.close();
+  });
+  return session;
+}
+
+const answerOf = (message: JSONRPCMessage): JsonRpcResponse =>
+  ('error' in message
+    ? { kind: 'error', error: message.error }
+    : { kind: 'result', result: (message as { result: unknown }).result }) as JsonRpcResponse;
