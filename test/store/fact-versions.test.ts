@@ -115,6 +115,24 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(await version()).toBe(after);
   });
 
+  test.runIf(kind === 'postgres')(
+    'a version that a dump brought is nobody’s, whatever its transaction’s number',
+    async () => {
+      let restored = '';
+      await store.db.transaction().execute(async (db) => {
+        const { rows } = await sql<{ id: string }>`select pg_current_xact_id()::text as id`.execute(db);
+        restored = `${rows[0]!.id} ${crypto.randomUUID()}`;
+        await store.db
+          .updateTable('fact_versions')
+          .set({ version: restored })
+          .where('organisation_id', '=', organisation.id)
+          .execute();
+        await updateOrganisation(db, organisation.id, { approval_ttl_ms: 123_789 });
+      });
+      expect(await version()).not.toBe(restored);
+    },
+  );
+
   test('other organisations, strikes on a closed breaker and counts of children leave it as it is', async () => {
     const agent = await organisation.agent();
     const other = await world.organisation();

@@ -85,9 +85,9 @@ async function watchOnSqlite(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Each transaction writes it once, however many rows it changes: it begins with the transaction's id. And only when it is
- * about to commit: transactions of an organisation wait there for one another, and none of them wants anything more by then
- * that another one may hold.
+ * Each transaction writes it once, however many rows it changes: it begins with the transaction's id and moment, because ids
+ * come again in the next cluster that a dump is restored into. And only when it is about to commit: transactions of an
+ * organisation wait there for one another, and none of them wants anything more by then that another one may hold.
  */
 async function watchOnPostgres(db: Kysely<unknown>): Promise<void> {
   for (const key of ['organisation_id', 'id'] as const)
@@ -96,7 +96,7 @@ async function watchOnPostgres(db: Kysely<unknown>): Promise<void> {
         `create function renew_fact_version_by_${key}() returns trigger language plpgsql as $$
         declare
           organisation text := case when tg_op = 'DELETE' then old.${key} else new.${key} end;
-          mine text := pg_current_xact_id()::text || ' ';
+          mine text := concat(pg_current_xact_id(), ' ', extract(epoch from transaction_timestamp()), ' ');
         begin
           insert into fact_versions as v (organisation_id, version) values (organisation, mine || gen_random_uuid())
             on conflict (organisation_id) do update set version = excluded.version where not starts_with(v.version, mine);
