@@ -4,12 +4,11 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
-import { createCompactSigner } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
-import { type AppendStatement, type AppendTo, openAppender } from '../store/appender.ts';
-import { AUDIT_COLUMNS, type AuditRow } from '../store/audit.ts';
-import { isRowFault, RowFault } from '../store/row-fault.ts';
-import { type ReceiptIssuer, signRow } from './receipt.ts';
+import type { AppendStatement, AppendTo } from '../store/appender.ts';
+import { isRowFault } from '../store/row-fault.ts';
+import type { ReceiptIssuer } from './receipt.ts';
+import { openRowAppender } from './row-appender.ts';
 
 export type ThreadData = { appendTo: AppendTo; issuer: ReceiptIssuer };
 
@@ -32,8 +31,7 @@ export type FromThread = { group: number } & (
 
 const port = parentPort!;
 const { appendTo, issuer } = workerData as ThreadData;
-const appender = openAppender(appendTo);
-const sign = createCompactSigner();
+const appender = openRowAppender(appendTo, issuer);
 const keys = new Map<string, SigningKey>();
 const statements = new Map<string, AppendStatement>();
 const tell = (message: FromThread): void => port.postMessage(message);
@@ -50,20 +48,6 @@ port.on('message', (message: ToThread) => {
 async function write({ group, rows, kid, key, statement, newStatement }: GroupMessage): Promise<void> {
   if (key) keys.set(kid, key as SigningKey);
   if (newStatement) statements.set(statement, newStatement);
-  const signed = rows.map((values) => signedValues(values, keys.get(kid)!));
-  const ids = await appender.append(statements.get(statement)!, signed);
+  const ids = await appender.append(rows, keys.get(kid)!, statements.get(statement)!);
   tell({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
-}
-
-/** An intent is signed when it has an outcome; a row that was signed elsewhere stays as it is. */
-function signedValues(values: unknown[], key: SigningKey): unknown[] {
-  const row = Object.fromEntries(AUDIT_COLUMNS.map((column, at) => [column, values[at]])) as AuditRow;
-  if (row.state !== 'final' || row.receipt !== null) return values;
-  try {
-    signRow(row, key, sign, issuer);
-  } catch (error) {
-    // A value without a JSON text: no later try will find one.
-    throw new RowFault(`A row cannot be signed: ${(error as Error).message}`, { cause: error });
-  }
-  return AUDIT_COLUMNS.map((column) => row[column]);
 }

@@ -26,6 +26,8 @@ export type Store = {
   read(statement: Prepared, values: Values): unknown[][] | Promise<unknown[][]>;
   /** Where `openAppender` writes rows that must be durable before an answer. */
   appendTo: AppendTo;
+  /** The same for the thread that answers, where that does not hold it up, and where there is a connection for it. */
+  appendHere?: AppendTo;
   /** Does `work`, which appends, while no transaction is open on `db`: at once on PostgreSQL, in turn on SQLite. */
   alone<T>(work: () => Promise<T>): Promise<T>;
   /** What reaches the other processes on this store; undefined where there can be none. */

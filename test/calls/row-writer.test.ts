@@ -14,7 +14,7 @@ import { startWorld } from '../world/world.ts';
 const final = (over: Partial<AuditRow> = {}) =>
   auditRow({ state: 'final', finished_at: 1, result: 'allowed', ...over });
 
-describe.each(STORES)(`the thread that writes rows, on %s${postgresNote}`, (kind) => {
+describe.each(STORES)(`writing rows, on %s${postgresNote}`, (kind) => {
   let broker: Broker;
   beforeAll(async () => {
     broker = (await startWorld(kind)).running.broker;
@@ -88,6 +88,22 @@ describe.each(STORES)(`the thread that writes rows, on %s${postgresNote}`, (kind
     expect(await written).toEqual(new Set([row.id]));
     expect(await stored(row)).toMatchObject({ state: 'final' });
   });
+
+  test.runIf(kind === 'postgres')(
+    'a row that is alone is written where it came up, if there is a connection',
+    async () => {
+      const { appendTo, appendHere } = broker.store;
+      const nowhere = { ...appendHere!, url: 'postgres://nobody@127.0.0.1:1/nowhere' } as typeof appendTo;
+      const [here, together, there] = [final(), final(), final()];
+      const withoutThread = open({ store: { ...broker.store, appendTo: nowhere } });
+      expect(await withoutThread.write([here]).written).toEqual(new Set([here.id]));
+      const busy = withoutThread.write([here]).written;
+      await expect(withoutThread.write([together]).written).rejects.toThrow('ECONNREFUSED');
+      expect(await busy).toEqual(new Set());
+      const { appendHere: _, ...withoutConnection } = broker.store;
+      expect(await open({ store: withoutConnection }).write([there]).written).toEqual(new Set([there.id]));
+    },
+  );
 
   test.runIf(kind === 'sqlite')(
     'what a thread had that ended has failed, and the next group starts another',
