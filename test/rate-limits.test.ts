@@ -68,6 +68,41 @@ describe('rate limits', () => {
   });
 });
 
+describe('bearers that are refused', () => {
+  test('DOS-03 after 300 a minute from an address neither key nor store is asked there, but for agents that it is known for', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
+    const organisation = await world.organisation();
+    const [known, unknown] = [await organisation.agent(), await organisation.agent()];
+    const ask = (bearer: string, from = '127.0.0.1') =>
+      unknown.get('/v1/agents/me', { authorization: `Bearer ${bearer}` }, from);
+    const stranger = () => ask(unknown.token({ agent_id: crypto.randomUUID() }));
+    const { store } = world.running.broker;
+    let reads = 0;
+    const { read } = store;
+    store.read = (...given) => {
+      reads++;
+      return read(...given);
+    };
+    expect((await ask(known.token())).status).toBe(200);
+    // Its clock is behind, but it is itself.
+    for (let i = 0; i < 10; i++) expect((await ask(known.token({ iat: 1_000, exp: 1_060 }))).status).toBe(401);
+    for (let i = 0; i < 7; i++) expect((await stranger()).status).toBe(401);
+
+    const before = reads;
+    const refused = await stranger();
+    expectEnvelope(refused, 429, 'rate_limited');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
+    for (const bearer of ['x', 'x.x.x', 'x.bnVsbA.x', unknown.token()]) expect((await ask(bearer)).status).toBe(429);
+    expect(reads).toBe(before);
+
+    // Whatever becomes of its call, it was looked at.
+    expect((await known.act(READ)).status).not.toBe(429);
+    expect((await ask(unknown.token({ agent_id: known.agentId }))).body.error).toBe('invalid_signature');
+    expect((await ask(unknown.token(), '127.0.0.3')).status).toBe(200);
+  });
+});
+
 describe('what owners may do so often', () => {
   test('trying connections and simulating are limited by address', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });

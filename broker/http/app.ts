@@ -7,6 +7,7 @@ import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
 import { refusalIn } from './problem.ts';
 import { makeRateLimits } from './rate-limits.ts';
+import { countRefusedBearers } from './refused-bearers.ts';
 import { send } from './reply.ts';
 import { echoRequestId } from './request-id.ts';
 import { requestedHost } from './requested-host.ts';
@@ -25,11 +26,12 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
   app.set('trust proxy', config.trustedProxies ?? false);
   app.use(refuseForeignHosts(governor));
   const limits = makeRateLimits(config.limitFactor);
+  const bearers = countRefusedBearers(limits);
   const paths = new Map<string, Route[]>();
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
     paths.set(path, [...(paths.get(path) ?? []), route]);
-    const handlers: RequestHandler[] = [serveRoute(route, governor, limits)];
+    const handlers: RequestHandler[] = [serveRoute(route, governor, limits, bearers)];
     if (route.body)
       handlers.unshift(express.raw({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
     if (route.anyOrigin) {

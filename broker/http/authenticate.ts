@@ -7,14 +7,18 @@ import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/pr
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
+import type { RefusedBearers } from './refused-bearers.ts';
 import type { Route } from './route.ts';
 
 const ROLES = ['viewer', 'approver', 'admin'] as const;
 
-/** Undefined where nobody has to say who they are. Throws Refusal: 401, 403 (also to MCP clients over plain http), or 502 when the identity provider is away. */
+/**
+ * Undefined where nobody has to say who they are. Throws Refusal: 401, 403 (also to MCP clients over plain http), 429 where too
+ * many bearers of this address were refused, or 502 when the identity provider is away.
+ */
 export async function authenticate(
   route: Route,
-  governor: Governor,
+  { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
   request: Request,
   platformId: string,
   source: string,
@@ -22,7 +26,7 @@ export async function authenticate(
   if (route.auth === 'none' || isStranger(route, request)) return undefined;
   if (route.auth === 'mcp_client') refusePlainHttp(governor.broker);
   const token = tokenOf(route, request, governor);
-  const who = await recognise(route, governor, token, platformId, source);
+  const who = await recognise(route, { governor, bearers }, token, platformId, source);
   if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, governor));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
@@ -52,7 +56,7 @@ function tokenOf(route: Route, request: Request, governor: Governor): string {
 
 async function recognise(
   route: Route,
-  governor: Governor,
+  { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
   token: string,
   platformId: string,
   source: string,
@@ -68,12 +72,11 @@ async function recognise(
   const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
   if (local) return local;
   if (route.auth === 'mcp_client') return await governor.authenticateMcpClient(token, source);
-  if (route.auth === 'agent') return await governor.authenticateAgent(token, platformId, source);
+  const asAgent = () => bearers.check(token, source, () => governor.authenticateAgent(token, platformId, source));
+  if (route.auth === 'agent') return await asAgent();
   const owner = await governor.authenticateOwner(token);
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
-  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired'
-    ? await governor.authenticateAgent(token, platformId, source)
-    : owner;
+  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired' ? await asAgent() : owner;
 }
 
 /** RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. */

@@ -133,7 +133,7 @@ function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): 
     ['invalid_signature', agents || anyone],
     // A role that may less, or a browser that another site sent here.
     ['forbidden', owners],
-    ['rate_limited', limit !== undefined || strangers !== undefined],
+    ['rate_limited', agents || anyone || limit !== undefined || strangers !== undefined],
     ['too_many_streams', atOnce !== undefined],
   ];
   return given.flatMap(([code, applies]) => (applies ? [code] : []));

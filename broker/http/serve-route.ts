@@ -9,12 +9,14 @@ import { leaving } from './event-stream.ts';
 import { parseBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
+import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import type { Context, Route } from './route.ts';
 import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
 
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
-export function serveRoute(route: Route, governor: Governor, limits: RateLimits) {
+export function serveRoute(route: Route, governor: Governor, limits: RateLimits, bearers: RefusedBearers) {
+  const by = { governor, bearers };
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
     const base = { governor, correlationId, limits };
@@ -27,7 +29,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
       if (stranger) limited = await takeLimit(limits, stranger, source);
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
       const parsed = route.body ? parseBody(request, route) : undefined;
-      who = await authenticate(route, governor, request, route.facts ?? (parsed?.ok ? parsed.platform : ''), source);
+      who = await authenticate(route, by, request, route.facts ?? (parsed?.ok ? parsed.platform : ''), source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit && route.limit.per !== 'address' && who?.kind === 'agent')
         limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
@@ -43,7 +45,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits)
         request,
         source,
         stillMay: () =>
-          authenticate(route, governor, request, '', source).then(
+          authenticate(route, by, request, '', source).then(
             () => true,
             () => false,
           ),

@@ -1,0 +1,70 @@
+/** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
+import type { AgentPrincipal, AuthRefusal } from '../identity/principal.ts';
+import { Refusal } from './errors.ts';
+import type { Limit, RateLimits } from './rate-limits.ts';
+
+const LIMIT: Limit = { name: 'refused-bearers', perMinute: 300, per: 'address' };
+const KEPT = 10_000;
+
+export type RefusedBearers = {
+  /**
+   * Looks at a bearer by `authenticate`. Throws Refusal (429) instead where too many from this address were refused in this
+   * minute, unless the bearer names an agent that was accepted from there: one broken or hostile program must not stop its
+   * neighbours.
+   */
+  check(
+    token: string,
+    source: string,
+    authenticate: () => Promise<AgentPrincipal | AuthRefusal>,
+  ): Promise<AgentPrincipal | AuthRefusal>;
+};
+
+export function countRefusedBearers(limits: RateLimits): RefusedBearers {
+  /** Addresses that refusals were too many from, and until when, by performance.now(). */
+  const spent = new Map<string, number>();
+  const accepted = new Set<string>();
+  return {
+    check: async (token, source, authenticate) => {
+      const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;
+      if (left > 0 && !accepted.has(nameOf(source, claimedAgent(token))))
+        throw new Refusal(
+          'rate_limited',
+          'Too many bearers from this address were refused in the last minute. Mend what signs them, then try again.',
+          { headers: { 'Retry-After': String(Math.ceil(left / 1000)) } },
+        );
+      const who = await authenticate();
+      if (who.kind === 'agent') keep(accepted, nameOf(source, who.agent.agent_id));
+      // An honest client's clock, and a proof that it has the key.
+      else if (who.code !== 'token_expired') {
+        const { allowed, retryAfterSeconds } = await limits.take(LIMIT, source);
+        if (!allowed) {
+          spent.delete(source);
+          spent.set(source, performance.now() + retryAfterSeconds * 1000);
+          dropOldest(spent);
+        }
+      }
+      return who;
+    },
+  };
+}
+
+const nameOf = (source: string, agentId: unknown): string => `${source} ${agentId}`;
+
+function keep(set: Set<string>, name: string): void {
+  if (set.has(name)) return;
+  set.add(name);
+  dropOldest(set);
+}
+
+function dropOldest(kept: Set<string> | Map<string, unknown>): void {
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+}
+
+/** Nothing of it is proven: it only says which agent will be asked for. */
+function claimedAgent(token: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8')).agent_id;
+  } catch {
+    return undefined;
+  }
+}
