@@ -47,19 +47,27 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
 
   test('a held call is there in less than a second, and the title counts it', async () => {
     const took: number[] = [];
+    // What the title said in the very task that drew a card.
+    await page.value(`(() => {
+      window.titles = [];
+      const note = () => ${WAITING} > titles.length && titles.push(document.title);
+      new MutationObserver(note).observe(document.querySelector('#app'), { childList: true, subtree: true });
+    })()`);
     for (let round = 1; round <= 3; round++) {
       const id = await hold('please');
       const began = performance.now();
       await page.until(`document.querySelector('${card(id)}') !== null`);
       took.push(Math.round(performance.now() - began));
-      expect(await page.value('document.title')).toBe(`(${round}) Inbox · Agent Broker`);
+      expect(await page.value('[document.title, ...titles.slice(-1)]')).toEqual(
+        Array(2).fill(`(${round}) Inbox · Agent Broker`),
+      );
     }
     console.log(`from the 202 to the card: ${took.join(', ')} ms`);
     // Well below the 5 s of asking again and again; on a machine that does nothing else it is a tenth of a second.
     expect(Math.min(...took)).toBeLessThan(3_000);
     const words = await page.value('document.querySelector(".card").innerText');
     expect(words).toMatch(/^triage wants to POST \/items on demo/);
-    expect(words).toMatch(/Held by rule 2 · just now/);
+    expect(words).toMatch(/Held by rule 2 · (just now|\d+ s ago)/);
     expect(words).toMatch(/2[34] h left/);
     for (const { approval_id } of (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals)
       await deny(approval_id);

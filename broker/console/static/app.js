@@ -4,7 +4,7 @@ import { AgentsPage } from '/console/agents/agents.js';
 import { ask } from '/console/api.js';
 import { ClientsPage } from '/console/clients/clients.js';
 import { ConnectionsPage } from '/console/connections/connections.js';
-import { html, render, useCallback, useEffect, useState } from '/console/html.js';
+import { html, render, useCallback, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Inbox } from '/console/inbox/inbox.js';
 import { useInbox } from '/console/inbox/use-inbox.js';
@@ -47,7 +47,8 @@ function Console({ owner }) {
   const inbox = useInbox(owner);
   const waiting = inbox.entries?.filter(isWaiting).length ?? 0;
   const { name, page: Page } = PAGES[place.pathname] ?? PAGES['/console'];
-  useEffect(() => {
+  // Before the browser paints: the title and the list say the same number.
+  useLayoutEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${name} · Agent Broker`;
   }, [waiting, name]);
   return html`
