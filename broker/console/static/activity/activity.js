@@ -50,7 +50,10 @@ function Filter({ filter, agents }) {
     const query = new URLSearchParams(wanted).toString();
     navigate(query ? `/console/activity?${query}` : '/console/activity', { replace: true });
   };
-  const option = (value, words, chosen) => html`<option value=${value} selected=${value === chosen}>${words}</option>`;
+  const option = (value, words, chosen) =>
+    html`<option key=${value} value=${value} selected=${value === chosen}>${words}</option>`;
+  // Until the names are there, and for one that has none any more.
+  const nameless = filter.agent !== '' && !agents.some(({ agent_id }) => agent_id === filter.agent);
   return html`
     <div class="filter">
       <label class="unseen" for="by-result">Result</label>
@@ -62,6 +65,7 @@ function Filter({ filter, agents }) {
       <label class="unseen" for="by-agent">Agent</label>
       <select id="by-agent" onChange=${set('agent')}>
         ${option('', 'All agents', filter.agent)}
+        ${nameless && option(filter.agent, visibleLine(filter.agent), filter.agent)}
         ${agents.map(({ agent_id, name }) => option(agent_id, visibleLine(name), filter.agent))}
       </select>
     </div>
