@@ -216,7 +216,7 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.choices .approve')).toBe(false);
       await pictures(page, 'approve-large-shown');
       await page.click('.choices .approve');
-      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Approved')`);
+      await page.until(`/^Approved\\n[^]*The call was made/.test(document.querySelector('.outcome')?.innerText)`);
       expect(JSON.parse(world.upstream.seen[0]!.body)).toEqual(data);
     });
 
@@ -337,8 +337,9 @@ describe.skipIf(withoutChromium)(
       document.body.append(form);
       form.submit();
     })()`);
-      await page.until(`location.origin === '${baseUrl}'`);
-      expect(await page.value('document.body.innerText')).toMatch(/missing_token|forbidden/);
+      await page.until(
+        `location.origin === '${baseUrl}' && /missing_token|forbidden/.test(document.body?.innerText ?? '')`,
+      );
       expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     });
 

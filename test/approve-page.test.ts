@@ -126,7 +126,8 @@ describe.skipIf(withoutChromium)(
       expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual([
         `POST /v1${REFUND.endpoint}`,
       ]);
-      await page.until(`document.querySelector('.outcome') !== null`);
+      // While the call is under way, it says that.
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('status 200')`);
       expect(await text(page, '.outcome')).toMatch(/^Approved\n.*The call was made at .*status 200/s);
       await pictures(page, 'approve-made');
       const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
@@ -254,8 +255,9 @@ describe.skipIf(withoutChromium)(
       expect(await isDisabled(page, '.passkey')).toBe(false);
       await page.offline(true);
       await page.value(`(() => { const now = Date.now; Date.now = () => now() + ${DAY_MS}; })()`);
-      await page.until(`document.querySelector('.time-left').innerText === 'Time is over'`);
-      expect(await isDisabled(page, '.passkey')).toBe(true);
+      await page.until(
+        `document.querySelector('.time-left').innerText === 'Time is over' && document.querySelector('.passkey').disabled`,
+      );
       expect(await text(page, '.said')).toContain('nobody can decide');
       world.clock.skewMs = DAY_MS;
       await page.offline(false);
@@ -328,7 +330,7 @@ describe.skipIf(withoutChromium)(
       const another = await hold(agent, REFUND);
       await openHeld(page, world, another);
       await page.click('.choices .approve');
-      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Approved')`);
+      await page.until(`/^Approved\\n[^]*status 200/.test(document.querySelector('.outcome')?.innerText)`);
       expect((await agent.get(`/v1/approvals/${another}`)).body.result.status).toBe(200);
     });
 

@@ -76,7 +76,6 @@ describe.skipIf(withoutChromium)(
       await page.click('.terms > .choice input');
       await page.until(`document.querySelector('.approve:enabled') !== null`);
       await page.click('.approve');
-      // The page may still say so of the request before.
       const decided = async () => {
         const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
         return body.granted !== null && body;

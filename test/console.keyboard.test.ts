@@ -45,8 +45,8 @@ describe.skipIf(withoutChromium)(
 
     test('a closed one is not approved: a opens it, a asks, Escape means no', async () => {
       await page.press('a');
-      await opened();
       await says(page, 'Look at it first');
+      await opened();
       await page.press('a');
       await page.until(`document.querySelector('dialog')?.innerText.includes('POST /items on demo for triage')`);
       // Whoever types on does not approve, either.

@@ -92,11 +92,12 @@ describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: 
     world.clock.skewMs = 0;
   });
 
-  test('when the session is over the page leads to signing in, and back', async () => {
+  test('when the session is over the page leads to signing in, and back', { timeout: 90_000 }, async () => {
     await page.open(`${world.running.baseUrl}/console/agents`);
     await isLive(page);
     world.clock.skewMs += 13 * 3600 * 1000;
-    await page.until(`location.pathname === '/console/sign-in'`);
+    // It asks for its agents every ten seconds; the stream ends at a heartbeat, every fifteen.
+    await page.until(`location.pathname === '/console/sign-in'`, 40_000);
     expect(await page.value(`sessionStorage.getItem('svc-place')`)).toBe('/console/agents');
     world.clock.skewMs = 0;
   });

@@ -1,7 +1,7 @@
 /** The consent to an MCP client in a real browser, whose cookies and frames follow the rules of its vendor and not ours. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { signInLink } from '../broker/identity/sign-in-link.ts';
 import { afterFile } from './world/after-file.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
@@ -205,10 +205,10 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
     await page.until(`document.querySelector('#frame') !== null`);
     await page.until(`document.readyState === 'complete'`);
     // What Chromium shows instead is of another origin than the broker, and empty to it.
-    expect(page.complaints.some((one) => /frame/i.test(one))).toBe(true);
+    await vi.waitUntil(() => page.complaints.some((one) => /frame/i.test(one)), { timeout: 10_000 });
     await page.value(`document.querySelector('#form').submit()`);
-    await page.until(`location.href.endsWith('/decision')`);
-    expect(await page.value('document.body.innerText')).toMatch(/missing_token|forbidden|invalid_request/);
+    const refused = `/missing_token|forbidden|invalid_request/.test(document.body?.innerText ?? '')`;
+    await page.until(`location.href.endsWith('/decision') && ${refused}`);
     expect((await organisation.ask('GET', '/owner/agents')).body.agents.length).toBe(before);
     await page.close();
   });

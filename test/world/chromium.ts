@@ -24,8 +24,8 @@ export type Page = {
   open(url: string): Promise<void>;
   /** The value of an expression in the page. Throws what it throws. */
   value<T>(expression: string): Promise<T>;
-  /** Waits until the expression is true, 15 s at most; one that throws, as while a page loads, is not. */
-  until(expression: string): Promise<void>;
+  /** Waits until the expression is true, 15 s at most if not said otherwise; one that throws, as while a page loads, is not. */
+  until(expression: string, patienceMs?: number): Promise<void>;
   /** The pointer goes to the middle of the first element that the selector finds, once there is one, and clicks. */
   click(selector: string): Promise<void>;
   /** `Enter`, `a`, `?`, `Shift+Tab`, … */
@@ -148,14 +148,15 @@ async function pageAt(address: string): Promise<Omit<Page, 'tab' | 'close'>> {
     if (exceptionDetails) throw new Error(`${expression}\n${exceptionDetails.exception?.description}`);
     return result.value;
   };
-  const untilSo = async (what: string, is: () => Promise<boolean>) => {
-    const end = Date.now() + 15_000;
+  const untilSo = async (what: string, is: () => Promise<boolean>, patienceMs = 15_000) => {
+    const end = Date.now() + patienceMs;
     while (!(await is().catch(() => false))) {
       if (Date.now() > end) throw new Error(`never came true: ${what}\n${await value('document.body.innerText')}`);
       await pause(50);
     }
   };
-  const until = (expression: string) => untilSo(expression, () => value<boolean>(expression));
+  const until = (expression: string, patienceMs?: number) =>
+    untilSo(expression, () => value<boolean>(expression), patienceMs);
   return {
     complaints,
     value,

@@ -22,9 +22,17 @@ export const isLive = (page: Page): Promise<void> =>
 /** The last thing that the page said. */
 export const said = (page: Page): Promise<string> => page.value(`document.querySelector('#said').textContent`);
 
-/** Waits until the page says this. */
+/**
+ * Waits until the page says this. What was waited for once is not heard a second time: an announcement stays for seconds,
+ * and each is an element of its own.
+ */
 export const says = (page: Page, words: string): Promise<void> =>
-  page.until(`document.querySelector('#said').textContent.includes(${JSON.stringify(words)})`);
+  page.until(`((words) => {
+    const last = document.querySelector('#said > *');
+    if (!last?.textContent.includes(words) || last.heard?.includes(words)) return false;
+    (last.heard ??= []).push(words);
+    return true;
+  })(${JSON.stringify(words)})`);
 
 /** How many cards wait. */
 export const WAITING = `document.querySelectorAll('.card[data-state="waiting"]').length`;
