@@ -62,8 +62,10 @@ export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run
 
 /** How long an outcome is tried to be stored: the call was made, so giving up at once would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
-/** Nothing happened yet: long enough to go round a connection that broke, short enough to be told soon. */
+/** Nothing happened yet: short enough to be told soon. */
 const DECISION_PATIENCE_MS = 250;
+/** A first try that failed sooner met a connection that broke. A store that does not answer takes 5 s and more to say so. */
+const BROKE_WITHIN_MS = 4_000;
 const RETRY_PAUSE_MS = 200;
 
 /** Another process took this one for dead and closed the row as unknown; `value` came too late for it. */
@@ -138,12 +140,14 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   );
 
   const patiently = async (row: AuditRow, value: unknown, patienceMs: number): Promise<boolean> => {
-    const until = performance.now() + patienceMs;
-    for (;;) {
+    const began = performance.now();
+    for (let first = true; ; first = false) {
       try {
         return await stands(row, value);
       } catch (error) {
-        if (isHopeless(error) || performance.now() >= until) throw error;
+        // A connection that broke is gone round once, however short the patience is. Nobody waits twice for a silent store.
+        const patience = first ? Math.max(patienceMs, BROKE_WITHIN_MS) : patienceMs;
+        if (isHopeless(error) || performance.now() - began >= patience) throw error;
         await pause(RETRY_PAUSE_MS);
       }
     }
