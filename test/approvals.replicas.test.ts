@@ -73,29 +73,39 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     const id = await hold(there);
     const waiting = there.get(`/v1/approvals/${id}?wait=30`);
     await letItWait();
-    const kill = () =>
-      sql`select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
-    await kill();
+    /** Listeners whose own word is on its way back to them, or was: they listen. */
+    const listening = async () => {
+      const { rows } = await sql<{ pid: number }>`select pid from pg_stat_activity
+        where application_name = 'agent-broker notices' and datname = current_database()
+        and state = 'idle' and query like '%pg_notify%'`.execute(db());
+      return rows.map(({ pid }) => pid);
+    };
+    const before = await listening();
+    expect(before.length).toBeGreaterThanOrEqual(1);
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
     const began = performance.now();
     await decide(id, 'approve');
     const { body } = await waiting;
     expect(body.result.status).toBe(200);
     expect(performance.now() - began).toBeLessThan(8_000);
-    // And it listens again.
-    await vi.waitUntil(async () => {
-      const { rows } = await sql<{ count: string }>`select count(*) as count from pg_stat_activity
-        where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
-      return Number(rows[0]!.count) >= 1;
+    // And whoever listened listens again.
+    await vi.waitUntil(async () => (await listening()).filter((pid) => !before.includes(pid)).length >= before.length, {
+      timeout: 10_000,
+      interval: 50,
     });
-    await pause(500);
-    const again = await hold(there);
-    const next = there.get(`/v1/approvals/${again}?wait=20`);
-    await letItWait();
-    const since = performance.now();
-    await decide(again, 'deny');
-    expect((await next).body.status).toBe('denied');
-    expect(performance.now() - since).toBeLessThan(900);
+    const took: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const again = await hold(there);
+      const next = there.get(`/v1/approvals/${again}?wait=20`);
+      await letItWait();
+      const since = performance.now();
+      await decide(again, 'deny');
+      expect((await next).body.status).toBe('denied');
+      took.push(performance.now() - since);
+    }
+    // Asking the store, a second after the waiting began, would take longer.
+    expect(Math.min(...took), `in ms: ${took}`).toBeLessThan(400);
   });
 
   test('while notices cannot arrive at all, the store is asked: the answer comes within two seconds', async () => {
@@ -215,12 +225,15 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     expect(body.execution_error).toMatch(/^outcome unknown: the broker stopped while the call was in flight/);
     finish();
     expect((await decided).status).toBe(200);
-    const late = await vi.waitUntil(async () => {
-      const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
-      return rows.find(
-        (row: { approval_id: string; reason: string }) => row.approval_id === id && row.reason === 'late_outcome',
-      );
-    });
+    const late = await vi.waitUntil(
+      async () => {
+        const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+        return rows.find(
+          (row: { approval_id: string; reason: string }) => row.approval_id === id && row.reason === 'late_outcome',
+        );
+      },
+      { timeout: 10_000 },
+    );
     expect(late).toMatchObject({ kind: 'event', upstream_status: 200, flags: { late_for: body.audit_id } });
     const receipt = await here.get(`/v1/audit/${late.id}/receipt`, { accept: 'application/jose' });
     expect((await verifyReceipt(world, receipt.text)).payload).toMatchObject({ reason: 'late_outcome', kind: 'event' });

@@ -214,8 +214,9 @@ describe.each(STORES)(`DID documents on %s${postgresNote}`, (store) => {
           await send(`${world.running.baseUrl}/agents/${id}/did.json`, {});
           took[at]!.push(performance.now() - from);
         }
-      const medians = took.map((times) => times.toSorted((a, b) => a - b)[30]!);
-      expect(Math.max(...medians), `medians in ms: ${medians}`).toBeLessThan(2 * Math.min(...medians) + 1);
+      // The quick ones of each: what other programs take of the machine shows in the slow ones.
+      const quick = took.map((times) => times.toSorted((a, b) => a - b)[10]!);
+      expect(Math.max(...quick), `in ms: ${quick}`).toBeLessThan(2 * Math.min(...quick) + 1);
     });
 
     test.each(['AGT_AAAAAAAAAAAAAAAAAAAA', 'agt_..%2Fx', 'agt_short', `${UNKNOWN}aa`, 'did', '%00', 'agt_%C3%A9'])(

@@ -1,10 +1,11 @@
 /** Two brokers on one PostgreSQL: whose calls are whose to close. */
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, serve } from '../../broker/main.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { listInstances } from '../../broker/store/instances.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -79,9 +80,15 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     return rows.find((row) => row.path === `/items/${item}`)!;
   }
 
-  async function untilFinal(running: Running, item: string): Promise<AuditRow> {
+  /** When this process was seen last, by those of the others; undefined when it is off their list. */
+  const seenAt = async ({ broker }: Running, id: string): Promise<number | undefined> =>
+    (await listInstances(broker.store.db)).find((one) => one.id === id)?.seen_at;
+
+  /** `beats`: gets the beats that the process makes meanwhile. */
+  async function untilFinal(running: Running, item: string, beats = new Set<number | undefined>()): Promise<AuditRow> {
     const end = performance.now() + 15_000;
     for (;;) {
+      beats.add(await seenAt(running, running.broker.instanceId));
       const row = await rowOf(running, item);
       if (row.state === 'final') return row;
       expect(performance.now(), `waited in vain for the row of ${item}`).toBeLessThan(end);
@@ -104,11 +111,11 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     const other = await startReplica();
     const { answer } = await callInFlight(through, 'killed');
     child.signal('SIGKILL');
-    const killedAt = performance.now();
     await expect(answer).rejects.toThrow();
-    const row = await untilFinal(other, 'killed');
-    // Six beats, that is 30 s with the real ones, and a second for a machine that is busy.
-    expect(performance.now() - killedAt).toBeLessThan(6 * BEAT_MS + 1_000);
+    const beats = new Set<number | undefined>();
+    const row = await untilFinal(other, 'killed', beats);
+    // Counted, because a busy machine beats late: six, that is 30 s with the real ones, and the one before.
+    expect(beats.size).toBeLessThanOrEqual(7);
     expect(row).toMatchObject({ result: 'errored', reason: 'outcome_unknown' });
     await evidenceOf({ ...world, running: other }, at(other.baseUrl), row.id);
     expect(world.upstream.seen).toHaveLength(1);
@@ -128,6 +135,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(late.text).not.toContain('withheld"');
     expect(await findAuditRow(other.broker.store.db, organisation.id, closed.id)).toEqual(closed);
     // It is back: its beats put it on the list again, and its next call is an ordinary one.
+    await vi.waitUntil(async () => (await seenAt(other, closed.instance_id!)) !== undefined, { timeout: 10_000 });
     world.upstream.answer = undefined;
     expect((await through.act(patch('next'))).status).toBe(200);
     child.signal('SIGTERM');
