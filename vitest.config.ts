@@ -44,8 +44,10 @@ export default defineConfig({
     isolate: false,
     setupFiles: ['test/world/each-file.ts'],
     exclude: [...configDefaults.exclude, ...(asked ? [] : LONG)],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // CI shares its machine with others: a test that hangs is told late there, and none fails for being slow.
+    testTimeout: process.env.CI ? 60_000 : 20_000,
+    hookTimeout: process.env.CI ? 60_000 : 30_000,
+    expect: { poll: { timeout: 10_000 } },
     // Test files start real servers of their own and wait a lot: four at once fill two cores. CI has time, and takes two,
     // which leaves each of them the machine that its measurements want.
     maxWorkers: process.env.CI ? 2 : 4,

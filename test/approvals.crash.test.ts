@@ -190,7 +190,7 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
   });
 
   test(`ST-03 I4 ${KILLS} kills at random instants (CRASH_SEED=${SEED}): at most one call for one approval, none without`, {
-    timeout: KILLS * 3_000 + 2 * LONGEST_RECOVERY_MS,
+    timeout: KILLS * 6_000 + 2 * LONGEST_RECOVERY_MS,
   }, async () => {
     const random = makeRandom(SEED);
     const on = await scene();

@@ -151,7 +151,7 @@ describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, (
   test.each([
     ['desktop', DESKTOP, 'window'],
     ['phone', PHONE, 'phone'],
-  ] as const)('every page on a %s', { timeout: 60_000 }, async (label, size, as) => {
+  ] as const)('every page on a %s', { timeout: 120_000 }, async (label, size, as) => {
     await page.resize(size, as);
     const go = async (path: string) => {
       await page.open(world.running.baseUrl + path);

@@ -35,7 +35,7 @@ describe.each(STORES)(`kill -9 at ${KILLS} random instants on %s (CRASH_SEED=${S
   });
 
   test('ST-03 every call that the platform saw is on record, once; every answer has its row; all of it verifies', {
-    timeout: KILLS * 3_000 + 2 * LONGEST_RECOVERY_MS,
+    timeout: KILLS * 6_000 + 2 * LONGEST_RECOVERY_MS,
   }, async () => {
     const random = makeRandom(SEED);
     const { world, agents, environment } = await seed(store, random);
