@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { rotateKeyFile } from '../broker/crypto/master-key-file.ts';
@@ -417,6 +417,7 @@ describe('rotating the master key of a key file', () => {
     while (answers.length < 20) await new Promise((resolve) => setTimeout(resolve, 5));
     const rotations: Answer[] = [];
     for (let count = 0; count < 3; count++) rotations.push(await rotate(world.running, 'master'));
+    await vi.waitUntil(() => answers.length > 50, { timeout: 10_000 });
     over = true;
     await Promise.all(callers);
     expect(rotations.map(({ status, body }) => [status, body.use])).toEqual(Array(3).fill([200, 'master']));

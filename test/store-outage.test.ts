@@ -55,11 +55,14 @@ describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on 
       await sql`set local deadlock_timeout = '30s'`.execute(tx);
       await tx.updateTable('access_requests').set({ reason: 'x' }).where('agent_id', '=', agent.id).execute();
       const asked = ask('demo:delete');
-      await vi.waitUntil(async () => {
-        const { rows } = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(broker.store.db);
-        return rows.length > 0;
-      });
+      await vi.waitUntil(
+        async () => {
+          const { rows } = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(broker.store.db);
+          return rows.length > 0;
+        },
+        { timeout: 20_000, interval: 5 },
+      );
       await tx.updateTable('agents').set({ name: 'y' }).where('id', '=', agent.id).execute();
       return await asked;
     });

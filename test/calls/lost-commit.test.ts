@@ -1,6 +1,6 @@
 /** Connections to PostgreSQL that break, also at the moment when nobody can tell whether a write was made. */
 import pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import type { Answer } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -136,6 +136,8 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
       await killer.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
     }
     await killer.end();
+    const madeSoFar = () => load.sent.flatMap(({ answers }) => answers).filter(({ status }) => status === 200).length;
+    await vi.waitUntil(() => madeSoFar() > 30, { timeout: 10_000 });
     await load.stop();
     const { db } = world.running.broker.store;
     await world.running.governor.recorder.retryLate();

@@ -79,7 +79,7 @@ describe('a profile', () => {
     const answer = await read(mcp);
     expect(answer.structuredContent).toMatchObject({ status: 'failed', code: 'invalid_signature' });
     expect(answer.structuredContent.next).toMatch(/no further calls.*agent-broker doctor/s);
-    expect(mcp.stderr()).toContain('agent-broker doctor');
+    await vi.waitUntil(() => mcp.stderr().includes('agent-broker doctor'), { timeout: 5_000 });
     await world.forgive();
   });
 });
@@ -98,7 +98,7 @@ describe('a broker', () => {
     expect(failed.structuredContent.next).toContain('Nothing was done');
     const maybe = await callTool(mcp, 'write_platform', PATCH);
     expect(maybe.structuredContent.next).toMatch(/exactly the same arguments: that is safe/);
-    expect(mcp.stderr()).toContain(`The broker at ${url} does not answer`);
+    await vi.waitUntil(() => mcp.stderr().includes(`The broker at ${url} does not answer`), { timeout: 5_000 });
     isUp = true;
     expect((await read(mcp)).structuredContent).toMatchObject({ status: 'answered', data: { back: true } });
   });
@@ -154,7 +154,8 @@ describe('a broker', () => {
     const answer = await read(mcp);
     expect(answer.structuredContent).toMatchObject({ status: 'failed', code });
     expect(answer.structuredContent.next).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s.*NTP`));
-    expect(mcp.stderr()).toMatch(new RegExp(`3(599|600|601) seconds ${how} the broker’s`));
+    const told = new RegExp(`3(599|600|601) seconds ${how} the broker’s`);
+    await vi.waitUntil(() => told.test(mcp.stderr()), { timeout: 5_000 });
   });
 });
 
