@@ -6,6 +6,7 @@ import { REFRESH_LEEWAY_MS } from '../broker/authorization/adapter.ts';
 import { runFile } from '../broker/run-file.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { envelope } from './world/mcp.ts';
+import { writeWaiting } from './world/mcp-held.ts';
 import { askConsent, browserOf, openConsent } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
@@ -231,32 +232,6 @@ describe.runIf(STORES.includes('postgres'))(`two replicas on postgres${postgresN
     expect(text).toContain('notifications/tools/list_changed');
   });
 });
-
-/** A write that tells how it goes: when it begins to wait, and what it answers in the end. */
-function writeWaiting(at: string, token: string, args: Record<string, unknown>, more: Record<string, string> = {}) {
-  const waits = Promise.withResolvers<void>();
-  const answer = (async () => {
-    const params = { name: 'write_platform', arguments: args, _meta: { progressToken: 1 } };
-    const response = await fetch(`${at}/mcp`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${token}`,
-        ...more,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-    });
-    let text = '';
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body!) {
-      text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.includes('notifications/progress')) waits.resolve();
-    }
-    return text;
-  })();
-  return { waits: waits.promise, answer };
-}
 
 async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
   for (let turn = 0; turn < 400; turn++) {

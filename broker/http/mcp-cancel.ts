@@ -4,21 +4,28 @@
  */
 import type { Governor } from '../calls/governor.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import type { McpMessage } from './mcp-messages.ts';
+import { isRequestId, type McpMessage } from './mcp-messages.ts';
 import { type McpSession, requestName } from './mcp-session.ts';
 
-/** Tells whoever waits for these requests of this session, here or elsewhere, that nobody wants their answers any more. */
+/**
+ * Tells whoever waits for these requests of this session that nobody wants their answers any more: here at once, and elsewhere
+ * by one notice for each, until the client that cancels is `gone` itself.
+ */
 export async function cancelRequests(
   { broker, changes }: Governor,
   { agent }: AgentPrincipal,
   session: McpSession,
   messages: readonly McpMessage[],
+  gone: AbortSignal,
 ): Promise<void> {
-  for (const { method, params } of messages) {
-    if (method !== 'notifications/cancelled' || params?.requestId === undefined) continue;
-    const ref = { organisation_id: agent.organisation_id, id: requestName(agent.id, session, params.requestId) };
+  const ids = messages
+    .filter(({ method }) => method === 'notifications/cancelled')
+    .map(({ params }) => params?.requestId);
+  const refs = namesOf(agent.id, session, ids).map((id) => ({ organisation_id: agent.organisation_id, id }));
+  for (const ref of refs) changes.tell(ref);
+  for (const ref of refs) {
+    if (gone.aborted) return;
     await changes.announce(broker.store.db, ref);
-    changes.tell(ref);
   }
 }
 
@@ -31,16 +38,24 @@ export function whenCancelled(
   over: AbortSignal,
   cancelled: () => void,
 ): void {
-  for (const { method, id } of messages) {
-    if (method !== 'tools/call') continue;
-    const watch = changes.watch(requestName(agent.id, session, id));
-    over.addEventListener('abort', watch.end, { once: true });
-    if (over.aborted) watch.end();
+  const ids = messages.filter(({ method }) => method === 'tools/call').map(({ id }) => id);
+  const watches = namesOf(agent.id, session, ids).map(changes.watch);
+  const end = () => {
+    for (const watch of watches) watch.end();
+  };
+  // One listener for all of them: a signal looks through those that it has before it takes another one.
+  over.addEventListener('abort', end, { once: true });
+  if (over.aborted) end();
+  for (const watch of watches)
     void watch.news(LONGER_THAN_ANY_MS).then(() => {
       if (!watch.over()) cancelled();
     });
-  }
 }
+
+/** Each request's name once; what can name none is left out. */
+const namesOf = (agentId: string, session: McpSession, ids: readonly unknown[]): string[] => [
+  ...new Set(ids.filter(isRequestId).map((id) => requestName(agentId, session, id))),
+];
 
 /** A request is over before. */
 const LONGER_THAN_ANY_MS = 24 * 3600 * 1000;

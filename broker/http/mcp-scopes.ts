@@ -3,7 +3,7 @@ import { MCP_SCOPES, type McpScope, mcpChallenge } from '../authorization/metada
 import type { Broker } from '../broker.ts';
 import type { McpMessage } from './mcp-messages.ts';
 
-const CHANGES = new Set(['write_platform', 'delete_platform']);
+const CHANGES = new Set<unknown>(['write_platform', 'delete_platform']);
 
 /**
  * A 403 that says which scopes it takes, when the tools that the messages call need more than `scopes`; else undefined.
@@ -28,5 +28,5 @@ export function insufficientScope(
 
 function scopeOf({ method, params }: McpMessage): McpScope | undefined {
   if (method !== 'tools/call') return undefined;
-  return CHANGES.has(String(params?.name)) ? 'mcp:write' : 'mcp:read';
+  return CHANGES.has(params?.name) ? 'mcp:write' : 'mcp:read';
 }

@@ -8,13 +8,16 @@ import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
-import { messagesIn } from './mcp-messages.ts';
+import { isRequest, type McpMessage, messagesIn, tooManyMessages } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
+import { takeOpenPlace } from './mcp-places.ts';
 import { storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope } from './mcp-scopes.ts';
 import { mcpSend } from './mcp-send.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
+import { JSON_TYPE, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
+import { refusalReply } from './route-steps.ts';
 
 /** A call of 1 MiB, the largest there is, as it stands in a message. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -22,6 +25,9 @@ const MAX_BODY_BYTES = 2 * 1024 * 1024;
 const MAX_REQUEST_MS = 120_000;
 /** For the last words of a stream that ends in good order. */
 const GOODBYE_MS = 2_000;
+
+/** As the envelope of a refusal names it. */
+const ROUTE = { path: '/mcp' };
 
 const { version } = readBuild();
 
@@ -32,7 +38,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   const { log } = context.governor.broker;
   const onerror = (error: Error) => log.debug({ err: error }, 'an MCP request was refused');
   const gone = new AbortController();
-  const served = serve(context, gone.signal, onerror);
+  const served = serve(context, response, gone.signal, onerror);
   const answer = toNodeHandler(served, { onerror, maxRequestBodySize: MAX_BODY_BYTES });
   const ending = setTimeout(() => void served.close(), MAX_REQUEST_MS);
   const over = setTimeout(() => response.destroy(), MAX_REQUEST_MS + GOODBYE_MS);
@@ -46,7 +52,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
 }
 
 /** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
-function serve(context: McpContext, gone: AbortSignal, onerror: (error: Error) => void) {
+function serve(context: McpContext, response: ServerResponse, gone: AbortSignal, onerror: (error: Error) => void) {
   const { governor, who, request } = context;
   const session = sessionOf(request.headers);
   const client = agentClient(mcpSend(context, gone));
@@ -67,20 +73,35 @@ function serve(context: McpContext, gone: AbortSignal, onerror: (error: Error) =
   const close = async () => {
     await Promise.all([handler.close(), ...servers.map((server) => server.close())]);
   };
-  const fetch: typeof handler.fetch = async (asked, options) => {
-    const messages = await messagesIn(asked.clone());
+  /** What is seen to before the SDK gets these messages. Answers a refusal; throws what refusalReply knows. */
+  const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
+    takeOpenPlace(context, messages, response);
     const refused = insufficientScope(governor.broker, who.access?.scopes ?? new Set(), messages);
     if (refused) return refused;
+    const requests = messages.filter(isRequest);
     if (session) {
-      await cancelRequests(governor, who, session, messages);
-      whenCancelled(governor, who, session, messages, gone, close);
+      await cancelRequests(governor, who, session, messages, gone);
+      whenCancelled(governor, who, session, requests, gone, close);
     }
-    if (messages.some(({ method }) => method === 'subscriptions/listen'))
+    if (requests.some(({ method }) => method === 'subscriptions/listen'))
       await lookAtChanges(governor, who.agent.organisation_id, permissions, { over: gone, end: close });
+    return undefined;
+  };
+  const fetch: typeof handler.fetch = async (asked, options) => {
+    const messages = await messagesIn(asked.clone());
+    if (!messages) return tooManyMessages();
+    const refused = await prepare(messages).catch((error) => webResponse(refusalReply(error, ROUTE, context, who)));
+    if (refused) return refused;
     const answer = await handler.fetch(asked, options);
     const greeting = messages.find(({ method }) => method === 'initialize');
     if (greeting && answer.ok) answer.headers.set(SESSION_HEADER, newSession(greeting.params));
     return answer;
   };
   return { fetch, close };
+}
+
+function webResponse({ status, headers, body }: Reply): Response {
+  const written = new Response(String(body), { status, headers: { 'Content-Type': JSON_TYPE } });
+  for (const [name, value] of Object.entries(headers ?? {})) written.headers.set(name, `${value}`);
+  return written;
 }

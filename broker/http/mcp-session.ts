@@ -28,7 +28,7 @@ export function sessionOf(headers: IncomingHttpHeaders): McpSession | undefined 
 }
 
 /** One request of a client, by a name without spaces that nobody else's request has. `agentId`: the agent's UUID. */
-export const requestName = (agentId: string, session: McpSession, requestId: unknown): string =>
+export const requestName = (agentId: string, session: McpSession, requestId: string | number): string =>
   `mcp-request:${createHash('sha256')
     .update(JSON.stringify([agentId, session.id, requestId]))
     .digest('hex')}`;

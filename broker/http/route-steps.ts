@@ -1,10 +1,12 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
+import type { ServerResponse } from 'node:http';
 import { AuditUnavailable } from '../calls/record.ts';
 import type { Principal } from '../identity/principal.ts';
 import { Refusal } from './errors.ts';
+import { leaving } from './event-stream.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { refusalIn } from './problem.ts';
-import type { Limit, LimitResult, RateLimits } from './rate-limits.ts';
+import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 import type { Context, Route } from './route.ts';
 import { firstProblem } from './validation.ts';
@@ -29,6 +31,22 @@ export async function takeLimit(limits: RateLimits, limit: Limit, key: string): 
   return result;
 }
 
+/** Takes one of the places called `name`, until this answer is over. Throws Refusal when all are taken. */
+export function takePlace(
+  limits: RateLimits,
+  name: string,
+  atOnce: AtOnce,
+  key: string,
+  response: ServerResponse,
+): void {
+  const leave = limits.enter(name, atOnce, key);
+  if (!leave)
+    throw new Refusal('too_many_streams', 'Too many listen already: close some, then try again.', {
+      headers: { 'Retry-After': '30' },
+    });
+  leaving(response, leave);
+}
+
 /** Puts the body into the context. Answers a reply when it is not what the route takes. */
 export async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
   const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;
@@ -48,7 +66,7 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
 /** Turns whatever was thrown into an answer. What nobody foresaw tells its correlation id and nothing else. */
 export function refusalReply(
   error: unknown,
-  route: Route,
+  route: Pick<Route, 'path' | 'dialect'>,
   base: Pick<Context, 'governor' | 'correlationId'>,
   who: Principal | undefined,
 ): Reply {

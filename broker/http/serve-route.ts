@@ -4,15 +4,13 @@ import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import type { Principal } from '../identity/principal.ts';
 import { authenticate, isStranger } from './authenticate.ts';
-import { Refusal } from './errors.ts';
-import { leaving } from './event-stream.ts';
 import { parseBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import type { Context, Route } from './route.ts';
-import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
+import { agentKey, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
 export function serveRoute(route: Route, governor: Governor, limits: RateLimits, bearers: RefusedBearers) {
@@ -60,7 +58,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
   };
 }
 
-/** Takes a place for as long as this answer is under way. */
+/** Takes a place for as long as this answer is under way. Throws Refusal when all are taken. */
 function enter(
   limits: RateLimits,
   route: Route,
@@ -70,19 +68,9 @@ function enter(
   who: Principal | undefined,
 ): void {
   const { perToken, perAgent, ...atOnce } = route.atOnce!;
-  const places = [() => limits.enter(route.path, atOnce, source)];
-  if (perToken !== undefined)
-    places.push(() =>
-      limits.enter(`${route.path} token`, { perAddress: perToken, inAll: Infinity }, `${params.token}`),
-    );
+  const each = (perAddress: number) => ({ perAddress, inAll: Infinity });
+  takePlace(limits, route.path, atOnce, source, response);
+  if (perToken !== undefined) takePlace(limits, `${route.path} token`, each(perToken), `${params.token}`, response);
   if (perAgent !== undefined && who?.kind === 'agent')
-    places.push(() => limits.enter(`${route.path} agent`, { perAddress: perAgent, inAll: Infinity }, who.agent.id));
-  for (const take of places) {
-    const leave = take();
-    if (!leave)
-      throw new Refusal('too_many_streams', 'Too many listen already: close some, then try again.', {
-        headers: { 'Retry-After': '30' },
-      });
-    leaving(response, leave);
-  }
+    takePlace(limits, `${route.path} agent`, each(perAgent), who.agent.id, response);
 }

@@ -1,4 +1,5 @@
 /** Calls of remote MCP clients that wait for a person, as the person and the platform see them. */
+import { fetch } from 'undici';
 import { expect, vi } from 'vitest';
 import type { Organisation, World } from './world.ts';
 
@@ -57,4 +58,38 @@ export function deskOf(world: World, organisation: Organisation): Desk {
       return id;
     },
   };
+}
+
+/** A write that tells how it goes: when it begins to wait, and what it answers in the end. `id`: of its JSON-RPC request. */
+export function writeWaiting(
+  at: string,
+  token: string,
+  args: Record<string, unknown>,
+  more: Record<string, string> = {},
+  id = 1,
+) {
+  const waits = Promise.withResolvers<void>();
+  const answer = (async () => {
+    const params = { name: 'write_platform', arguments: args, _meta: { progressToken: 1 } };
+    const response = await fetch(`${at}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+        ...more,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }),
+    });
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body!) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      if (text.includes('notifications/progress')) waits.resolve();
+    }
+    return text;
+  })();
+  // A test that failed before looks at it no more.
+  answer.catch(waits.reject);
+  return { waits: waits.promise, answer };
 }

@@ -1,5 +1,6 @@
 /** POST /mcp: the broker's tools for clients that speak Streamable HTTP. */
 import { Refusal } from '../errors.ts';
+import { MOST_BODIES } from '../mcp-places.ts';
 import { route } from '../route.ts';
 
 /**
@@ -11,7 +12,7 @@ export const mcp = route({
   path: '/mcp',
   auth: 'mcp_client',
   limit: { name: 'mcp', perMinute: 600, per: 'agent' },
-  atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: 32 },
+  atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: MOST_BODIES },
   capability: 'mcp',
   summary: 'The tools, for MCP clients that connect over HTTP.',
   answers: { 200: 'A JSON-RPC answer, or a stream of server-sent events that ends with it.', 202: 'Taken.' },
