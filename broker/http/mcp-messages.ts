@@ -2,7 +2,13 @@
 
 export type McpMessage = { method?: unknown; id?: unknown; params?: McpParams | null };
 
-type McpParams = { name?: unknown; requestId?: unknown };
+type McpParams = {
+  name?: unknown;
+  arguments?: { approval_id?: unknown } | null;
+  requestId?: unknown;
+  requestState?: unknown;
+  taskId?: unknown;
+};
 
 /** As many as the SDK takes in one list (its MAX_BATCH_SIZE), which it says only after the broker has looked at them. */
 const MOST_MESSAGES = 100;

@@ -1,20 +1,34 @@
 /** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
+import { readState } from '../../mcp/tools/request-state.ts';
 import { MCP_SCOPES, type McpScope, mcpChallenge } from '../authorization/metadata.ts';
-import type { Broker } from '../broker.ts';
+import type { Governor } from '../calls/governor.ts';
+import { UUID_PATTERN } from '../crypto/ids.ts';
+import type { AgentPrincipal } from '../identity/principal.ts';
+import { holdsRead } from '../store/approvals.ts';
 import type { McpMessage } from './mcp-messages.ts';
 
 const CHANGES = new Set<unknown>(['write_platform', 'delete_platform']);
+const TASKS = new Set<unknown>(['tasks/get', 'tasks/update', 'tasks/cancel']);
+
+/** Without it a client is told nothing of what its agent may do, and nothing that was read. */
+export const mayLook = ({ access }: AgentPrincipal): boolean => access?.scopes.has('mcp:read') === true;
 
 /**
- * A 403 that says which scopes it takes, when the tools that the messages call need more than `scopes`; else undefined.
+ * A 403 that says which scopes it takes, when the messages want more than the client was let do; else undefined. What became of
+ * a held call is for either scope, so that whoever may only change learns what became of it; of a read it is for `mcp:read`.
  */
-export function insufficientScope(
-  broker: Pick<Broker, 'baseUrl'>,
-  scopes: ReadonlySet<string>,
+export async function insufficientScope(
+  { broker }: Governor,
+  who: AgentPrincipal,
   messages: readonly McpMessage[],
-): Response | undefined {
-  const wanted = new Set(messages.map(scopeOf).filter((one) => one !== undefined));
-  const missing = [...wanted].filter((scope) => !scopes.has(scope));
+): Promise<Response | undefined> {
+  const scopes = who.access?.scopes ?? new Set<string>();
+  const wanted = new Set(messages.map((message) => scopeOf(message, scopes)));
+  if (!mayLook(who)) {
+    const { organisation_id, id } = who.agent;
+    if (await holdsRead(broker.store.db, organisation_id, id, heldCallsIn(messages))) wanted.add('mcp:read');
+  }
+  const missing = MCP_SCOPES.filter((scope) => wanted.has(scope) && !scopes.has(scope));
   if (missing.length === 0) return undefined;
   // What it has already is named, too: a client that asks for the named ones alone would lose the others.
   const needed = MCP_SCOPES.filter((scope) => scopes.has(scope) || missing.includes(scope));
@@ -26,7 +40,23 @@ export function insufficientScope(
   );
 }
 
-function scopeOf({ method, params }: McpMessage): McpScope | undefined {
+function scopeOf({ method, params }: McpMessage, scopes: ReadonlySet<string>): McpScope | undefined {
+  const either = MCP_SCOPES.find((scope) => scopes.has(scope)) ?? 'mcp:read';
+  if (TASKS.has(method)) return either;
+  // What changes in what its agent may do.
+  if (method === 'subscriptions/listen') return 'mcp:read';
   if (method !== 'tools/call') return undefined;
+  if (params?.name === 'check_approval') return either;
   return CHANGES.has(params?.name) ? 'mcp:write' : 'mcp:read';
+}
+
+/** Ids of the held calls that the messages ask for: as tasks, by check_approval, or by resuming one. */
+function heldCallsIn(messages: readonly McpMessage[]): string[] {
+  const named = messages.flatMap(({ params }) => [
+    params?.taskId,
+    params?.arguments?.approval_id,
+    typeof params?.requestState === 'string' ? readState(params.requestState).approvalId : undefined,
+  ]);
+  const ids = named.filter((one): one is string => typeof one === 'string' && UUID_PATTERN.test(one));
+  return ids.map((id) => id.toLowerCase());
 }

@@ -12,7 +12,7 @@ import { isRequest, type McpMessage, messagesIn, tooManyMessages } from './mcp-m
 import { lookAtChanges } from './mcp-news.ts';
 import { takeOpenPlace } from './mcp-places.ts';
 import { storedRepeats } from './mcp-repeats.ts';
-import { insufficientScope } from './mcp-scopes.ts';
+import { insufficientScope, mayLook } from './mcp-scopes.ts';
 import { mcpSend } from './mcp-send.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
@@ -58,13 +58,14 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   const client = agentClient(mcpSend(context, gone));
   const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
   const host = { client, permissions, repeats: storedRepeats(governor, who), waitMs: MOST_WAIT_MS };
+  const untold = !mayLook(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(
     ({ era }) => {
       // The stream on which a server speaks first is one that clients of 2026-07-28 open, and stateless servers have no other.
-      const tellsChanges = era === 'modern';
+      const tellsChanges = era === 'modern' && !untold;
       const opensByError = era === 'legacy' && session?.opensLinks === true;
-      const server = toolServer(host, { version, tellsChanges, opensByError });
+      const server = toolServer(host, { version, tellsChanges, untold, opensByError });
       servers.push(server);
       return server;
     },
@@ -76,7 +77,7 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   /** What is seen to before the SDK gets these messages. Answers a refusal; throws what refusalReply knows. */
   const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
     takeOpenPlace(context, messages, response);
-    const refused = insufficientScope(governor.broker, who.access?.scopes ?? new Set(), messages);
+    const refused = await insufficientScope(governor, who, messages);
     if (refused) return refused;
     const requests = messages.filter(isRequest);
     if (session) {

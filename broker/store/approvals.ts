@@ -128,6 +128,26 @@ export type Decision = {
   instanceId: string;
 };
 
+/** Whether any of these held calls of an agent is a read. */
+export async function holdsRead(
+  db: Db,
+  organisationId: string,
+  agentUuid: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  if (ids.length === 0) return false;
+  const row = await db
+    .selectFrom('approvals')
+    .select('id')
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', '=', agentUuid)
+    .where('id', 'in', ids)
+    .where('method', 'in', ['GET', 'HEAD'])
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /**
  * Decides a held call that still waits, and with an approval claims its replay, in one guarded statement: of any number
  * at once one wins. Answers the row as it is now; undefined: it was decided, or is over.

@@ -8,6 +8,7 @@ import { type Held, handOver, UNOPENED, waitingNews, waitOpenly, withLink } from
 import { errorAnswer, outcomeAnswer, pendingAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
+import { readState, writeState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
 
 /** The largest call that the broker takes (docs/agents.md, POST /v1/actions). */
@@ -54,15 +55,13 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
   return await waitForPerson(host, request, { held: outcome, hash, endsAt, again: false });
 }
 
-const stateOf = (approvalId: string, hash: string): string => `${approvalId}.${hash}`;
-
 /**
  * The approval of the very same call that this request resumes. What a client brings back may be altered: it can name no
  * approval but the agent's own, which the broker sees to.
  */
 function resumedApproval({ resumed }: ToolRequest, hash: string): string | undefined {
-  const [approvalId, ofHash] = resumed?.state.split('.') ?? [];
-  return ofHash === hash ? approvalId : undefined;
+  const state = readState(resumed?.state);
+  return state.hash === hash ? state.approvalId : undefined;
 }
 
 /** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
@@ -142,7 +141,7 @@ async function waitForPerson(
 ): Promise<Handed> {
   const url = held.approvalUrl;
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
-  const state = stateOf(held.approvalId, hash);
+  const state = writeState(held.approvalId, hash);
   const { resumed } = request;
   if (request.opensLinks === 'by_result' && url !== undefined && resumed?.state !== state)
     return { kind: 'link', url, state };

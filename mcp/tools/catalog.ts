@@ -79,8 +79,8 @@ const TOOLS: readonly Described[] = [
 
 export const TOOL_NAMES: readonly string[] = TOOLS.map(({ name }) => name);
 
-/** The list with what the agent may do in it; `permissions` undefined: nobody could be asked yet. */
-export function listTools(permissions: Permissions | undefined): Tool[] {
+/** The list with what the agent may do in it; `permissions` as describePermissions takes them. */
+export function listTools(permissions: Permissions | 'untold' | undefined): Tool[] {
   const may = describePermissions(permissions);
   const outputSchema = schemaOf(Structured, 'output') as NonNullable<Tool['outputSchema']>;
   return TOOLS.map(({ input, lists, description, ...tool }) => ({

@@ -4,8 +4,10 @@ import type { Permissions, PlatformPermissions } from '../client/permissions.ts'
 /** Models read every description with every request. */
 const MOST_CHARACTERS = 4_000;
 
-/** One line a platform; undefined: nobody could be asked yet. */
-export function describePermissions(permissions: Permissions | undefined): string {
+/** One line a platform. `untold`: the client may not learn it. Undefined: nobody could be asked yet. */
+export function describePermissions(permissions: Permissions | 'untold' | undefined): string {
+  if (permissions === 'untold')
+    return 'You are not told what you may do: take platform and scope from the person you work for.';
   if (permissions === undefined) return 'What you may do now: call list_permissions.';
   if (permissions.platforms.length === 0) return 'You hold no scopes now. Ask for one with request_access.';
   const lines: string[] = [];

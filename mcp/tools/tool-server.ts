@@ -31,12 +31,17 @@ export type Served = {
   version: string;
   /** Whether there is a way on which the client can be told that the list changed. */
   tellsChanges: boolean;
+  /** The client may not learn what its agent may do: the tools are listed without it. */
+  untold?: boolean;
   /** A client that shook hands with another server of this connection said there that it opens links. */
   opensByError?: boolean;
 };
 
 /** One server for one connection, or for one request where the transport keeps no connection. */
-export function toolServer(host: ToolHost, { version, tellsChanges, opensByError = false }: Served): Server {
+export function toolServer(
+  host: ToolHost,
+  { version, tellsChanges, untold = false, opensByError = false }: Served,
+): Server {
   const server = new Server(
     { name: 'agent-broker', title: 'Agent Broker', version },
     {
@@ -49,7 +54,7 @@ export function toolServer(host: ToolHost, { version, tellsChanges, opensByError
   );
 
   server.setRequestHandler('tools/list', async () => ({
-    tools: listTools(await host.permissions.soon(LIST_PATIENCE_MS)),
+    tools: listTools(untold ? 'untold' : await host.permissions.soon(LIST_PATIENCE_MS)),
   }));
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
