@@ -88,6 +88,37 @@ describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (stor
       expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MOST_MESSAGES);
     });
 
+    test('costs as much as its messages one by one', async () => {
+      const strict = await startWorld(store, { AGENT_BROKER_LIMIT_FACTOR: '1' });
+      const { owner } = await strict.organisation();
+      const list = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
+      const poster = async () => {
+        const { access_token } = await new OAuthClient(strict).tokens(browserOf(strict, owner));
+        return async (body: unknown) => {
+          const response = await fetch(`${strict.running.baseUrl}/mcp`, {
+            method: 'POST',
+            headers: {
+              'content-type': 'application/json',
+              accept: 'application/json, text/event-stream',
+              authorization: `Bearer ${access_token}`,
+            },
+            body: JSON.stringify(body),
+          });
+          const text = await response.text();
+          return response.status === 200 ? 200 : [response.status, JSON.parse(text).error];
+        };
+      };
+      const REFUSED = [429, 'rate_limited'];
+      // 600 messages a minute: in lists and nothing else, and with one message before, so that a list is what is too much.
+      const lists = await poster();
+      for (let turn = 0; turn < 6; turn++) expect([turn, await lists(list)]).toEqual([turn, 200]);
+      expect(await lists(list[0])).toEqual(REFUSED);
+      const mixed = await poster();
+      expect(await mixed(list[0])).toBe(200);
+      for (let turn = 0; turn < 5; turn++) expect([turn, await mixed(list)]).toEqual([turn, 200]);
+      expect(await mixed(list)).toEqual(REFUSED);
+    });
+
     test('listens once for its end, however many calls are in it, and waits for none of them afterwards', () => {
       const { governor } = world.running;
       const who = { agent: { id: crypto.randomUUID() } } as AgentPrincipal;

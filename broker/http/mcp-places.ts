@@ -1,8 +1,12 @@
 /** How much of `/mcp` one agent may have to itself. */
 import type { ServerResponse } from 'node:http';
 import { isRequest, type McpMessage } from './mcp-messages.ts';
+import type { Limit } from './rate-limits.ts';
 import type { Context } from './route.ts';
-import { takePlace } from './route-steps.ts';
+import { agentKey, takeLimit, takePlace } from './route-steps.ts';
+
+/** Of messages: a list is many at once, and no cheaper than one after the other. */
+export const MCP_LIMIT: Limit = { name: 'mcp', perMinute: 600, per: 'agent' };
 
 /** Requests of one agent that may be under way at once: each may wait for a person. */
 const MOST_OPEN = 32;
@@ -24,4 +28,12 @@ export function takeOpenPlace(
 ): void {
   if (!messages.some(isRequest)) return;
   takePlace(limits, '/mcp open', { perAddress: MOST_OPEN, inAll: Infinity }, who.agent.id, response);
+}
+
+/** Counts the messages beyond the first one, which the route has counted. Throws Refusal when they are too many. */
+export async function countMessages(
+  { limits, who }: Context<'mcp_client'>,
+  messages: readonly McpMessage[],
+): Promise<void> {
+  if (messages.length > 1) await takeLimit(limits, MCP_LIMIT, agentKey(MCP_LIMIT, who.agent), messages.length - 1);
 }

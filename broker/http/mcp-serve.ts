@@ -10,7 +10,7 @@ import { readBuild } from '../build.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, messagesIn, tooManyMessages } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
-import { takeOpenPlace } from './mcp-places.ts';
+import { countMessages, takeOpenPlace } from './mcp-places.ts';
 import { storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope, mayLook } from './mcp-scopes.ts';
 import { mcpSend } from './mcp-send.ts';
@@ -77,6 +77,7 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   /** What is seen to before the SDK gets these messages. Answers a refusal; throws what refusalReply knows. */
   const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
     takeOpenPlace(context, messages, response);
+    await countMessages(context, messages);
     const refused = await insufficientScope(governor, who, messages);
     if (refused) return refused;
     const requests = messages.filter(isRequest);

@@ -9,7 +9,8 @@ export type LimitResult = { allowed: boolean; headers: Record<string, string>; r
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
 export type RateLimits = {
-  take(limit: Limit, key: string): Promise<LimitResult>;
+  /** Counts a request, or `count` of them at once. */
+  take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
   /** Takes one of the places; call what it answers to give it back. Undefined: all are taken. */
   enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
 };
@@ -35,7 +36,7 @@ export function makeRateLimits(factor: number): RateLimits {
     return made;
   };
   return {
-    take: async (limit, key) => {
+    take: async (limit, key, count = 1) => {
       const { limiter, points } = limiterOf(limit);
       const answer = (result: RateLimiterRes, allowed: boolean): LimitResult => {
         const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
@@ -49,7 +50,7 @@ export function makeRateLimits(factor: number): RateLimits {
         };
       };
       try {
-        return answer(await limiter.consume(key), true);
+        return answer(await limiter.consume(key, count), true);
       } catch (rejection) {
         if (rejection instanceof RateLimiterRes) return answer(rejection, false);
         throw rejection;

@@ -21,9 +21,9 @@ export function nameable(params: Record<string, string>): Record<string, string>
 export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent_id: string | null }): string =>
   per === 'family' ? (parent_id ?? id) : id;
 
-/** Counts a request. Throws Refusal when it is one too many. */
-export async function takeLimit(limits: RateLimits, limit: Limit, key: string): Promise<LimitResult> {
-  const result = await limits.take(limit, key);
+/** Counts a request, or `count` of them. Throws Refusal when it is one too many. */
+export async function takeLimit(limits: RateLimits, limit: Limit, key: string, count = 1): Promise<LimitResult> {
+  const result = await limits.take(limit, key, count);
   if (!result.allowed)
     throw new Refusal('rate_limited', `At most ${limit.perMinute} requests a minute here. Wait, then try again.`, {
       headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },

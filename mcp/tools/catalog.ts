@@ -82,12 +82,9 @@ export const TOOL_NAMES: readonly string[] = TOOLS.map(({ name }) => name);
 /** The list with what the agent may do in it; `permissions` as describePermissions takes them. */
 export function listTools(permissions: Permissions | 'untold' | undefined): Tool[] {
   const may = describePermissions(permissions);
-  const outputSchema = schemaOf(Structured, 'output') as NonNullable<Tool['outputSchema']>;
-  return TOOLS.map(({ input, lists, description, ...tool }) => ({
+  return LISTED.map(({ lists, description, ...tool }) => ({
     ...tool,
     description: lists ? `${description}\n\n${may}` : description,
-    inputSchema: schemaOf(input, 'input') as Tool['inputSchema'],
-    outputSchema,
   }));
 }
 
@@ -100,3 +97,11 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;
     },
   });
+
+const OUTPUT_SCHEMA = schemaOf(Structured, 'output') as NonNullable<Tool['outputSchema']>;
+/** With their schemas written out: once, since a client asks for the list as often as it likes. */
+const LISTED = TOOLS.map(({ input, ...tool }) => ({
+  ...tool,
+  inputSchema: schemaOf(input, 'input') as Tool['inputSchema'],
+  outputSchema: OUTPUT_SCHEMA,
+}));

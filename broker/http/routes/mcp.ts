@@ -1,6 +1,6 @@
 /** POST /mcp: the broker's tools for clients that speak Streamable HTTP. */
 import { Refusal } from '../errors.ts';
-import { MOST_BODIES } from '../mcp-places.ts';
+import { MCP_LIMIT, MOST_BODIES } from '../mcp-places.ts';
 import { route } from '../route.ts';
 
 /**
@@ -11,7 +11,7 @@ export const mcp = route({
   method: 'POST',
   path: '/mcp',
   auth: 'mcp_client',
-  limit: { name: 'mcp', perMinute: 600, per: 'agent' },
+  limit: MCP_LIMIT,
   atOnce: { perAddress: 1_000, inAll: 2_000, perAgent: MOST_BODIES },
   capability: 'mcp',
   summary: 'The tools, for MCP clients that connect over HTTP.',
