@@ -137,9 +137,11 @@ export function agentClient(send: Send) {
         ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
         ...(signal && { signal }),
       });
-      if (!(asked instanceof BrokerError)) return readOutcome(asked.reply, asked.body);
-      const isRead = action.method === 'GET';
-      return { kind: 'failed', error: isRead ? withoutEffect(asked) : asked };
+      const outcome: CallOutcome =
+        asked instanceof BrokerError ? { kind: 'failed', error: asked } : readOutcome(asked.reply, asked.body);
+      return outcome.kind === 'failed' && action.method === 'GET'
+        ? { kind: 'failed', error: withoutEffect(outcome.error) }
+        : outcome;
     },
 
     /** GET /v1/approvals/{id}. */

@@ -43,7 +43,11 @@ export function errorOf(reply: BrokerReply, body: Readonly<Record<string, unknow
     status,
     correlationId: typeof body.correlation_id === 'string' ? body.correlation_id : undefined,
     retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
-    mayHaveActed: MAY_HAVE_ACTED.has(code) || body.outcome === 'unknown' || /may have been made/.test(message),
+    mayHaveActed:
+      MAY_HAVE_ACTED.has(code) ||
+      (code === 'unexpected_answer' && !isRefusal(status)) ||
+      body.outcome === 'unknown' ||
+      /may have been made/.test(message),
     clockAheadSeconds: clockAhead(reply),
     body,
   });
@@ -55,6 +59,9 @@ const MAY_HAVE_ACTED = new Set([
   'idempotency_in_progress',
   'internal_error',
 ]);
+
+/** A proxy that gave up waiting, or lost half of the answer, may have passed the request on. One that refuses did not. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500;
 
 export function unreachableError(error: BrokerUnreachable): BrokerError {
   return new BrokerError(error.code, error.message, { mayHaveActed: error.maybeSent });

@@ -219,9 +219,14 @@ describe('over a connection that fails', () => {
       [200, { hello: 'world' }],
       [502, {}],
       [302, {}],
+      [413, {}],
     ] as const) {
       behave = (_request, response) => answer(response, body, status);
-      expect(await clientOf(agent, url).call(READ)).toMatchObject({ error: { code: 'unexpected_answer', status } });
+      const error = { code: 'unexpected_answer', status };
+      expect(await clientOf(agent, url).call(READ)).toMatchObject({ error: { ...error, mayHaveActed: false } });
+      // Whoever stands between may have passed it on, unless it refused.
+      const mayHaveActed = status !== 413;
+      expect(await clientOf(agent, url).call(WRITE)).toMatchObject({ error: { ...error, mayHaveActed } });
       expect(await clientOf(agent, url).me()).toEqual(
         status === 200 ? { ok: true, value: body } : expect.objectContaining({ ok: false }),
       );
