@@ -1,8 +1,8 @@
 /** Which calls of an MCP client are the same call: in the store, because the next request may come to another replica. */
-import { newRepeat, type Repeat, type Repeats } from '../../mcp/tools/repeats.ts';
+import { newRepeat, type Repeats } from '../../mcp/tools/repeats.ts';
 import type { Governor } from '../calls/governor.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { endMcpRepeat, findMcpRepeat, holdMcpRepeat, putMcpRepeat } from '../store/mcp-repeats.ts';
+import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
 import type { McpRepeatTable } from '../store/schema.ts';
 
 /** As long as an Idempotency-Key is good for. */
@@ -14,42 +14,29 @@ const HELD_KEPT_MS = 30 * KEPT_MS;
 export function storedRepeats({ broker }: Governor, { agent }: AgentPrincipal): Repeats {
   const { db } = broker.store;
   const place = { organisation_id: agent.organisation_id, agent_id: agent.id };
-  const find = async (hash: string): Promise<Repeat | undefined> => {
-    const found = await findMcpRepeat(db, { ...place, hash }, broker.clock());
-    return found && shown(found);
-  };
-  const begin = async (hash: string, reason: string | undefined): Promise<Repeat> => {
-    const now = broker.clock();
-    const repeat = newRepeat(reason);
-    const row = {
-      ...place,
-      hash,
-      key: repeat.key,
-      reason: reason ?? null,
-      approval_id: null,
-      expires_at: now + KEPT_MS,
-    };
-    await putMcpRepeat(db, row, now);
-    return (await find(hash)) ?? repeat;
-  };
   return {
-    begin,
-    find,
-    held: async (hash, approvalId) => {
-      // A read has begun without being remembered.
-      await begin(hash, undefined);
-      await holdMcpRepeat(
-        db,
-        { ...place, hash },
-        { approval_id: approvalId, expires_at: broker.clock() + HELD_KEPT_MS },
-      );
+    begin: async (hash, reason) => {
+      const now = broker.clock();
+      const { key } = newRepeat(reason);
+      const expires_at = now + KEPT_MS;
+      const asked = { ...place, hash, key, reason: reason ?? null, approval_id: null, expires_at };
+      const begun = await beginMcpRepeat(db, asked, now);
+      return { ...shown(begun), isNew: begun.key === key, turn: begun.expires_at };
     },
-    end: (hash) => endMcpRepeat(db, { ...place, hash }),
-    endApproval: (approvalId) => endMcpRepeat(db, { ...place, approvalId }),
+    find: async (hash) => {
+      const found = await findMcpRepeat(db, { ...place, hash }, broker.clock());
+      return found && shown(found);
+    },
+    held: (hash, key, approval_id) =>
+      holdMcpRepeat(db, { ...place, hash, key }, { approval_id, expires_at: broker.clock() + HELD_KEPT_MS }),
+    end: (hash, key) => endMcpRepeat(db, { ...place, hash, key }),
+    endApproval: (approval_id) => endMcpRepeat(db, { ...place, approval_id }),
+    // Whoever begins it again moves its end.
+    drop: (hash, { key, turn }) => endMcpRepeat(db, { ...place, hash, key, expires_at: turn }),
   };
 }
 
-const shown = ({ key, reason, approval_id }: McpRepeatTable): Repeat => ({
+const shown = ({ key, reason, approval_id }: McpRepeatTable) => ({
   key,
   reason: reason ?? undefined,
   approvalId: approval_id ?? undefined,

@@ -1,11 +1,11 @@
 /** `agent-broker mcp`: the tools of one agent over standard input and output. */
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import type { CallOutcome } from '../client/action.ts';
 import { agentClient } from '../client/agent-client.ts';
 import type { Send } from '../client/send.ts';
 import { permissionWatch } from '../tools/permission-watch.ts';
 import type { Repeats } from '../tools/repeats.ts';
 import { toolServer } from '../tools/tool-server.ts';
+import type { Written } from '../tools/write-once.ts';
 import { lineTransport } from './line-transport.ts';
 
 type Given = {
@@ -23,7 +23,7 @@ const LOOK_EVERY_MS = 60_000;
 /** Serves until standard input ends. */
 export function serveTools({ send, repeats, waitMs, version, tell }: Given): void {
   const client = agentClient(send);
-  const underway = new Map<string, Promise<CallOutcome>>();
+  const underway = new Map<string, Promise<Written>>();
   const servers = new Set<ReturnType<typeof toolServer>>();
   const report = (error: Error) => tell(error.message);
   const permissions = permissionWatch(client, () => {

@@ -1,26 +1,54 @@
 /** A memory that may fail: calls go on without it, and the person is told once. */
-import type { Repeats } from '../tools/repeats.ts';
+import type { Repeats, RepeatsInMemory } from '../tools/repeats.ts';
 
-/** `first`, and `second` from when `first` throws. `tell` gets the error, once. */
-export function tolerantRepeats(first: Repeats, second: Repeats, tell: (error: Error) => void): Repeats {
-  let used = first;
+/**
+ * `first`, and `second` from when `first` throws; until then `second` is told what is begun and ended here, so that it knows
+ * the calls that are on their way. `tell` gets the error, once.
+ */
+export function tolerantRepeats(first: Repeats, second: RepeatsInMemory, tell: (error: Error) => void): Repeats {
+  let isBroken = false;
   const guarded =
-    <A extends unknown[], T>(pick: (repeats: Repeats) => (...words: A) => T) =>
+    <A extends unknown[], T>(
+      pick: (repeats: Repeats) => (...words: A) => T,
+      follow: (done: Awaited<T>, ...words: A) => unknown,
+    ) =>
     async (...words: A): Promise<Awaited<T>> => {
+      if (isBroken) return await pick(second)(...words);
+      let done: Awaited<T>;
       try {
-        return await pick(used)(...words);
+        done = await pick(first)(...words);
       } catch (error) {
-        if (used === second) throw error;
-        used = second;
-        tell(error as Error);
+        if (!isBroken) tell(error as Error);
+        isBroken = true;
         return await pick(second)(...words);
       }
+      await follow(done, ...words);
+      return done;
     };
   return {
-    begin: guarded((repeats) => repeats.begin),
-    find: guarded((repeats) => repeats.find),
-    held: guarded((repeats) => repeats.held),
-    end: guarded((repeats) => repeats.end),
-    endApproval: guarded((repeats) => repeats.endApproval),
+    begin: guarded(
+      (repeats) => repeats.begin,
+      (begun, hash) => second.note(hash, begun),
+    ),
+    find: guarded(
+      (repeats) => repeats.find,
+      (_found, _hash) => {},
+    ),
+    held: guarded(
+      (repeats) => repeats.held,
+      (_, ...words) => second.held(...words),
+    ),
+    end: guarded(
+      (repeats) => repeats.end,
+      (_, ...words) => second.end(...words),
+    ),
+    endApproval: guarded(
+      (repeats) => repeats.endApproval,
+      (_, ...words) => second.endApproval(...words),
+    ),
+    drop: guarded(
+      (repeats) => repeats.drop,
+      (_, ...words) => second.drop(...words),
+    ),
   };
 }

@@ -75,5 +75,5 @@ function haltedOr(error: BrokerError): ToolAnswer {
   if (halt === undefined) return errorAnswer(error, false);
   const reason = halt.state === 'revoked' ? 'agent_revoked' : 'agent_suspended';
   const halted = { kind: 'halted', reason, detail: error.message, halt, auditId: undefined } as const;
-  return outcomeAnswer(halted, { platform: '' }, false);
+  return outcomeAnswer(halted, { platform: '' }, { written: false });
 }

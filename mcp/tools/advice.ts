@@ -48,11 +48,16 @@ export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' 
   return `${words[outcome.code]}${link}`;
 }
 
+/** The same, where an identical call was begun before this one: it is refused now, and may have been made then. */
+export const withEarlier = (words: string): string =>
+  `${words} An identical call was submitted before, and may have been made: when this is over, call again with exactly the same arguments to learn what became of it. It is not made twice.`;
+
 /** After an error; `written`: the call may have an effect. */
 export function afterError(error: BrokerError, written: boolean): string {
   const { code, retryAfterSeconds, clockAheadSeconds } = error;
   switch (code) {
     case 'unreachable':
+    case 'unexpected_answer':
       return error.mayHaveActed && written
         ? 'Nobody knows whether the call was made. Call again with exactly the same arguments: that is safe, because it is not made twice.'
         : `Nothing was done. Try once more in a minute; if it fails again, ${TELL.toLowerCase()} that the broker does not answer, and to run: agent-broker doctor`;
@@ -76,7 +81,7 @@ export function afterError(error: BrokerError, written: boolean): string {
     case 'too_many_pending_approvals':
       return `${TELL} that too many calls wait for a decision. Do not submit more until some are decided.`;
     case 'idempotency_in_progress':
-      return 'The very same call is on its way, and its answer comes to whoever made it first. Look at the platform before you make it again.';
+      return `The very same call is on its way. Call again with exactly the same arguments in ${retryAfterSeconds ?? 2} seconds: that is safe, because it is not made twice, and you get its answer.`;
     default:
       return error.mayHaveActed && written
         ? 'The call may have been made: look at the platform with read_platform before you repeat it.'

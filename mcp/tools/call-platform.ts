@@ -1,6 +1,5 @@
 /** read_platform, write_platform and delete_platform: the call, and the ladder of ways to wait when it is held. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Action, CallOutcome } from '../client/action.ts';
+import type { Action } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';
@@ -10,6 +9,7 @@ import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import { readState, writeState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
+import { isFinal, type Written, writeOnce } from './write-once.ts';
 
 /** The largest call that the broker takes (docs/agents.md, POST /v1/actions). */
 const MOST_CALL_BYTES = 1024 * 1024;
@@ -38,19 +38,21 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
       }),
     );
   const hash = hashOf(action);
-  const approvalId = resumedApproval(request, hash) ?? (await host.repeats.find(hash))?.approvalId;
-  if (approvalId !== undefined) {
-    const again = await sameCall(host, request, { hash, approvalId, endsAt });
+  // What a client brings back may name an approval that is not there; then the one that is remembered counts.
+  for (const approvalId of new Set([resumedApproval(request, hash), (await host.repeats.find(hash))?.approvalId])) {
+    const again = approvalId && (await sameCall(host, request, { hash, approvalId, endsAt }));
     if (again) return again;
   }
-  const outcome = await submit(host, request, action, { hash, endsAt });
+  const isWrite = action.method !== 'GET';
+  const { outcome, key, joins } = isWrite
+    ? await write(host, action, { hash, endsAt })
+    : await read(host, action, { hash, signal: request.signal });
   request.signal.throwIfAborted();
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') {
-    const isWrite = action.method !== 'GET';
     // Only what is handed over is over: after a cancelled call the identical one gets the answer that nobody took.
-    if (isWrite && !isUnanswered(outcome)) await host.repeats.end(hash);
-    return answered(outcomeAnswer(outcome, action, isWrite));
+    if (key !== undefined && isFinal(outcome)) await host.repeats.end(hash, key);
+    return answered(outcomeAnswer(outcome, action, { written: isWrite, joins: joins && !isFinal(outcome) }));
   }
   return await waitForPerson(host, request, { held: outcome, hash, endsAt, again: false });
 }
@@ -64,52 +66,31 @@ function resumedApproval({ resumed }: ToolRequest, hash: string): string | undef
   return state.hash === hash ? state.approvalId : undefined;
 }
 
-/** Sends the call, under its Idempotency-Key when it may have an effect, and remembers it for as long as nobody has its answer. */
-async function submit(
+/** A call that has no effect is remembered for its approval alone. */
+async function read(
   host: ToolHost,
-  { signal }: ToolRequest,
   action: Action,
-  { hash, endsAt }: Submitting,
-): Promise<CallOutcome> {
-  if (action.method === 'GET') {
-    const outcome = await host.client.call(action, { signal });
-    if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
-    return outcome;
+  { hash, signal }: { hash: string; signal: AbortSignal },
+): Promise<Written> {
+  const outcome = await host.client.call(action, { signal });
+  if (outcome.kind === 'held') {
+    const { key } = await host.repeats.begin(hash, undefined);
+    await host.repeats.held(hash, key, outcome.approvalId);
   }
+  return { outcome, joins: false };
+}
+
+/** Of identical writes at the same time one is made, for all of them. */
+async function write(host: ToolHost, action: Action, { hash, endsAt }: Omit<Waiting, 'approvalId'>): Promise<Written> {
   const same = host.underway?.get(hash);
   if (same) {
-    const outcome = await same;
-    return outcome.kind === 'answered' ? { ...outcome, repeated: true } : outcome;
+    const { outcome, ...rest } = await same;
+    return { ...rest, outcome: outcome.kind === 'answered' ? { ...outcome, repeated: true } : outcome };
   }
-  const writing = write(host, action, { hash, endsAt }).finally(() => host.underway?.delete(hash));
+  const writing = writeOnce(host, action, { hash, endsAt }).finally(() => host.underway?.delete(hash));
   host.underway?.set(hash, writing);
   return await writing;
 }
-
-/** A write is not given up on when the client cancels: it may be on its way already, and its outcome has to be known. */
-async function write(host: ToolHost, action: Action, { hash, endsAt }: Submitting): Promise<CallOutcome> {
-  const { key, reason } = await host.repeats.begin(hash, action.reason);
-  const { reason: _, ...rest } = action;
-  const call = { ...rest, ...(reason !== undefined && { reason }) };
-  let outcome = await host.client.call(call, { idempotencyKey: key });
-  // The identical call is on its way from elsewhere: its answer is this one's, too.
-  while (outcome.kind === 'failed' && outcome.error.code === IN_PROGRESS && Date.now() + LOOK_AGAIN_MS < endsAt) {
-    await sleep(LOOK_AGAIN_MS);
-    outcome = await host.client.call(call, { idempotencyKey: key });
-  }
-  if (outcome.kind === 'held') await host.repeats.held(hash, outcome.approvalId);
-  return outcome;
-}
-
-type Submitting = { hash: string; endsAt: number };
-
-const IN_PROGRESS = 'idempotency_in_progress';
-const LOOK_AGAIN_MS = 500;
-
-const UNANSWERED = new Set(['unreachable', 'unexpected_answer', 'internal_error', 'audit_unavailable', IN_PROGRESS]);
-/** Whether the broker may know more of this call than it told: then the identical call is the same one. */
-const isUnanswered = (outcome: CallOutcome): boolean =>
-  outcome.kind === 'failed' && outcome.error.mayHaveActed && UNANSWERED.has(outcome.error.code);
 
 type Waiting = { hash: string; approvalId: string; endsAt: number };
 
@@ -122,7 +103,7 @@ async function sameCall(
   const found = await host.client.approval(approvalId, { signal: request.signal });
   if (!found.ok) {
     if (found.error.status !== 404) return answered(errorAnswer(found.error, false));
-    await host.repeats.end(hash);
+    await host.repeats.endApproval(approvalId);
     return undefined;
   }
   if (!isSettled(found.value))

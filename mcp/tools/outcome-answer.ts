@@ -2,13 +2,18 @@
 import type { CallOutcome } from '../client/action.ts';
 import type { Approval } from '../client/approval.ts';
 import type { BrokerError } from '../client/broker-error.ts';
-import { type About, afterDenial, afterError, afterHalt, afterNotReady } from './advice.ts';
+import { type About, afterDenial, afterError, afterHalt, afterNotReady, withEarlier } from './advice.ts';
 import { type Structured, type ToolAnswer, toolAnswer } from './answer.ts';
 
 type Settled = Exclude<CallOutcome, { kind: 'held' }>;
 
-/** `written`: the call may have an effect. */
-export function outcomeAnswer(outcome: Settled, about: About, written: boolean): ToolAnswer {
+/** `written`: the call may have an effect. `joins`: an identical one was begun before, and what became of it is not known. */
+export function outcomeAnswer(
+  outcome: Settled,
+  about: About,
+  { written, joins = false }: { written: boolean; joins?: boolean },
+): ToolAnswer {
+  const next = (words: string) => (joins ? withEarlier(words) : words);
   switch (outcome.kind) {
     case 'answered':
       return toolAnswer({
@@ -29,7 +34,7 @@ export function outcomeAnswer(outcome: Settled, about: About, written: boolean):
         ...(outcome.violating.length > 0 && { violating: [...outcome.violating] }),
         retry_after_seconds: outcome.retryAfterSeconds,
         audit_id: outcome.auditId,
-        next: afterDenial(outcome, about),
+        next: next(afterDenial(outcome, about)),
       });
     case 'halted':
       return toolAnswer({
@@ -38,7 +43,7 @@ export function outcomeAnswer(outcome: Settled, about: About, written: boolean):
         detail: `This agent is halted (${outcome.halt.cause}): ${outcome.halt.detail ?? outcome.detail}`,
         retry_after_seconds: outcome.halt.retry_after_seconds ?? undefined,
         audit_id: outcome.auditId,
-        next: afterHalt(outcome),
+        next: next(afterHalt(outcome)),
       });
     case 'not_ready':
       return toolAnswer({
@@ -46,20 +51,20 @@ export function outcomeAnswer(outcome: Settled, about: About, written: boolean):
         code: outcome.code,
         detail: outcome.message,
         audit_id: outcome.auditId,
-        next: afterNotReady(outcome, about),
+        next: next(afterNotReady(outcome, about)),
       });
     case 'failed':
-      return errorAnswer(outcome.error, written);
+      return errorAnswer(outcome.error, written, outcome.error.mayHaveActed ? undefined : next);
   }
 }
 
-export function errorAnswer(error: BrokerError, written: boolean): ToolAnswer {
+export function errorAnswer(error: BrokerError, written: boolean, next = (words: string) => words): ToolAnswer {
   return toolAnswer({
     status: 'failed',
     code: error.code,
     detail: error.message,
     retry_after_seconds: error.retryAfterSeconds,
-    next: afterError(error, written),
+    next: next(afterError(error, written)),
   });
 }
 

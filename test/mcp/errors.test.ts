@@ -125,6 +125,110 @@ describe('a broker', () => {
     expect(keys[2]).not.toBe(keys[0]);
   });
 
+  /** Answers governed calls one after the other: a status, a body and headers, or nothing. Answers what it was asked, and when. */
+  async function inTurn(answers: ([status: number, body: object | string, headers?: object] | undefined)[]) {
+    const asked: { key: string; reason: string | undefined; at: number }[] = [];
+    const url = await standIn(async (request, response) => {
+      if (request.url !== '/v1/actions') return void response.writeHead(404).end('{}');
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const { reason } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      const answer = answers[asked.length];
+      asked.push({ key: String(request.headers['idempotency-key']), reason, at: performance.now() });
+      if (!answer) return void request.socket.destroy();
+      const [status, body, headers = {}] = answer;
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+    });
+    return { asked, profile: writeProfile(agent, undefined, { url }) };
+  }
+  const MADE = [200, { data: 1, _meta: {} }] as [number, object];
+  const inProgress = (seconds: number) =>
+    [409, { error: 'idempotency_in_progress', detail: 'Under way.' }, { 'retry-after': seconds }] as [
+      number,
+      object,
+      object,
+    ];
+  const halt = { state: 'suspended', since: null, cause: 'owner_manual', detail: null, recoverable_by: 'owner' };
+
+  test.each<[string, number, object]>([
+    ['agent_suspended', 403, { error: 'agent_halted', reason: 'agent_suspended', halt }],
+    ['denied_by_policy', 403, { error: 'Permission denied', reason: 'denied_by_policy' }],
+    ['agent_inactive', 409, { error: 'agent_inactive' }],
+    ['rate_limited', 429, { error: 'rate_limited' }],
+    ['store_unavailable', 503, { error: 'store_unavailable' }],
+    ['invalid_token', 401, { error: 'invalid_token' }],
+  ])(
+    'that says %s of a write while an earlier one is on its way is asked with the same key again',
+    async (code, status, body) => {
+      const { asked, profile } = await inTurn([undefined, inProgress(1), [status, body], [status, body], MADE, MADE]);
+      const first = await connected(profile);
+      await callTool(first, 'write_platform', PATCH);
+      first.child.kill('SIGKILL');
+      const second = startMcp(profile, ['--wait', '20']);
+      await shakeHands(second);
+      // The broker was asked again when it said, and what it says of this moment is told, with what is left to do.
+      for (let turn = 0; turn < 2; turn++) {
+        const { structuredContent } = await callTool(second, 'write_platform', { ...PATCH, reason: 'other words' });
+        expect(structuredContent.code).toBe(code);
+        expect(structuredContent.next).toMatch(/may have been made.*exactly the same arguments.*not made twice/s);
+      }
+      expect(asked[2]!.at - asked[1]!.at).toBeGreaterThan(950);
+      second.child.kill('SIGKILL');
+      const third = await connected(profile);
+      for (let turn = 0; turn < 2; turn++)
+        expect((await callTool(third, 'write_platform', PATCH)).structuredContent.status).toBe('answered');
+      const [key] = asked.map((one) => one.key);
+      expect(asked.map((one) => one.key === key)).toEqual([true, true, true, true, true, false]);
+      expect(asked.slice(0, 5).map(({ reason }) => reason)).toEqual(Array(5).fill(undefined));
+    },
+  );
+
+  test('that refuses a write at once is asked with another key: nothing of it is left', async () => {
+    const denied = [403, { error: 'Permission denied', reason: 'denied_by_policy' }] as [number, object];
+    const { asked, profile } = await inTurn([denied, MADE]);
+    const mcp = await connected(profile);
+    const refused = await callTool(mcp, 'write_platform', { ...PATCH, reason: 'one' });
+    expect(refused.structuredContent.next).not.toContain('same arguments');
+    await callTool(mcp, 'write_platform', { ...PATCH, reason: 'two' });
+    expect(asked.map(({ reason }) => reason)).toEqual(['one', 'two']);
+    expect(asked[1]!.key).not.toBe(asked[0]!.key);
+  });
+
+  test('before which a proxy loses patience is asked with the same key again; one that refuses has sent nothing', async () => {
+    const page = '<html>';
+    const { asked, profile } = await inTurn([[504, page], [200, page], MADE, [413, page], MADE]);
+    const mcp = await connected(profile);
+    for (const next of [
+      /exactly the same arguments: that is safe/,
+      /exactly the same arguments: that is safe/,
+      undefined,
+    ]) {
+      const { structuredContent } = await callTool(mcp, 'write_platform', PATCH);
+      if (next)
+        expect(structuredContent).toMatchObject({ code: 'unexpected_answer', next: expect.stringMatching(next) });
+      else expect(structuredContent.status).toBe('answered');
+    }
+    const refused = await callTool(mcp, 'write_platform', PATCH);
+    expect(refused.structuredContent.next).toContain('Nothing was done');
+    await callTool(mcp, 'write_platform', PATCH);
+    const keys = asked.map(({ key }) => key);
+    expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 0, 3, 4]);
+  });
+
+  test('that says for longer than there is patience that a write is on its way is asked once more at its end', async () => {
+    const { asked, profile } = await inTurn([undefined, inProgress(3600), inProgress(3600), inProgress(3600), MADE]);
+    const mcp = startMcp(profile, ['--wait', '1']);
+    await shakeHands(mcp);
+    await callTool(mcp, 'write_platform', PATCH);
+    const { structuredContent } = await callTool(mcp, 'write_platform', PATCH);
+    expect(structuredContent).toMatchObject({ status: 'failed', code: 'idempotency_in_progress' });
+    expect(structuredContent.next).toContain('exactly the same arguments');
+    expect(asked).toHaveLength(3);
+    expect(asked[2]!.at - asked[1]!.at).toBeGreaterThan(950);
+    expect(new Set(asked.map(({ key }) => key)).size).toBe(1);
+  });
+
   test('that cannot be asked just now does not end a task', async () => {
     const url = await standIn((_request, response) => {
       response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '30' });

@@ -165,6 +165,40 @@ describe('a client that declares nothing', () => {
     expect(mcp.lines.filter((line) => JSON.parse(line).id === 4712)).toEqual([]);
   });
 
+  test('that is killed while a write is on its way, and refused in between, finds its answer: it was made once', async () => {
+    const args = { ...SAID, endpoint: '/items/9', method: 'PATCH', data: { title: `refused ${++titles}` } };
+    const arrived = Promise.withResolvers<() => void>();
+    world.upstream.answer = (_request, response) => {
+      const finish = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
+      // A second one would be answered at once.
+      if (sentFor(args) > 1) finish();
+      else arrived.resolve(finish);
+    };
+    const other = await organisation.agent();
+    const its = writeProfile(other);
+    const start = async () => {
+      const mcp = startMcp(its);
+      await shakeHands(mcp);
+      return mcp;
+    };
+    const killed = await start();
+    void killed.request('tools/call', { name: 'write_platform', arguments: args });
+    const finish = await arrived.promise;
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    const move = (verb: string) => organisation.ask('POST', `/owner/agents/${other.agentId}/${verb}`, {});
+    await move('suspend');
+    const refused = await callTool(await start(), 'write_platform', args);
+    expect(refused.structuredContent).toMatchObject({ status: 'halted', code: 'agent_suspended' });
+    expect(refused.structuredContent.next).toMatch(/^Stop now.*exactly the same arguments.*not made twice/s);
+    await move('resume');
+    const again = callTool(await start(), 'write_platform', args);
+    finish();
+    expect((await again).structuredContent).toMatchObject({ status: 'answered', data: { made: true } });
+    world.upstream.answer = undefined;
+    expect(sentFor(args)).toBe(1);
+  });
+
   test('may cancel: nothing more is answered, the broker’s long poll ends, and the call is still there', async () => {
     const mcp = await handshake();
     const before = await pending();

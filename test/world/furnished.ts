@@ -4,7 +4,7 @@ import { newAgentId } from '../../broker/crypto/ids.ts';
 import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { signInLink } from '../../broker/identity/sign-in-link.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
-import { putMcpRepeat } from '../../broker/store/mcp-repeats.ts';
+import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';
 import { putPlatformSecret } from '../../broker/store/platform-secrets.ts';
 import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
@@ -196,7 +196,7 @@ async function putMcpClient(world: World, agent: TestAgent, owner: OwnerTable, n
     created_at: now,
     expires_at: now + 86_400_000,
   });
-  await putMcpRepeat(
+  await beginMcpRepeat(
     broker.store.db,
     {
       organisation_id: owner.organisation_id,
