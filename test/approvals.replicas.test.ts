@@ -65,8 +65,8 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
       expect(body).toMatchObject(round % 2 ? { status: 'approved', result: { status: 200 } } : { status: 'denied' });
       await decided;
     }
-    // Far below what asking the store now and then would take; how fast it is, the bench says.
-    expect(took.sort((a, b) => a - b)[5]).toBeLessThan(900);
+    // Asking the store, a second after the waiting began, would take longer; how fast it is, the bench says.
+    expect(took.sort((a, b) => a - b)[2], `in ms: ${took}`).toBeLessThan(400);
   });
 
   test('a listening connection that breaks costs a moment, never an answer', async () => {

@@ -211,15 +211,19 @@ describe.skipIf(withoutChromium)(
 
     test('AP-21 while the platform takes its time the page says so, and the call goes on when it is closed', async () => {
       let answer = () => {};
-      world.upstream.answer = (_request, response) => {
-        answer = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
-      };
+      const asked = new Promise<void>((reached) => {
+        world.upstream.answer = (_request, response) => {
+          answer = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
+          reached();
+        };
+      });
       const id = await hold(agent);
       await openHeld(page, world, id);
       await page.click('.passkey');
       await page.until(`document.querySelector('.outcome')?.innerText.includes('under way')`);
       await pictures(page, 'approve-under-way');
       await page.open('about:blank');
+      await asked;
       answer();
       expect((await agent.get(`/v1/approvals/${id}?wait=50`)).body).toMatchObject({
         status: 'approved',

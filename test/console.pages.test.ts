@@ -160,8 +160,9 @@ describe.skipIf(withoutChromium)(
         expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Denied', 'Failed']));
         await choose('#by-result', 'denied');
         await page.until(
-          `location.search === '?result=denied' && ![...document.querySelectorAll('#activity .badge')].some((one) => one.innerText !== 'Denied')`,
+          `location.search === '?result=denied' && new Set([...document.querySelectorAll('#activity .badge')].map((one) => one.innerText)).size === 1`,
         );
+        expect(await results()).toEqual(['Denied']);
         await choose('#by-agent', bot.agentId);
         await page.until(
           `location.search.includes('agent=${bot.agentId}') && document.querySelectorAll('#activity .row').length === 1`,
