@@ -1,10 +1,13 @@
 /**
  * JSON-RPC over lines, which answers also what it cannot take: the SDK's own transport drops lines that are not JSON, and
- * ends the connection over one that is too long, so that a client waits for nothing or loses the server.
+ * ends the connection over one that is too long, so that a client waits for nothing or loses the server. A call of which
+ * something else would leave than what was written is answered here, and goes no further.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import { toolAnswer } from '../tools/answer.ts';
 import { type Line, lineReader } from './lines.ts';
+import { type Misread, misreadIn } from './one-reading.ts';
 
 /** Four times what the broker takes in one call, escapes included. */
 const MOST_LINE_BYTES = 4 * 1024 * 1024;
@@ -57,7 +60,7 @@ export function lineTransport(input: Readable, output: Writable, mostLineBytes =
   return transport;
 }
 
-type Refused = { id: Id; error: { code: number; message: string } };
+type Refused = { id: Id; error: { code: number; message: string } } | { id: Id; result: object };
 const refused = (id: Id, code: number, message: string): Refused => ({ id, error: { code, message } });
 
 /** The message, or what to answer instead; undefined for an empty line. */
@@ -75,8 +78,9 @@ function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessa
   } catch (error) {
     return refused(null, PARSE_ERROR, `This is not JSON: ${(error as Error).message}`);
   }
+  let message: JSONRPCMessage;
   try {
-    return { message: parseJSONRPCMessage(value) };
+    message = parseJSONRPCMessage(value);
   } catch {
     return refused(
       idOf(value),
@@ -84,6 +88,28 @@ function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessa
       'This is no JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": …, "method": …, "params": {…}}, one to a line.',
     );
   }
+  const misread = 'method' in message && message.method === 'tools/call' ? misreadIn(line.text) : undefined;
+  return misread === undefined ? { message } : misreadCall(message, misread);
+}
+
+/** Wrong arguments are an answer, so that the model reads what is wrong with them (SEP-1303). */
+function misreadCall(message: JSONRPCMessage, { place, reason }: Misread): Refused {
+  const [params, member, ...inside] = place;
+  if (params !== 'params' || member !== 'arguments' || inside.length === 0)
+    return refused(idOf(message), INVALID_REQUEST, `${place.join('/')}: ${reason}. Nothing was sent.`);
+  const answer = toolAnswer({
+    status: 'failed',
+    code: 'invalid_arguments',
+    detail: `The arguments are wrong: ${inside.join('/')}: ${reason}`,
+    next: 'Correct them, then call again. Nothing was sent.',
+  });
+  return { id: idOf(message), result: { ...answer, ...(saysItsVersion(message) && { resultType: 'complete' }) } };
+}
+
+/** Requests of 2026-07-28 and later say their version themselves, and each result then says of what type it is. */
+function saysItsVersion(message: JSONRPCMessage): boolean {
+  const { params } = message as { params?: { _meta?: Record<string, unknown> } };
+  return params?._meta?.['io.modelcontextprotocol/protocolVersion'] !== undefined;
 }
 
 function idOf(value: unknown): Id {

@@ -84,6 +84,47 @@ describe('a profile', () => {
   });
 });
 
+test('a call of which other numbers would leave is answered at once, and nothing is sent', async () => {
+  const sent: unknown[] = [];
+  const url = await standIn((request, response) => {
+    sent.push(request.method);
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
+  });
+  const mcp = await connected(writeProfile(agent, undefined, { url }));
+  const call = (id: number, data: string, meta = '{}') => {
+    const { data: _, ...rest } = PATCH;
+    const args = JSON.stringify(rest).replace(/\}$/, `,"data":${data}}`);
+    const answer = mcp.next((message) => message.id === id);
+    mcp.write(
+      `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"_meta":${meta},"name":"write_platform","arguments":${args}}}\n`,
+    );
+    return answer;
+  };
+  const before = sent.filter((method) => method !== 'GET').length;
+  for (const [id, data, words] of [
+    [101, '{"charge":1234567890123456789}', 'data/charge: write it as text'],
+    [102, '{"amount":1e999}', 'data/amount: write it as text'],
+    [103, '{"to":"a","to":"b"}', 'data/to: this member is there twice'],
+  ] as const) {
+    const { result } = await call(id, data);
+    expect(result).toMatchObject({ isError: true, structuredContent: { status: 'failed', code: 'invalid_arguments' } });
+    expect(result.content[0].text).toContain(words);
+    expect(result.resultType).toBeUndefined();
+  }
+  expect(sent.filter((method) => method !== 'GET').length).toBe(before);
+  expect((await call(104, '{"a":1e999}', JSON.stringify(envelope()))).result.resultType).toBe('complete');
+  const twice = mcp.next((message) => message.id === 105);
+  mcp.write(
+    '{"jsonrpc":"2.0","id":105,"method":"tools/call","params":{"name":"read_platform","name":"write_platform"}}\n',
+  );
+  expect((await twice).error.message).toContain('params/name: this member is there twice');
+  // Its twin: what stays the same goes out.
+  expect((await call(106, '{"charge":"1234567890123456789","amount":1e2}')).result.structuredContent.code).not.toBe(
+    'invalid_arguments',
+  );
+  expect(sent.filter((method) => method !== 'GET').length).toBe(before + 1);
+});
+
 describe('a broker', () => {
   test('that does not answer, and then does', async () => {
     let isUp = false;

@@ -1,9 +1,11 @@
 /** The lines that clients write, however they are cut into chunks; and which calls are the same call. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { parseStrictJson } from '../../broker/wire/strict-json.ts';
 import type { Action } from '../../mcp/client/action.ts';
 import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
+import { misreadIn } from '../../mcp/stdio/one-reading.ts';
 import { toolAnswer } from '../../mcp/tools/answer.ts';
 import { describePermissions } from '../../mcp/tools/describe.ts';
 import type { ToolRequest } from '../../mcp/tools/peer.ts';
@@ -107,6 +109,49 @@ test('numbers keep their digits: what a double cannot hold comes as text, everyt
     ),
     { numRuns: 200 },
   );
+});
+
+describe('what would leave as something else', () => {
+  test.each([
+    ['{"a":{"b":[1,1234567890123456789]}}', 'a/b/1'],
+    ['{"a":1e999}', 'a'],
+    ['{"a":"\\"","b":[],"c":[{"to":"x","cc":{},"t\\u006f":"y"}]}', 'c/0/to'],
+    ['[[],{"a":1},{"b":-0.1000000000000000055}]', '2/b'],
+  ])('of %s is at %s', (text, place) => {
+    expect(misreadIn(text)?.place.join('/')).toBe(place);
+  });
+
+  test('is what the broker itself refuses, and nothing else', () => {
+    const name = fc.constantFrom('a', 'b', '"', '\\', '{', 'ß');
+    const digits = fc.string({ unit: fc.constantFrom('0', '1', '5', '9'), minLength: 1, maxLength: 20 });
+    const number = fc
+      .tuple(fc.boolean(), digits, fc.option(digits), fc.option(fc.integer({ min: -400, max: 400 })))
+      .map(([minus, whole, part, power]) =>
+        [
+          minus ? '-' : '',
+          whole.replace(/^0+(?=.)/, ''),
+          part === null ? '' : `.${part}`,
+          power === null ? '' : `E${power}`,
+        ].join(''),
+      );
+    const { value } = fc.letrec<{ value: string }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4, withCrossShrink: true },
+        number,
+        fc.oneof(name, fc.constant('1e999')).map((text) => JSON.stringify(text)),
+        fc.array(tie('value'), { maxLength: 3 }).map((items) => `[${items.join(' , ')}]`),
+        fc
+          .array(fc.tuple(name, tie('value')), { maxLength: 3 })
+          .map((members) => `{ ${members.map(([key, item]) => `${JSON.stringify(key)} :${item}`).join(',')}}`),
+      ),
+    }));
+    fc.assert(
+      fc.property(value, (text) => {
+        expect(misreadIn(text) === undefined, text).toBe(parseStrictJson(text).ok);
+      }),
+      { numRuns: 500 },
+    );
+  });
 });
 
 test('whoever waits is told how it goes, at once and again and again, with more seconds each time', async () => {
