@@ -74,8 +74,10 @@ export async function describedFor(
       problem: 'unsuitable',
       detail: `The client of ${platformId} at its authorization server is not here yet: apply the governance file where its client_id and client_secret are found.`,
     };
-  const { authorization_endpoint, token_endpoint, revocation_endpoint, ...manners } = { ...oauth, ...given(auth) };
-  // With an issuer the built-in addresses may be those of another server.
+  // Tokens go to no address of another server: who names one says of it all that there is to say.
+  const namesServer = auth.issuer !== undefined || auth.token_endpoint !== undefined;
+  const builtin = namesServer ? { ...oauth, revocation_endpoint: undefined, account: undefined } : oauth;
+  const { authorization_endpoint, token_endpoint, revocation_endpoint, ...manners } = { ...builtin, ...given(auth) };
   const endpoints = auth.issuer ? endpointsOf(auth) : { authorization_endpoint, token_endpoint, revocation_endpoint };
   const isKnown = auth.issuer !== undefined || endpoints.token_endpoint !== undefined;
   return {

@@ -135,7 +135,8 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 
 /**
  * A built-in manifest with an operator's changes. Headers, scopes, needs and recipients are changed entry by entry (an
- * empty list takes a scope's rules away); every other field is replaced whole.
+ * empty list takes a scope's rules away); every other field is replaced whole. At another origin the built-in place that
+ * says whose account it is does not count: it would get tokens of a platform that is not its own.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
@@ -148,8 +149,14 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
     const kept = Object.entries(builtin.headers ?? {}).filter(([name]) => !changed.has(name.toLowerCase()));
     merged.headers = { ...Object.fromEntries(kept), ...overrides.headers };
   }
+  if (overrides.base_url !== undefined && overrides.oauth === undefined && builtin.oauth?.account !== undefined) {
+    const { account, ...rest } = builtin.oauth;
+    if (originOf(account.url) !== originOf(overrides.base_url)) merged.oauth = rest;
+  }
   return merged;
 }
+
+const originOf = (url: string): string | undefined => URL.parse(url)?.origin;
 
 type Problem = { path: (string | number)[]; message: string };
 

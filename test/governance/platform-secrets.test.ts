@@ -187,6 +187,29 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
       endpoints: { authorization_endpoint: undefined, token_endpoint: undefined, revocation_endpoint: undefined },
     });
   });
+
+  const HERE = 'https://acme.example';
+  const TOKEN_ENDPOINT = `token_endpoint: "${HERE}/token"`;
+  test.each([
+    ['github', `issuer: "${HERE}"`, '', undefined, undefined],
+    ['notion', `authorization_endpoint: "${HERE}/authorize", ${TOKEN_ENDPOINT}`, '', undefined, undefined],
+    ['notion', `${TOKEN_ENDPOINT}, revocation_endpoint: "${HERE}/revoke"`, '', undefined, `${HERE}/revoke`],
+    ['github', `${TOKEN_ENDPOINT}, account: { url: "${HERE}/user", pointer: /login }`, '', `${HERE}/user`, undefined],
+    ['github', '', `base_url: "${HERE}/api/v3",`, undefined, undefined],
+    ['github', '', 'base_url: "https://api.github.com/x",', 'https://api.github.com/user', undefined],
+    ['notion', '', '', 'https://api.notion.com/v1/users/me', 'https://api.notion.com/v1/oauth/revoke'],
+  ])(
+    '%s with auth { %s } %s: tokens go to no built-in address of another server',
+    async (use, auth, base, account, revoke) => {
+      await governed.apply(`platforms:
+  it: { use: ${use}, ${base} auth: { type: oauth2, client_id: mine, ${auth} } }
+`);
+      const found = await client('it');
+      if (isProblem(found)) throw new Error(found.detail);
+      expect(found.manners.account?.url).toBe(account);
+      expect(found.endpoints.revocation_endpoint).toBe(revoke);
+    },
+  );
 });
 
 test('they are read where the file is read, beside all other references', () => {
