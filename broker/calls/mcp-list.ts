@@ -22,21 +22,22 @@ export async function listAll(
   for (;;) {
     const answer = await client.list(cursor);
     if (!('kind' in answer) || answer.kind !== 'result') return { ok: false, answer };
-    read += answer.text.length;
     const { tools: page, nextCursor } = answer.value;
-    if (!Array.isArray(page) || !page.every(isTool)) return refuse('not_mcp');
-    // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
-    tools.push(...(page as JsonObject[]).filter(({ inputSchema }) => mirroredArguments(inputSchema) !== undefined));
+    if (!Array.isArray(page)) return refuse('not_mcp');
+    read += answer.text.length;
     seen += page.length;
-    if (nextCursor === undefined || nextCursor === null) break;
+    // Before anything is looked at: looking at a list that is too long takes long.
+    if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
+    if (!page.every(isTool)) return refuse('not_mcp');
+    // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
+    for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
+    if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };
     if (typeof nextCursor !== 'string' || nextCursor.length > LONGEST_CURSOR) return refuse('not_mcp');
     cursors.add(cursor ?? '');
     cursor = nextCursor;
     // A cursor that was there before goes round for ever.
     if (cursors.has(cursor) || cursors.size >= MOST_PAGES) return refuse('too_many_tools');
-    if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
   }
-  return seen > MOST_TOOLS || read > MOST_TEXT ? refuse('too_many_tools') : { ok: true, tools };
 }
 
 const refuse = (code: 'not_mcp' | 'too_many_tools') => ({

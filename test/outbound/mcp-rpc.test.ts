@@ -137,6 +137,16 @@ describe('what is mirrored in headers', () => {
     { properties: { a: { type: 'string', 'x-mcp-header': 'A' }, b: { type: 'string', 'x-mcp-header': 'a' } } },
   ])('a tool with broken marks is none: %j', (broken) => {
     expect(mirroredArguments(broken)).toBeUndefined();
-    expect(mirroredArguments(schema)).toHaveLength(3);
+    expect(mirroredArguments(schema)?.size).toBe(3);
+  });
+
+  test('more marks than any server takes are none, however many there are', () => {
+    const marked = (count: number) => {
+      const one = (_: unknown, i: number) => [`p${i}`, { type: 'string', 'x-mcp-header': `H${i}` }];
+      return { properties: Object.fromEntries(Array.from({ length: count }, one)) };
+    };
+    expect(mirroredArguments(marked(64))?.size).toBe(64);
+    expect(mirroredArguments(marked(65))).toBeUndefined();
+    expect(mirroredArguments(marked(20_000))).toBeUndefined();
   });
 });

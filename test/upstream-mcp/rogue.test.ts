@@ -213,10 +213,22 @@ describe('a list of tools that is none', () => {
   const page = (tools: unknown, nextCursor?: unknown) => ({ tools, ...(nextCursor !== undefined && { nextCursor }) });
   const many = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ ...TOOL, name: `tool_${from + i}` }));
+  const marks = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, { type: 'string', 'x-mcp-header': `H${i}` }]));
   let n = 0;
   test.each<[string, string, (rpc: Rpc) => object]>([
     ['ten thousand tools', 'too_many_tools', () => page(many(0, 10_000))],
     ['ten thousand tools in pages', 'too_many_tools', () => page(many(n++ * 100, 100), `page-${n}`)],
+    [
+      '200,000 tools that are empty',
+      'too_many_tools',
+      () => page(Array(200_000).fill({ name: '', inputSchema: null })),
+    ],
+    [
+      'a tool that marks 100,000 arguments',
+      'too_many_tools',
+      () => page([{ name: 'echo', inputSchema: { type: 'object', properties: marks(100_000) } }]),
+    ],
     ['a cursor that goes round', 'too_many_tools', ({ params }) => page([], params.cursor === 'a' ? 'b' : 'a')],
     ['a cursor that stays', 'too_many_tools', () => page([TOOL], 'a')],
     ['pages without an end', 'too_many_tools', () => page([], `page-${n++}`)],
@@ -229,7 +241,9 @@ describe('a list of tools that is none', () => {
     ['a broken text', 'not_mcp', () => page([{ ...TOOL, description: '\ud800' }])],
   ])('%s: 502 %s, and no tool is called', async (_what, code, answers) => {
     listed = (rpc, response) => json(response, ok(rpc.id, answers(rpc)));
+    const began = performance.now();
     const answer = await agent.act(CALL);
+    expect(performance.now() - began, 'nobody else is answered while the list is looked at').toBeLessThan(15_000);
     expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, code, 'not_sent']);
     expect(answer.text).not.toContain('INJECTED');
     expect(calls()).toBe(0);
