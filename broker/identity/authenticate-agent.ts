@@ -1,5 +1,7 @@
+import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
+import type { FactsRow } from '../store/facts.ts';
 import { factsReader } from '../store/facts-reader.ts';
 import { parseAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
@@ -21,10 +23,16 @@ export type AuthenticateAgent = (
 /** Told of what authentication notices beside who asks. */
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
 
+type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
+
+const hasKey = (agent: FactsRow): agent is WithKey =>
+  Boolean(agent.public_key_pem && agent.key_fingerprint) && agent.status !== 'deleted';
+
 /** Specification, Authentication 1 to 4. Keys are parsed once and kept by fingerprint. */
 export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime }: Noticed): AuthenticateAgent {
   const readFacts = factsReader(broker.store, 'alone');
   const keys = createPublicKeyCache();
+  const keyOf = (agent: WithKey): KeyObject => keys.keyOf(agent.key_fingerprint, agent.public_key_pem);
   const verifier = createAgentTokenVerifier();
   const countStrike = countStrikes(broker, breakerOpened);
   const authenticateChild = childAuthenticator(broker, countStrike, endLifetime);
@@ -33,9 +41,11 @@ export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime 
     if (saysChild(token)) return await authenticateChild(token, platformId, source);
     const parsed = parseAgentToken(token);
     if (!parsed.ok) return { kind: 'refused', code: parsed.code, detail: parsed.detail };
-    const rows = await readFacts(parsed.token.claims.agentId, platformId, source);
+    const rows = await readFacts(parsed.token.claims.agentId, platformId, source, ([likely]) => {
+      if (likely && hasKey(likely)) verifier.prepare(parsed.token, keyOf(likely));
+    });
     const agent = rows[0];
-    if (!agent?.public_key_pem || !agent.key_fingerprint || agent.status === 'deleted') {
+    if (!agent || !hasKey(agent)) {
       const refused = verifier.refuseUnknown(parsed.token);
       return { kind: 'refused', code: refused.code, detail: refused.detail };
     }
@@ -53,7 +63,7 @@ export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime 
             ]
           : [],
       },
-      keys.keyOf(agent.key_fingerprint, agent.public_key_pem),
+      keyOf(agent),
       { now: broker.clock(), baseUrl: broker.baseUrl },
     );
     if (!verified.ok) {

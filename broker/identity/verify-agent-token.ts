@@ -21,6 +21,8 @@ export type VerifyOptions = {
 export type VerifiedAgentToken = { ok: true; claims: AgentClaims };
 
 export type AgentTokenVerifier = {
+  /** Checks the signature with the key that is likely the agent's, so that `verify` with that same key need not. */
+  prepare(token: ParsedAgentToken, key: KeyObject): void;
   /**
    * Checks the signature with the agent's registered key first, then the claims. The token is the agent's when this
    * says so; whether the agent may do anything is not looked at.
@@ -46,13 +48,20 @@ const WRONG_SIGNATURE =
 export function createAgentTokenVerifier(): AgentTokenVerifier {
   const standIns = createStandInKeys();
   const signatureBytes = createSignatureSizes();
+  const prepared = new WeakMap<ParsedAgentToken, { key: KeyObject; isGood: boolean }>();
+  const isSignedBy = (token: ParsedAgentToken, key: KeyObject): boolean => {
+    // A signature that cannot fit the key is turned down without the work, which would tell the key's size.
+    const fits = token.signature.length === signatureBytes(key);
+    return verifySignature(token, fits ? key : standIns(token.signature.length)) && fits;
+  };
   return {
+    prepare(token, key) {
+      prepared.set(token, { key, isGood: isSignedBy(token, key) });
+    },
     verify(token, agent, key, options) {
-      // A signature that cannot fit the key is turned down without the work, which would tell the key's size.
-      const fits = token.signature.length === signatureBytes(key);
-      if (!verifySignature(token, fits ? key : standIns(token.signature.length)) || !fits) {
-        return wrongSignature(isOtherwiseGood(token.claims, agent, options.now));
-      }
+      const done = prepared.get(token);
+      const isGood = done?.key === key ? done.isGood : isSignedBy(token, key);
+      if (!isGood) return wrongSignature(isOtherwiseGood(token.claims, agent, options.now));
       const wrong = whatIsWrongWith(token, agent, options);
       return wrong ?? { ok: true, claims: token.claims };
     },

@@ -15,10 +15,19 @@ import type { Store } from './store.ts';
  * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is no such agent, else a row
  * a grant. As long as nothing in the store changes, the same question is answered by the same array and objects, so what
  * was made of them can be kept by them (in a WeakMap): nobody may change them.
+ *
+ * `meanwhile` gets what most likely is the answer, while the store is asked whether it still stands. It may prepare what the
+ * answer is needed for, and must take effect by nothing but the answer. It is not called where there is nothing to wait for.
  */
-export type FactsReader = (agentId: string, platformId: string, source: string) => Promise<readonly FactsRow[]>;
+export type FactsReader = (
+  agentId: string,
+  platformId: string,
+  source: string,
+  meanwhile?: (likely: readonly FactsRow[]) => void,
+) => Promise<readonly FactsRow[]>;
 
 type Asked = Omit<Question, 'n'>;
+type Asking = { asked: Asked; meanwhile: ((likely: readonly FactsRow[]) => void) | undefined };
 type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
 
@@ -49,8 +58,8 @@ export function factsReader(store: Store, whose: Whose): FactsReader {
   const readVersions = versionsReader(store);
   const onePlatform = readerOf(store, 'one_platform', whose, readVersions);
   const allPlatforms = readerOf(store, 'all_platforms', whose, readVersions);
-  return (agent, platform, source) =>
-    (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ agent, platform, source });
+  return (agent, platform, source, meanwhile) =>
+    (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ asked: { agent, platform, source }, meanwhile });
 }
 
 function readerOf(
@@ -58,14 +67,18 @@ function readerOf(
   which: 'one_platform' | 'all_platforms',
   whose: Whose,
   readVersions: VersionsReader,
-): (asked: Asked) => Promise<readonly FactsRow[]> {
+): (asking: Asking) => Promise<readonly FactsRow[]> {
   const one = prepareFacts(store.db, which, { many: false, whose });
   const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
   const readMany = manyReader(store, which, whose);
   const memory = rememberAnswers(FACTS_COLUMNS[whose]);
-  return gather(async (asked) => {
+  return gather(async (asking: readonly Asking[]) => {
+    const asked = asking.map((each) => each.asked);
     const known = asked.map(memory.recall);
-    const versions = await readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
+    const answer = readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
+    const versions = await whileWaiting(answer, () => {
+      for (const [at, kept] of known.entries()) if (kept) asking[at]!.meanwhile?.(kept.rows);
+    });
     const isStanding = (kept: Kept | undefined): kept is Kept =>
       kept !== undefined && versions.get(kept.organisation) === kept.version;
     const unknown = asked.filter((_, at) => !isStanding(known[at]));
@@ -75,6 +88,22 @@ function readerOf(
     let next = 0;
     return known.map((kept) => (isStanding(kept) ? kept.rows : memory.rowsOf(unknown[next]!, answers[next++]!)));
   }, MOST_QUESTIONS);
+}
+
+/** Does `work` once what was asked is on its way, unless the answer is there by then. */
+async function whileWaiting<Answer>(answer: Promise<Answer>, work: () => void): Promise<Answer> {
+  const soon = setImmediate(() => {
+    try {
+      work();
+    } catch {
+      // Whoever uses the answer meets the same, and can say so.
+    }
+  });
+  try {
+    return await answer;
+  } finally {
+    clearImmediate(soon);
+  }
 }
 
 function manyReader(store: Store, which: 'one_platform' | 'all_platforms', whose: Whose) {

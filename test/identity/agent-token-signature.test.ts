@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { type KeyObject, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { parseAgentToken } from '../../broker/identity/agent-token.ts';
@@ -52,6 +52,18 @@ describe('signatures', () => {
       refused(token(CLAIMS, { ...HEAD, [name]: value }), name);
     }
     expect(present(token(CLAIMS, { ...HEAD, x5t: 'thumbprint' })).ok).toBe(true);
+  });
+
+  it('whatever was prepared with another key', () => {
+    const verify = (bearer: string, prepareWith: KeyObject) => {
+      const parsed = parseAgentToken(bearer);
+      if (!parsed.ok) throw new Error(parsed.detail);
+      verifier.prepare(parsed.token, prepareWith);
+      return verifier.verify(parsed.token, agent, key, { now: NOW, baseUrl: BASE_URL }).ok;
+    };
+    const forged = token(CLAIMS, HEAD, stranger.privateKey);
+    expect([verify(token(), key), verify(token(), stranger.publicKey)]).toEqual([true, true]);
+    expect([verify(forged, key), verify(forged, stranger.publicKey)]).toEqual([false, false]);
   });
 
   it('JW-28 an unknown agent gets the very answer of a wrong signature', () => {

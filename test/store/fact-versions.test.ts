@@ -168,6 +168,28 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     expect(await asked(from(HERE))).toEqual(['fact_version']);
   });
 
+  test('what was answered last is at hand while the store is asked whether it stands', async () => {
+    const agent = await organisation.agent();
+    const read = factsReader(store, 'alone');
+    const ask = async () => {
+      const likely: unknown[] = [];
+      const rows = await read(agent.agentId, 'demo', HERE, (each) => {
+        likely.push(each);
+        throw new Error('nobody’s business');
+      });
+      return { likely, rows };
+    };
+    const first = await ask();
+    expect(first.likely).toEqual([]);
+    const again = await ask();
+    // SQLite answers at once.
+    expect(again.likely).toEqual(kind === 'sqlite' ? [] : [first.rows]);
+    await store.db.updateTable('agents').set({ status: 'suspended' }).where('id', '=', agent.id).execute();
+    const changed = await ask();
+    expect(changed.likely).toEqual(again.likely);
+    expect(changed.rows[0]!.status).toBe('suspended');
+  });
+
   test('a breaker that is open for one address refuses there and nowhere else, whatever is kept', async () => {
     const agent = await organisation.agent();
     const read = factsReader(store, 'alone');
