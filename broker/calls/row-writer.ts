@@ -122,7 +122,7 @@ type Thread = {
 };
 
 function runThread(workerData: ThreadData, onEnd: () => void): Thread {
-  const worker = new Worker(THREAD, { workerData });
+  const worker = new Worker(THREAD, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 8 } });
   // Whoever waits for a group is kept alive by what asked for it.
   worker.unref();
   const groups = new Map<number, Group>();
