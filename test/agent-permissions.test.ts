@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listGrants, putGrant } from '../broker/store/agents.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
-import type { TestAgent } from './world/agent.ts';
+import type { Answer, TestAgent } from './world/agent.ts';
 import { expectReportHint } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { CANARY, DEMO_SCOPES, type Organisation, startWorld, type World } from './world/world.ts';
@@ -188,6 +188,25 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await changed('where a platform is');
     world.clock.skewMs = 3_601_000;
     await changed('an expiry');
+  });
+
+  test('a grant on another connection ends when its time is over, and the version with it', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
+    const agent = await fresh.agent();
+    const { db } = world.running.broker.store;
+    const [grant] = await listGrants(db, fresh.id, agent.id);
+    const expires_at = Date.now() + 60_000;
+    await putGrant(db, { ...grant!, id: crypto.randomUUID(), connection_id: second, expires_at });
+    const connections = ({ body }: Answer): string[] =>
+      body.data.platforms[0].connections.map((one: { connection_id: string }) => one.connection_id);
+    const before = await agent.get(PATH);
+    expect(connections(before)).toHaveLength(2);
+    world.clock.skewMs = 61_000;
+    const after = await agent.get(PATH, { 'if-none-match': before.headers.get('etag')! });
+    expect(after.status).toBe(200);
+    expect(connections(after)).toEqual(connections(before).filter((id) => id !== second));
   });
 
   test('what is listed as usable can be called, and what is not cannot', async () => {

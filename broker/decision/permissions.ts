@@ -17,7 +17,7 @@ export type ConnectionPermissions = {
 
 /**
  * One item of `platforms`, with an instant in place of `expiresInSeconds`: the ETag is made over these values, and does not
- * change while time passes.
+ * change while time passes. `changesAt`: when the first of the grants ends that this is made of.
  */
 export type PlatformPermissions = {
   platformId: string;
@@ -31,6 +31,7 @@ export type PlatformPermissions = {
   connections?: ConnectionPermissions[];
   callStyle?: 'graphql';
   expiresAt: Instant | null;
+  changesAt: Instant | null;
 };
 
 /**
@@ -44,14 +45,14 @@ export function effectivePermissions(platforms: readonly PermissionFacts[], now:
 }
 
 /** The wire form of one platform, at the moment of the answer. */
-export function toWirePermissions({ expiresAt, ...permissions }: PlatformPermissions, now: Instant) {
+export function toWirePermissions({ expiresAt, changesAt: _, ...permissions }: PlatformPermissions, now: Instant) {
   if (expiresAt === null) return permissions;
   return { ...permissions, expiresInSeconds: Math.max(0, Math.floor((expiresAt - now) / 1000)) };
 }
 
 /** The first moment after `now` at which these permissions become others by themselves; null when none is in sight. */
 export function nextChange(permissions: readonly PlatformPermissions[]): Instant | null {
-  return permissions.reduce<Instant | null>((first, { expiresAt }) => earliest(first, expiresAt), null);
+  return permissions.reduce<Instant | null>((first, { changesAt }) => earliest(first, changesAt), null);
 }
 
 function platformPermissions(
@@ -77,6 +78,10 @@ function platformPermissions(
     ...(connections.length > 0 && { connections }),
     ...(platform.rules.kind === 'graphql' && { callStyle: 'graphql' as const }),
     expiresAt: expiryOf(facts, grant),
+    changesAt: [...facts.grants, ...(facts.agent.parent?.grants ?? [])]
+      .filter(({ platformId }) => platformId === platform.platformId)
+      .map((each) => expiryOf(facts, each))
+      .reduce<Instant | null>((first, end) => (end !== null && end > now ? earliest(first, end) : first), null),
   };
 }
 

@@ -29,6 +29,7 @@ describe('effective permissions', () => {
           },
         ],
         expiresAt: null,
+        changesAt: null,
       },
     ]);
   });
@@ -76,6 +77,20 @@ describe('effective permissions', () => {
     expect(at(NOW + 90_000)).toEqual([]);
     expect(nextChange(at(NOW))).toBe(NOW + 90_000);
     expect(nextChange(of({}))).toBeNull();
+  });
+
+  test('the grant on another connection may be the first that ends', () => {
+    const given = {
+      facts: facts({
+        grants: [
+          grant({ expiresAt: NOW + 90_000 }),
+          grant({ id: 'b', connectionId: 'conn-2', expiresAt: NOW + 60_000 }),
+          grant({ id: 'c', connectionId: 'conn-3', expiresAt: NOW - 1 }),
+        ],
+      }),
+    };
+    expect(nextChange(effectivePermissions([given], NOW))).toBe(NOW + 60_000);
+    expect(nextChange(effectivePermissions([given], NOW + 60_000))).toBe(NOW + 90_000);
   });
 
   test('several connections, of which the top level describes the default one', () => {
