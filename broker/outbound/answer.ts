@@ -56,11 +56,14 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
     if (needles.inBytes(body)) return { kind: 'blocked', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: location.redacted };
   }
-  const text = decode(body, header);
+  const { text, isWide } = decode(body, header);
   // Text with NULs may be UTF-16 under another name, where the search would not see the credential.
   if (text.includes('\0') && needles.inText(text.replaceAll('\0', ''))) return { kind: 'blocked', ...facts };
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
   const clean = isJsonType ? redactJson(text, needles) : needles.redact(text);
+  // Bytes that are no UTF-16 make other characters, which whoever gets them can turn back.
+  if (isWide && (needles.inUtf8(body) || needles.inBytes(Buffer.from(clean, 'utf16le'))))
+    return { kind: 'blocked', ...facts };
   const keep = isJsonType && isJson(clean) && !isDeeperThan(clean, MAX_DEPTH);
   return { ...shown, data: keep ? clean : JSON.stringify(clean), redacted: clean !== text || location.redacted };
 }
@@ -80,18 +83,19 @@ function isText(type: string | undefined, body: Buffer): boolean {
   return type.startsWith('text/') || /[+/](?:json|xml)$/.test(type) || TEXT_TYPES.has(type);
 }
 
-/** What is not valid in the charset becomes U+FFFD; an unknown charset is read as UTF-8. */
-function decode(body: Buffer, contentType: string): string {
+/** What is not valid in the charset becomes U+FFFD; an unknown charset is read as UTF-8. `isWide`: ASCII is not itself in it. */
+function decode(body: Buffer, contentType: string): { text: string; isWide: boolean } {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
   if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') {
     try {
-      return new TextDecoder(charset).decode(body);
+      const decoder = new TextDecoder(charset);
+      return { text: decoder.decode(body), isWide: decoder.encoding.startsWith('utf-16') };
     } catch {
       // A charset that nobody knows.
     }
   }
   const text = body.toString('utf8');
-  return text.startsWith('\ufeff') ? text.slice(1) : text;
+  return { text: text.startsWith('\ufeff') ? text.slice(1) : text, isWide: false };
 }
 
 function readLocation(answer: Received, needles: SecretNeedles): { text: string | undefined; redacted: boolean } {

@@ -11,8 +11,6 @@ export const REDACTED = '[redacted]';
 
 /** Below this many characters nothing is looked for: such texts occur by themselves. */
 export const SHORTEST_CREDENTIAL = 8;
-/** From this many on the encoded forms are looked for too. */
-const LONG = 16;
 
 /** Holds credentials, so like `Secret` it cannot be printed or serialised. */
 export class SecretNeedles {
@@ -28,10 +26,15 @@ export class SecretNeedles {
     return this.#needles.some((needle) => text.includes(needle.text));
   }
 
+  /** Whether a form of the credential is in the bytes as UTF-8. */
+  inUtf8(bytes: Buffer): boolean {
+    return this.#needles.some(({ text }) => bytes.includes(text));
+  }
+
   /** Whether a form of the credential is in the bytes, as UTF-8 or as UTF-16 of either byte order. */
   inBytes(bytes: Buffer): boolean {
+    if (this.inUtf8(bytes)) return true;
     return this.#needles.some(({ text }) => {
-      if (bytes.includes(text)) return true;
       const utf16 = Buffer.from(text, 'utf16le');
       return bytes.includes(utf16) || bytes.includes(utf16.swap16());
     });
@@ -66,8 +69,7 @@ export function makeNeedles(secret: Secret, options: { basic?: boolean } = {}): 
   const byText = new Map<string, Needle>();
   for (const value of secrets) {
     if (value.length < SHORTEST_CREDENTIAL) continue;
-    const forms = [{ text: value, before: 0, after: 0 }];
-    if (value.length >= LONG) forms.push(...escapedForms(value), ...base64Forms(value));
+    const forms = [{ text: value, before: 0, after: 0 }, ...escapedForms(value), ...base64Forms(value)];
     for (const form of forms) if (!byText.has(form.text)) byText.set(form.text, form);
   }
   return new SecretNeedles([...byText.values()]);

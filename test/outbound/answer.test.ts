@@ -206,6 +206,25 @@ describe('CX-01 an echoed credential is replaced', () => {
     expect(read(wide, 'application/json', PLAIN)).toMatchObject({ kind: 'blocked' });
     expect(read(Buffer.from(wide).swap16(), 'text/plain', PLAIN)).toMatchObject({ kind: 'blocked' });
   });
+  it('not in text that is no UTF-16, whatever it says', () => {
+    for (const charset of ['utf-16le', 'utf-16be', 'utf-16'])
+      for (const body of [PLAIN, `${PLAIN}.`, `x${PLAIN}`, `x${PLAIN}.`])
+        expect(read(Buffer.from(body), `text/plain; charset=${charset}`, PLAIN)).toMatchObject({ kind: 'blocked' });
+    const wide = Buffer.from(`a ${PLAIN} b`, 'utf16le');
+    expect(read(wide, 'text/plain; charset=utf-16be', PLAIN)).toMatchObject({ kind: 'blocked' });
+    expect(read(wide, 'text/plain; charset=utf-16le', PLAIN)).toMatchObject({ data: '"a [redacted] b"' });
+    expect(read(Buffer.from(wide).swap16(), 'text/plain; charset=utf-16be', PLAIN)).toMatchObject({
+      data: '"a [redacted] b"',
+    });
+  });
+  it('a short password, as Basic sends it', () => {
+    const needles = makeNeedles(new Secret('admin:changeme1'), { basic: true });
+    const headers = { 'content-type': 'application/json' };
+    const body = Buffer.from('{"authorization":"Basic YWRtaW46Y2hhbmdlbWUx","password":"changeme1"}');
+    expect(readAnswer({ status: 200, headers, body }, needles)).toMatchObject({
+      data: '{"authorization":"Basic [redacted]","password":"[redacted]"}',
+    });
+  });
   it('Basic: user and password together, and the password alone', () => {
     const needles = makeNeedles(new Secret('ann@up.test:s3cret-Passw0rd!'), { basic: true });
     const answer = readAnswer(
@@ -248,7 +267,7 @@ describe('CX-09 redaction is no oracle', () => {
       redacted: false,
     });
   });
-  it('short credentials: only as they are, and below 8 characters not at all', () => {
+  it('short credentials too, but not below 8 characters', () => {
     const short = 'abc+/=23';
     expect(data(`["${short}"]`, 'application/json', short)).toBe('["[redacted]"]');
     for (const form of [
@@ -256,7 +275,7 @@ describe('CX-09 redaction is no oracle', () => {
       Buffer.from(short).toString('hex'),
       Buffer.from(short).toString('base64'),
     ]) {
-      expect(data(`["${form}"]`, 'application/json', short)).toBe(`["${form}"]`);
+      expect(data(`["${form}"]`, 'application/json', short)).toBe('["[redacted]"]');
     }
     expect(data('["abcdefg"]', 'application/json', 'abcdefg')).toBe('["abcdefg"]');
     expect(data('["x"]', 'application/json', '')).toBe('["x"]');
