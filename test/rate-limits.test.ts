@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
+import { childOf } from './world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -72,6 +73,7 @@ describe('bearers that are refused', () => {
   test('DOS-03 after 300 a minute from an address neither key nor store is asked there, but for agents that it is known for', async () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.02' });
     const organisation = await world.organisation();
+    await organisation.platform();
     const [known, unknown] = [await organisation.agent(), await organisation.agent()];
     const ask = (bearer: string, from = '127.0.0.1') =>
       unknown.get('/v1/agents/me', { authorization: `Bearer ${bearer}` }, from);
@@ -93,9 +95,14 @@ describe('bearers that are refused', () => {
     expectEnvelope(refused, 429, 'rate_limited');
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60);
-    for (const bearer of ['x', 'x.x.x', 'x.bnVsbA.x', unknown.token()]) expect((await ask(bearer)).status).toBe(429);
+    const odd = Buffer.from('{"agent_id":{"toString":1,"valueOf":1}}').toString('base64url');
+    for (const bearer of ['x', 'x.x.x', 'x.bnVsbA.x', `x.${odd}.x`, unknown.token()])
+      expect((await ask(bearer)).status).toBe(429);
     expect(reads).toBe(before);
 
+    // A child of an agent that is known there.
+    const child = await childOf(world, organisation, known);
+    expect((await child.get('/v1/agents/me')).status).not.toBe(429);
     // Whatever becomes of its call, it was looked at.
     expect((await known.act(READ)).status).not.toBe(429);
     expect((await ask(unknown.token({ agent_id: known.agentId }))).body.error).toBe('invalid_signature');

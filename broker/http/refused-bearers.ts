@@ -9,8 +9,8 @@ const KEPT = 10_000;
 export type RefusedBearers = {
   /**
    * Looks at a bearer by `authenticate`. Throws Refusal (429) instead where too many from this address were refused in this
-   * minute, unless the bearer names an agent that was accepted from there: one broken or hostile program must not stop its
-   * neighbours.
+   * minute, unless the bearer names an agent that was accepted from there, or a child of one: one broken or hostile program
+   * must not stop its neighbours.
    */
   check(
     token: string,
@@ -26,7 +26,7 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
   return {
     check: async (token, source, authenticate) => {
       const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;
-      if (left > 0 && !accepted.has(nameOf(source, claimedAgent(token))))
+      if (left > 0 && !claimedAgents(token).some((agentId) => accepted.has(nameOf(source, agentId))))
         throw new Refusal(
           'rate_limited',
           'Too many bearers from this address were refused in the last minute. Mend what signs them, then try again.',
@@ -48,7 +48,7 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
   };
 }
 
-const nameOf = (source: string, agentId: unknown): string => `${source} ${agentId}`;
+const nameOf = (source: string, agentId: string): string => `${source} ${agentId}`;
 
 function keep(set: Set<string>, name: string): void {
   if (set.has(name)) return;
@@ -60,11 +60,12 @@ function dropOldest(kept: Set<string> | Map<string, unknown>): void {
   if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
 }
 
-/** Nothing of it is proven: it only says which agent will be asked for. */
-function claimedAgent(token: string): unknown {
+/** The agent that a token names, and its parent. Nothing of it is proven: it only says whom will be asked for. */
+function claimedAgents(token: string): string[] {
   try {
-    return JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8')).agent_id;
+    const claims = JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8'));
+    return [claims.agent_id, claims.parent_agent_id].filter((claim) => typeof claim === 'string');
   } catch {
-    return undefined;
+    return [];
   }
 }
