@@ -152,6 +152,53 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.act(READ)).status).toBe(200);
   });
 
+  type Upstream = typeof world.upstream.answer;
+  const answering =
+    (status: number): Upstream =>
+    (_request, response) =>
+      response.writeHead(status).end();
+
+  test.each<[string, number, Upstream]>([
+    ['answers 503', 200, answering(503)],
+    ['takes no credential', 409, answering(401)],
+    ['breaks off', 502, (_request, response) => response.destroy()],
+  ])(
+    'a rightly signed call closes the breaker of its address, also when the platform %s',
+    async (_what, status, ill) => {
+      const agent = await newAgent();
+      await strike(agent, 5);
+      world.clock.skewMs = 61_000;
+      world.upstream.answer = ill;
+      expect((await agent.act(READ, {}, HERE)).status).toBe(status);
+      world.upstream.answer = undefined;
+      const next = await agent.act(READ, {}, HERE);
+      expect(next.status, next.text).toBe(200);
+      expect((await agent.get('/v1/agent/permissions', {}, HERE)).status).toBe(200);
+    },
+  );
+
+  test('a well-formed call closes the breaker of malformed ones, also when an owner must approve it', async () => {
+    const agent = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
+    for (let i = 0; i < 50; i++) expect((await agent.act(MALFORMED)).status).toBe(400);
+    world.clock.skewMs = 61_000;
+    expect((await agent.act(READ)).status).toBe(202);
+    // One malformed call would open a half-open breaker again.
+    expect((await agent.act(MALFORMED)).status).toBe(400);
+    expect((await agent.act(READ)).status).toBe(202);
+  });
+
+  test('a trial that came to no verdict is given back', async () => {
+    const agent = await newAgent();
+    fail();
+    for (let i = 0; i < 20; i++) await agent.act(READ);
+    world.clock.skewMs = 61_000;
+    world.upstream.answer = answering(401);
+    expect((await agent.act(READ)).status).toBe(409);
+    world.upstream.answer = undefined;
+    const next = await agent.act(READ);
+    expect(next.status, next.text).toBe(200);
+  });
+
   test('4xx answers of a platform are no failures of it', async () => {
     const agent = await newAgent();
     world.upstream.answer = (_request, response) => response.writeHead(404).end();

@@ -1,6 +1,7 @@
 /** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
+import { trialEnd } from '../decision/breaker.ts';
 import { decide } from '../decision/decide.ts';
 import type { Instant, Verdict } from '../decision/facts.ts';
 import { toolOf } from '../decision/tool-endpoint.ts';
@@ -8,7 +9,7 @@ import type { AgentPrincipal } from '../identity/principal.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import { askConsent } from './ask-consent.ts';
-import { countFailure, takeTrials } from './breakers.ts';
+import { closeByDecision, countFailure, giveBack, ofPlatform, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
@@ -83,6 +84,9 @@ export async function act(
   let verdict = decide(loaded.facts, ask, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
+  const { breakers } = loaded.facts;
+  // Of a replay nothing was signed.
+  if (breakers.length > 0 && !replay) await closeByDecision(governor, who, breakers);
   const connected = connect(governor, call, loaded, verdict.grant?.id);
   if (!connected.ok) {
     row.result = connected.result;
@@ -103,7 +107,7 @@ export async function act(
       forwardMcp(governor, call, { ...connected, credential: fresh, grant }, undefined),
     );
     if (listed.kind !== 'held_back' && (listed.kind !== 'answer' || listed.status !== 200))
-      return await recorder.intend(row, () => conclude(governor, call, loaded, connection, listed));
+      return await recorder.intend(row, () => conclude(governor, call, [], connection, listed));
     // Only now is it known what the tool does.
     ask = withEffect(asked, await toolOnFile(governor, row.organisation_id, connected.platform, asked));
     verdict = decide(loaded.facts, ask, now);
@@ -114,10 +118,10 @@ export async function act(
     if (!replay) return await hold(governor, call, verdict.detail);
     row.reason = 'approved';
   }
-  const { breakers } = loaded.facts;
-  if (breakers.length > 0 && !(await takeTrials(broker, who, breakers, action.platform, now))) {
+  const trials = await takeTrials(broker, who, breakers, action.platform, now);
+  if (trials === undefined) {
     // Half-open, and another call was first to take the trial: for this one the breaker is open.
-    const taken = breakers.map((breaker) => ({ ...breaker, trialFree: false }));
+    const taken = ofPlatform(breakers).map((one) => ({ ...one, trialUntil: trialEnd(one.cause, now) }));
     const late = decide({ ...loaded.facts, breakers: taken }, ask, now);
     noteVerdict(row, late, loaded);
     if (late.kind === 'deny') return await refuse(governor, call, late);
@@ -125,15 +129,16 @@ export async function act(
   const { platform, connection, credential } = connected;
   const { grant } = verdict;
   const decided = verdict;
-  return await recorder.intend(row, async () => {
+  const sent = recorder.intend(row, async () => {
     const forwarded = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
       isMcp
         ? forwardMcp(governor, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
         : forward(broker, platform.manifest, call, connection, fresh),
     );
     if (forwarded.kind === 'held_back') return await refuseTool(governor, call, decided, forwarded.detail);
-    return await conclude(governor, call, loaded, connection, forwarded);
+    return await conclude(governor, call, trials ?? [], connection, forwarded);
   });
+  return await (trials?.length ? sent.finally(() => giveBack(broker, trials)) : sent);
 }
 
 /** Records that an approved call is not made, because it would be another one than was approved. */

@@ -1,10 +1,17 @@
-/** Breakers around a call: the trial of a half-open one, strikes, and closing. */
+/** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 import type { Broker } from '../broker.ts';
 import { correlationId } from '../crypto/ids.ts';
 import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
 import type { BreakerFacts, Instant } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { type BreakerKey, claimTrial, closeBreaker, countBreakersOpenAt, strike } from '../store/breakers.ts';
+import {
+  type BreakerKey,
+  claimTrial,
+  closeBreaker,
+  countBreakersOpenAt,
+  releaseTrial,
+  strike,
+} from '../store/breakers.ts';
 import type { FactsRow } from '../store/facts.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
@@ -14,19 +21,63 @@ function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): Br
   return { organisation_id: who.agent.organisation_id, agent_id: who.agent.id, cause, key };
 }
 
-/** Takes the trial of every half-open breaker. False: another call has one of them, and this call must not go. */
+/** Those that only the platform's answer closes. */
+export const ofPlatform = (breakers: readonly BreakerFacts[]): BreakerFacts[] =>
+  breakers.filter(({ cause }) => cause === 'breaker_upstream_failure');
+
+/** A trial call of a half-open breaker, taken by a call that is about to be sent. */
+export type Trial = { key: BreakerKey; takenAt: Instant };
+
+/**
+ * Takes the trial of the platform's breaker when it is half-open. Undefined: another call has it, and this call must not go.
+ */
 export async function takeTrials(
-  broker: Broker,
+  { store }: Broker,
   who: AgentPrincipal,
   breakers: readonly BreakerFacts[],
   platformId: string,
   now: Instant,
-): Promise<boolean> {
-  for (const { cause } of breakers) {
-    const { openMs } = BREAKER_LIMITS[cause];
-    if (!(await claimTrial(broker.store.db, keyOf(who, cause, platformId), openMs, now))) return false;
+): Promise<Trial[] | undefined> {
+  const trials: Trial[] = [];
+  for (const { cause } of ofPlatform(breakers)) {
+    const key = keyOf(who, cause, platformId);
+    if (!(await claimTrial(store.db, key, BREAKER_LIMITS[cause].openMs, now))) return undefined;
+    trials.push({ key, takenAt: now });
   }
-  return true;
+  return trials;
+}
+
+/**
+ * Gives trials back that came to no verdict, as when the platform did not take the credential, so that the next call can be
+ * the trial. Never rejects: what is not given back is free again after its time.
+ */
+export async function giveBack({ store, log }: Broker, trials: readonly Trial[]): Promise<void> {
+  for (const { key, takenAt } of trials) {
+    try {
+      await releaseTrial(store.db, key, takenAt);
+    } catch (error) {
+      log.error({ err: error, agent: key.agent_id }, 'the trial of a breaker could not be given back');
+    }
+  }
+}
+
+/**
+ * Closes the half-open breakers that a call which may be made says enough about: it was signed rightly, and it is well-formed.
+ * What the platform makes of it is nothing to them. A breaker that cannot be closed keeps no call from being made.
+ */
+export async function closeByDecision(
+  governor: Governor,
+  who: AgentPrincipal,
+  breakers: readonly BreakerFacts[],
+): Promise<void> {
+  for (const { cause } of breakers) {
+    if (cause === 'breaker_upstream_failure') continue;
+    try {
+      await close(governor, who, keyOf(who, cause, ''));
+    } catch (error) {
+      governor.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'a breaker could not be closed');
+    }
+  }
 }
 
 /** Counts a failure; when it opens the breaker, that is on record. */
@@ -44,17 +95,13 @@ export async function countFailure(
 }
 
 /** Closes the half-open breakers whose trial went well. */
-export async function closeBreakers(
-  governor: Governor,
-  who: AgentPrincipal,
-  breakers: readonly BreakerFacts[],
-  platformId: string,
-): Promise<void> {
-  for (const { cause } of breakers) {
-    const key = keyOf(who, cause, platformId);
-    if (await closeBreaker(governor.broker.store.db, key))
-      await noteBreaker(governor, 'breaker_closed', who.agent, key);
-  }
+export async function closeByTrial(governor: Governor, who: AgentPrincipal, trials: readonly Trial[]): Promise<void> {
+  for (const { key } of trials) await close(governor, who, key);
+}
+
+async function close(governor: Governor, who: AgentPrincipal, key: BreakerKey): Promise<void> {
+  const { store, clock } = governor.broker;
+  if (await closeBreaker(store.db, key, clock())) await noteBreaker(governor, 'breaker_closed', who.agent, key);
 }
 
 /** Strangers open these: those of so many addresses at once are on record, and the rest in the log. */

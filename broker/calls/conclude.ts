@@ -1,9 +1,9 @@
 /** After the upstream: the final row, the breakers, and what the agent may see. */
 import type { Broker } from '../broker.ts';
 import { setConnectionStatus } from '../store/connections.ts';
-import { closeBreakers, countFailure } from './breakers.ts';
+import { closeByTrial, countFailure, type Trial } from './breakers.ts';
 import { type Call, noteFlags } from './call.ts';
-import type { ConnectionFacts, LoadedFacts } from './facts.ts';
+import type { ConnectionFacts } from './facts.ts';
 import type { Forwarded } from './forward.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
@@ -12,17 +12,17 @@ import type { Recorded } from './record.ts';
 
 type Answered = Extract<Forwarded, { kind: 'answer' }>;
 
-/** Records what became of a call that was forwarded, and makes its outcome. */
+/** Records what became of a call that was forwarded, and makes its outcome. `trials`: those that the call was. */
 export async function conclude(
   governor: Governor,
   call: Call,
-  loaded: LoadedFacts,
+  trials: readonly Trial[],
   connection: ConnectionFacts,
   forwarded: Exclude<Forwarded, { kind: 'held_back' }>,
 ): Promise<Recorded<Outcome>> {
   switch (forwarded.kind) {
     case 'answer':
-      return await concludeAnswer(governor, call, loaded, connection, forwarded);
+      return await concludeAnswer(governor, call, trials, connection, forwarded);
     case 'unreachable':
       return await concludeUnreachable(governor, call, forwarded);
     case 'refused_locally':
@@ -79,7 +79,7 @@ async function concludeRefused(
 async function concludeAnswer(
   governor: Governor,
   call: Call,
-  loaded: LoadedFacts,
+  trials: readonly Trial[],
   connection: ConnectionFacts,
   { status, read, lapsed }: Answered,
 ): Promise<Recorded<Outcome>> {
@@ -96,13 +96,12 @@ async function concludeAnswer(
     await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
     return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId: connection.id }, true);
   }
-  const { breakers } = loaded.facts;
   if (status >= 500)
     await aside(broker, () => countFailure(governor, who, 'breaker_upstream_failure', action.platform));
   else {
     if (connection.status === 'reauth_needed' && !lapsed)
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
-    if (breakers.length > 0) await aside(broker, () => closeBreakers(governor, who, breakers, action.platform));
+    if (trials.length > 0) await aside(broker, () => closeByTrial(governor, who, trials));
   }
   if (read.kind === 'blocked') {
     row.result = 'blocked';

@@ -1,7 +1,8 @@
 /**
  * The arithmetic of circuit breakers (decisions, Deciding): enough strikes in a window open a breaker for a while; after
- * that one trial call passes, which closes it when it goes well and opens it again when it does not. The store does the
- * same in one statement; this is what that statement is held to.
+ * that one trial call passes, which closes it when it goes well and opens it again when it does not. Of wrong signatures and
+ * malformed calls, a call that may be made is the trial itself. The store does the same in one statement; this is what that
+ * statement is held to.
  */
 import type { BreakerFacts, Instant } from './facts.ts';
 
@@ -50,11 +51,21 @@ export function stateOf(state: BreakerState | undefined, now: Instant): 'closed'
 /** The breaker as a decision sees it; undefined when it is closed. A trial that never came back is given away again. */
 export function breakerFacts(state: BreakerState, cause: BreakerCause, now: Instant): BreakerFacts | undefined {
   if (state.openedAt === null || state.openUntil === null) return undefined;
-  const trialFree = state.trialAt === null || state.trialAt <= now - BREAKER_LIMITS[cause].openMs;
-  return { cause, openedAt: state.openedAt, openUntil: state.openUntil, trialFree };
+  const over = state.trialAt === null ? now : trialEnd(cause, state.trialAt);
+  return { cause, openedAt: state.openedAt, openUntil: state.openUntil, trialUntil: over > now ? over : null };
+}
+
+/** Until when a trial that was taken is waited for, should nothing be heard of it again. */
+export function trialEnd(cause: BreakerCause, trialAt: Instant): Instant {
+  return trialAt + BREAKER_LIMITS[cause].openMs;
+}
+
+/** When a breaker lets a call through again, at the latest. */
+export function refusesUntil({ openUntil, trialUntil }: BreakerFacts): Instant {
+  return Math.max(openUntil, trialUntil ?? openUntil);
 }
 
 /** Whether a breaker refuses a call now. The call that passes a half-open one must take the trial before it is sent. */
 export function refuses(breaker: BreakerFacts, now: Instant): boolean {
-  return breaker.openUntil > now || !breaker.trialFree;
+  return refusesUntil(breaker) > now;
 }

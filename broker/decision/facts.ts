@@ -116,12 +116,13 @@ export type AgentFacts = {
   parent?: ParentFacts;
 };
 
-/** A breaker that is not closed. `openUntil` in the past means half-open: `trialFree` tells whether this call may be the trial. */
+/** A breaker that is not closed. `openUntil` in the past means half-open: this call may be the trial, unless one is out. */
 export type BreakerFacts = {
   cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
   openedAt: Instant;
   openUntil: Instant;
-  trialFree: boolean;
+  /** Until when a trial call that is on its way is waited for at most; null when none is. */
+  trialUntil: Instant | null;
 };
 
 export type PlatformFacts = {

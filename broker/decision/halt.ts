@@ -1,5 +1,5 @@
 /** Why an agent as a whole is stopped, and what ends it (specification, AgentHalt). */
-import { BREAKER_LIMITS, refuses } from './breaker.ts';
+import { BREAKER_LIMITS, refuses, refusesUntil } from './breaker.ts';
 import type { AgentFacts, AgentHalt, BreakerFacts, HaltCause, Instant } from './facts.ts';
 
 const INSTRUCTIONS: Record<HaltCause, string> = {
@@ -35,7 +35,7 @@ export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now
   if (status === 'suspended') return stopped(agent, 'suspended', INSTRUCTIONS[agent.statusCause ?? 'unknown']);
   let last: BreakerFacts | undefined;
   for (const breaker of breakers) {
-    if (refuses(breaker, now) && (last === undefined || breaker.openUntil > last.openUntil)) last = breaker;
+    if (refuses(breaker, now) && (last === undefined || refusesUntil(breaker) > refusesUntil(last))) last = breaker;
   }
   return last === undefined ? undefined : open(last, now);
 }
@@ -65,8 +65,7 @@ function expired(at: Instant): AgentHalt {
 }
 
 function open(breaker: BreakerFacts, now: Instant): AgentHalt {
-  // A half-open breaker whose trial call is out: it is decided as soon as that call is back.
-  const wait = Math.max(breaker.openUntil - now, 1000);
+  const wait = refusesUntil(breaker) - now;
   const { strikes, windowMs } = BREAKER_LIMITS[breaker.cause];
   return {
     state: 'breaker_open',

@@ -55,14 +55,28 @@ export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: n
   return claimed !== undefined;
 }
 
-/** Closes a breaker after a trial that went well. False: it was closed already. */
-export async function closeBreaker(db: Db, key: BreakerKey): Promise<boolean> {
+/** Gives the trial that was taken at `takenAt` back. One that came to a verdict, and one that another call has now, stay. */
+export async function releaseTrial(db: Db, key: BreakerKey, takenAt: number): Promise<void> {
+  await db
+    .updateTable('breakers')
+    .set({ trial_at: null })
+    .where('organisation_id', '=', key.organisation_id)
+    .where('agent_id', '=', key.agent_id)
+    .where('cause', '=', key.cause)
+    .where('key', '=', key.key)
+    .where('trial_at', '=', takenAt)
+    .execute();
+}
+
+/** Closes a half-open breaker after a trial that went well. False: it was closed already, or opened again since. */
+export async function closeBreaker(db: Db, key: BreakerKey, now: number): Promise<boolean> {
   const closed = await db
     .deleteFrom('breakers')
     .where('organisation_id', '=', key.organisation_id)
     .where('agent_id', '=', key.agent_id)
     .where('cause', '=', key.cause)
     .where('key', '=', key.key)
+    .where('open_until', '<=', now)
     .returning('cause')
     .executeTakeFirst();
   return closed !== undefined;

@@ -114,7 +114,7 @@ const ROWS: Row[] = [
 ];
 
 function open() {
-  return { cause: 'breaker_upstream_failure' as const, openedAt: NOW - 1, openUntil: NOW + 1_000, trialFree: false };
+  return { cause: 'breaker_upstream_failure' as const, openedAt: NOW - 1, openUntil: NOW + 1_000, trialUntil: NOW + 1 };
 }
 
 describe('what stands between an agent and a scope', () => {

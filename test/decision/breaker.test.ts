@@ -58,6 +58,7 @@ describe('what a decision sees', () => {
     expect(refusedAt({}, 60_999)).toBe(true);
     expect(refusedAt({}, 61_000)).toBe(false);
     expect(refusedAt({ trialAt: 61_000 }, 61_001)).toBe(true);
+    expect(refusedAt({ trialAt: 61_000 }, 120_999)).toBe(true);
     expect(refusedAt({ trialAt: 61_000 }, 121_000)).toBe(false);
   });
 

@@ -6,7 +6,7 @@ export const open: BreakerFacts = {
   cause: 'breaker_api_error',
   openedAt: NOW - 1000,
   openUntil: NOW + 59_000,
-  trialFree: true,
+  trialUntil: null,
 };
 export const childOf = (changes: Partial<ParentFacts>) => facts({ agent: agent({ parent: parent(changes) }) });
 export const AGENT_CASES: Case[] = [
@@ -40,7 +40,7 @@ export const AGENT_CASES: Case[] = [
   ],
   [
     'a half-open breaker whose trial is out',
-    facts({ breakers: [{ ...open, openUntil: NOW, trialFree: false }] }),
+    facts({ breakers: [{ ...open, openUntil: NOW, trialUntil: NOW + 1 }] }),
     READ,
     'deny',
     'circuit_breaker_open',

@@ -35,7 +35,7 @@ const breakerOf: fc.Arbitrary<BreakerFacts> = fc.record({
   cause: some<BreakerFacts['cause']>('breaker_api_error', 'breaker_upstream_failure'),
   openedAt: fc.constant(NOW - 60_000),
   openUntil: some(NOW - 1, NOW + 1),
-  trialFree: fc.boolean(),
+  trialUntil: some(null, NOW - 1, NOW + 1),
 });
 
 const SEVERITY: Record<Verdict['kind'], number> = { allow: 0, hold: 1, deny: 2 };
@@ -216,7 +216,7 @@ test('deciding never throws, whatever the facts', () => {
         cause: some<BreakerFacts['cause']>('breaker_auth_failure', 'breaker_api_error', 'breaker_upstream_failure'),
         openedAt: fc.integer(),
         openUntil: fc.integer(),
-        trialFree: fc.boolean(),
+        trialUntil: some(null, NOW - 1, NOW + 1),
       }),
       { maxLength: 2 },
     ),

@@ -7,7 +7,7 @@ const breaker = (changes: Partial<BreakerFacts> = {}): BreakerFacts => ({
   cause: 'breaker_upstream_failure',
   openedAt: NOW - 20_000,
   openUntil: NOW + 40_000,
-  trialFree: true,
+  trialUntil: null,
   ...changes,
 });
 
@@ -61,9 +61,13 @@ describe('the halt of an agent', () => {
     });
   });
 
-  test('a half-open breaker whose trial is out asks for a moment', () => {
-    expect(haltOf(agent(), [breaker({ openUntil: NOW - 1, trialFree: false })], NOW)).toMatchObject({
-      retry_after_seconds: 1,
+  test('a half-open breaker whose trial is out asks to wait until nobody waits for the trial any more', () => {
+    const waits = breaker({ openUntil: NOW - 1, trialUntil: NOW + 12_001 });
+    const opens = breaker({ cause: 'breaker_api_error', openUntil: NOW + 10_000 });
+    expect(haltOf(agent(), [opens, waits], NOW)).toMatchObject({
+      cause: 'breaker_upstream_failure',
+      detail: 'a trial call is on its way',
+      retry_after_seconds: 13,
     });
   });
 
