@@ -13,6 +13,7 @@ import { closeByDecision, countFailure, giveBack, ofPlatform, takeTrials } from 
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
+import { listFirst } from './first-list.ts';
 import { forward } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
 import { forwardMcp } from './forward-mcp.ts';
@@ -101,13 +102,8 @@ export async function act(
   const held = whyHeldBack(onFile);
   if (held !== undefined) return await refuseTool(governor, call, verdict, held);
   if (onFile?.isFirst) {
-    const { connection, credential, platform } = connected;
-    const { grant } = verdict;
-    const listed = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
-      forwardMcp(governor, call, { ...connected, credential: fresh, grant }, undefined),
-    );
-    if (listed.kind !== 'held_back' && (listed.kind !== 'answer' || listed.status !== 200))
-      return await recorder.intend(row, () => conclude(governor, call, [], connection, listed));
+    const unlisted = await listFirst(governor, call, { ...connected, grant: verdict.grant });
+    if (unlisted) return await recorder.intend(row, () => conclude(governor, call, [], connected.connection, unlisted));
     // Only now is it known what the tool does.
     ask = withEffect(asked, await toolOnFile(governor, row.organisation_id, connected.platform, asked));
     verdict = decide(loaded.facts, ask, now);

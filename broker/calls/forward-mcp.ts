@@ -85,18 +85,17 @@ async function speaking<Said>(
 }
 
 async function look(governor: Governor, { row }: Call, manifest: Manifest, client: McpClient): Promise<Looked> {
-  const listed = await listAll(client);
-  if (!listed.ok) return listed;
   const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
-  let offered: OfferedTools | undefined;
   try {
-    offered = await compareTools(governor, place, listed.tools);
+    const listed = await listAll(client);
+    if (!listed.ok) return listed;
+    const offered = await compareTools(governor, place, listed.tools);
+    return offered === undefined ? { ok: false, answer: unreachable('not_mcp', true, 'list') } : { ok: true, offered };
   } catch (error) {
-    // Not to be thrown from here: the call has its own row, which says what became of it.
+    // Not to be thrown from here: the call has its own row, which says what became of it. That is not an unknown outcome.
     governor.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');
     return { ok: false, answer: unreachable('tools_unknown', false) };
   }
-  return offered === undefined ? { ok: false, answer: unreachable('not_mcp', true, 'list') } : { ok: true, offered };
 }
 
 /** What an agent is told of the tools of its scope: definitions that were accepted, never what a server says since. */

@@ -1,0 +1,51 @@
+/** The first call to an MCP server, whose tools nobody knows yet: whatever the server does with it, it is on record. */
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { startWorld, type World } from '../world/world.ts';
+import { connected, SEARCH } from './connected.ts';
+
+let world: World;
+/** What the server answers when it is asked for its tools: JSON text of the result. */
+let list: () => string | Promise<string>;
+let agent: TestAgent;
+const calls = () => world.upstream.seen.filter(({ body }) => body.includes('"tools/call"')).length;
+const first = async (rules?: readonly unknown[]) => {
+  const made = await connected(world, { url: `${world.upstream.url}/mcp` }, {}, rules);
+  agent = made.agent;
+  return made;
+};
+beforeAll(async () => {
+  world = await startWorld();
+  world.upstream.answer = async (_request, response, body) => {
+    const { id, method } = JSON.parse(body);
+    const result = method === 'tools/list' ? await list() : '{"content":[]}';
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(`{"jsonrpc":"2.0","id":"${id}","result":${result}}`);
+  };
+});
+afterEach(() => {
+  world.upstream.seen = [];
+});
+
+const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+const empty = JSON.stringify({ name: '', inputSchema: null });
+
+describe('a first list that cannot be taken', () => {
+  test.each<[string, string, () => string]>([
+    ['200,000 empty tools', 'too_many_tools', () => `{"tools":[${Array(200_000).fill(empty)}]}`],
+    [
+      'a definition that is too deep to be written',
+      'tools_unknown',
+      () => `{"tools":[{"name":"search_issues","inputSchema":{"type":"object","default":${deep(5_000)}}}]}`,
+    ],
+  ])('%s: 502 %s, on record, and the tool is not called', async (_what, code, says) => {
+    list = says;
+    await first();
+    const answer = await agent.act(SEARCH);
+    expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, code, 'not_sent']);
+    const { row } = await evidenceOf(world, agent, answer.body.audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable', path: '/tools/search_issues' });
+    expect(calls()).toBe(0);
+  });
+});
