@@ -185,6 +185,14 @@ function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
       found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });
     }
   }
+  // Then whoever runs that server chooses who is shown the secret, so a manifest that brings one says for whom it is.
+  const namesServer = auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint);
+  if (kind === 'mcp' && auth.type === 'oauth2' && auth.client_secret !== undefined && !namesServer)
+    found.push({
+      path: ['auth', 'issuer'],
+      message:
+        'is missing; a client_secret goes to one server only, so name its issuer (or token_endpoint), or leave the secret out',
+    });
   if (manifest.per_person?.enabled && auth.type !== 'oauth2') {
     found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
   }

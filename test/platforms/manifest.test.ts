@@ -114,6 +114,30 @@ describe('a manifest is refused, with the field and what to write', () => {
     expect(problems(changes).join('\n')).toContain(expected);
   });
 
+  test('an MCP server with a client secret and nobody whom it is for; the twins name one, or have no secret', () => {
+    const server = 'https://id.example';
+    const secret = { client_secret: { env: 'CRM_CLIENT_SECRET' } };
+    const found = (auth: object, more: object = {}) => {
+      const entry = {
+        ...crm,
+        kind: 'mcp',
+        scopes: {},
+        ...more,
+        auth: { type: 'oauth2', client_id: 'broker', ...auth },
+      };
+      return parsePlatformEntry(entry).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+    };
+    expect(found(secret)).toEqual([
+      expect.stringMatching(/^auth\.issuer: is missing; a client_secret goes to one server/),
+    ]);
+    expect(found({ ...secret, authorization_endpoint: `${server}/authorize` })).toHaveLength(1);
+    expect(found({ ...secret, issuer: server })).toEqual([]);
+    const endpoints = { authorization_endpoint: `${server}/authorize`, token_endpoint: `${server}/token` };
+    expect(found({ ...secret, ...endpoints })).toEqual([]);
+    expect(found(secret, { oauth: endpoints })).toEqual([]);
+    expect(found({})).toEqual([]);
+  });
+
   test('names of the language as keys change nothing', () => {
     const scopes = JSON.parse('{"__proto__": ["GET /a"], "crm:a": ["GET /b"]}');
     const parsed = Manifest.safeParse({ ...crm, scopes });
