@@ -41,6 +41,12 @@ export function editEntry(
         : list
           ? insertMember(start, list, [name, entry], style)
           : insertMember(start, at([])!, [member, { [name]: entry }], style);
+  const { [name]: _, ...others } = servers ?? {};
+  const wanted = { ...root, [member]: entry === undefined ? others : { ...servers, [name]: entry } };
+  if (!holds(changed, wanted))
+    throw new CommandFailed(
+      `${path} cannot be changed without touching something else in it, so nothing was changed. Change "${member}" by hand.`,
+    );
   const change = entry === undefined ? 'removed' : before === undefined ? 'added' : 'changed';
   return { text: bom + changed, change, before };
 }
@@ -67,6 +73,12 @@ function readObject(body: string, path: string): Json {
   }
   if (!isObject(root)) throw new CommandFailed(`${path} holds no JSON object, so nothing was changed.`);
   return root;
+}
+
+/** Whether a text is these members and no others: what is about to be written is read before, and not only believed. */
+function holds(text: string, wanted: Json): boolean {
+  const errors: ParseError[] = [];
+  return sameJson(parse(text, errors, TOLERANT), wanted) && errors.length === 0;
 }
 
 /** As the first line that is indented is. */

@@ -6,6 +6,9 @@ import { createScanner, type Node, type SyntaxKind } from 'jsonc-parser';
 
 // The library's own names for these exist for the compiler only.
 const COMMA: SyntaxKind.CommaToken = 5;
+const LINE_COMMENT: SyntaxKind.LineCommentTrivia = 12;
+const LINE_BREAK: SyntaxKind.LineBreakTrivia = 14;
+const BLANKS: SyntaxKind.Trivia = 15;
 const EOF: SyntaxKind.EOF = 17;
 
 export type Style = { eol: string; indent: string };
@@ -33,19 +36,34 @@ export function replaceValue(text: string, value: Node, next: unknown, style: St
 
 /** Takes out a member with the comma that is then one too many. */
 export function removeMember(text: string, member: Node): string {
-  const siblings = member.parent!.children!;
-  const index = siblings.indexOf(member);
-  const close = member.parent!.offset + member.parent!.length - 1;
+  const { offset: open, length, children } = member.parent!;
+  const siblings = children!;
   const end = member.offset + member.length;
-  const before = text.slice(0, member.offset).trimEnd();
-  const own = commaAfter(text, end, close);
-  if (own !== undefined) return before + text.slice(own + 1);
-  const previous = siblings[index - 1];
+  const own = commaAfter(text, end, open + length - 1);
+  const rest = text.slice(own === undefined ? end : own + 1);
+  const last = lastToken(text, open, member.offset);
+  const isAlone = siblings.length === 1 && last.end === open + 1;
+  // What follows on the same line must not become part of a comment that ends the line before.
+  const joins = last.kind === LINE_COMMENT && !/^[ \t]*\r?\n/.test(rest);
+  const before = text.slice(0, joins ? member.offset : last.end);
+  const after = joins ? rest.replace(/^[ \t]+/, '') : rest;
+  if (own !== undefined) return before + after;
+  const previous = siblings[siblings.indexOf(member) - 1];
   const comma = previous && commaAfter(text, previous.offset + previous.length, member.offset);
-  const kept = comma === undefined ? before : before.slice(0, comma) + before.slice(comma + 1);
-  const rest = text.slice(end);
+  if (comma !== undefined) return before.slice(0, comma) + before.slice(comma + 1) + after;
   // An object that holds nothing any more needs no line of its own.
-  return siblings.length === 1 && /\{$/.test(kept) ? kept + rest.trimStart() : kept + rest;
+  return isAlone ? before + after.trimStart() : before + after;
+}
+
+/** The last token of `[from, to)` that is more than blanks, comments included. There is one: the bracket at `from`. */
+function lastToken(text: string, from: number, to: number): { kind: SyntaxKind; end: number } {
+  const scanner = createScanner(text);
+  scanner.setPosition(from);
+  let last = { kind: scanner.scan(), end: from + 1 };
+  for (let kind = scanner.scan(); kind !== EOF && scanner.getTokenOffset() < to; kind = scanner.scan())
+    if (kind !== LINE_BREAK && kind !== BLANKS)
+      last = { kind, end: scanner.getTokenOffset() + scanner.getTokenLength() };
+  return last;
 }
 
 /** Where the comma between two positions stands, outside of comments. */

@@ -145,6 +145,53 @@ describe('changing a configuration', () => {
     expect(plain(undone)).toBe(plain(expected ?? text));
   });
 
+  const OURS = '"agent-broker": { "command": "x" }';
+  test.each([
+    [`{"servers": { // servers\n  ${OURS} }\n}`, '{"servers": { // servers\n  }\n}'],
+    [`{"servers": { "b": {}, // keep\n  ${OURS} }}`, '{"servers": { "b": {} // keep\n  }}'],
+    [`{"servers": {\n  // ours\n  ${OURS}, "c": {}\n}}`, '{"servers": {\n  // ours\n  "c": {}\n}}'],
+    [`{"servers": { // open {\n  ${OURS}\n}}`, '{"servers": { // open {\n}}'],
+    [`{"servers": { // open {\r\n  ${OURS}, // rest\r\n}}`, '{"servers": { // open {\r\n  // rest\r\n}}'],
+    [`{"servers": { /* a */ ${OURS}, "c": {} }}`, '{"servers": { /* a */ "c": {} }}'],
+    [`{"servers": {"c": "// {", ${OURS}, }}`, '{"servers": {"c": "// {", }}'],
+    [`{"servers": {\n  ${OURS}\n}}`, '{"servers": {}}'],
+  ])('taken out of %j, the rest stays, comments and all', (text, expected) => {
+    const { [PLACE[1]]: _, ...others } = parse(text).servers;
+    const undone = editEntry(text, PLACE, undefined, 'f').text;
+    expect(undone).toBe(expected);
+    expect(parse(undone)).toEqual({ servers: others });
+  });
+
+  test('whatever comments stand between the members, the members stay what they are', () => {
+    const gap = fc.array(fc.constantFrom(' ', '\n', '\r\n', '// {,"\n', '/* } */', '//\r\n'), { maxLength: 3 });
+    const gaps = fc.array(
+      gap.map((parts) => parts.join('')),
+      { minLength: 12, maxLength: 12 },
+    );
+    const names = fc.uniqueArray(fc.constantFrom('a', 'agent-broker', 'c'), { maxLength: 3 });
+    fc.assert(
+      fc.property(names, gaps, fc.boolean(), (given, between, trailing) => {
+        const space = between.values();
+        const some = () => space.next().value ?? '';
+        const members = given.map((name) => `${some()}"${name}":${some()}{"x": "// {"}${some()}`);
+        const comma = trailing && given.length > 0 ? `,${some()}` : '';
+        const text = `{"servers":{${members.join(',')}${comma}${given.length === 0 ? some() : ''}}}`;
+        const before = parse(text, [], { allowTrailingComma: true });
+        const added = editEntry(text, PLACE, ENTRY, 'f');
+        expect(parse(added.text, [], { allowTrailingComma: true }).servers).toEqual({
+          ...before.servers,
+          'agent-broker': ENTRY,
+        });
+        for (const file of [text, added.text]) {
+          const undone = parse(editEntry(file, PLACE, undefined, 'f').text, [], { allowTrailingComma: true });
+          const { 'agent-broker': _, ...others } = before.servers;
+          expect(undone.servers).toEqual(others);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test('makes a file where there is none, and takes out nothing where nothing is', () => {
     expect(JSON.parse(editEntry('', PLACE, ENTRY, 'f').text)).toEqual({ servers: { 'agent-broker': ENTRY } });
     expect(editEntry('', PLACE, undefined, 'f')).toMatchObject({ change: 'none', text: '' });
