@@ -1,5 +1,6 @@
 /** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
 import type { JsonObject } from '../decision/facts.ts';
+import { isDeeperThan } from '../outbound/json-text.ts';
 import type { McpAnswer, McpClient } from '../outbound/mcp-client.ts';
 import { mirroredArguments } from '../outbound/mcp-mirror.ts';
 import { unreachable } from '../outbound/unreachable.ts';
@@ -8,6 +9,8 @@ const MOST_TOOLS = 1_000;
 const MOST_PAGES = 50;
 /** Characters of all pages together. */
 const MOST_TEXT = 4 * 1024 * 1024;
+/** Levels of a page: some 60 of a schema's objects within each other. Deeper ones break readers that recurse. */
+const MOST_DEPTH = 128;
 const LONGEST_CURSOR = 4_096;
 
 /** Reads page after page. What keeps the list from being read comes out as it is, or as a server that breaks the rules. */
@@ -28,7 +31,7 @@ export async function listAll(
     seen += page.length;
     // Before anything is looked at: looking at a list that is too long takes long.
     if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
-    if (!page.every(isTool)) return refuse('not_mcp');
+    if (isDeeperThan(answer.text, MOST_DEPTH) || !page.every(isTool)) return refuse('not_mcp');
     // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
     for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
     if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };

@@ -29,23 +29,36 @@ afterEach(() => {
 });
 
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+const deepTool = (levels: number) =>
+  `{"name":"search_issues","inputSchema":{"type":"object","default":${deep(levels)}}}`;
 const empty = JSON.stringify({ name: '', inputSchema: null });
 
 describe('a first list that cannot be taken', () => {
   test.each<[string, string, () => string]>([
     ['200,000 empty tools', 'too_many_tools', () => `{"tools":[${Array(200_000).fill(empty)}]}`],
-    [
-      'a definition that is too deep to be written',
-      'tools_unknown',
-      () => `{"tools":[{"name":"search_issues","inputSchema":{"type":"object","default":${deep(5_000)}}}]}`,
-    ],
+    ['a definition that is too deep', 'not_mcp', () => `{"tools":[${deepTool(5_000)}]}`],
   ])('%s: 502 %s, on record, and the tool is not called', async (_what, code, says) => {
     list = says;
-    await first();
+    const { organisation } = await first();
     const answer = await agent.act(SEARCH);
     expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, code, 'not_sent']);
     const { row } = await evidenceOf(world, agent, answer.body.audit_id);
     expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable', path: '/tools/search_issues' });
     expect(calls()).toBe(0);
+    const tools = await organisation.ask('GET', '/owner/platforms/tools/tools');
+    expect([tools.status, tools.body.tools]).toEqual([200, []]);
   });
+});
+
+test('a definition may be deep, and one that becomes too deep later takes no page away', async () => {
+  list = () => `{"tools":[${deepTool(100)}]}`;
+  const { organisation } = await first();
+  expect((await agent.act(SEARCH)).status).toBe(200);
+  list = () => `{"tools":[${deepTool(5_000)}]}`;
+  const answer = await agent.act(SEARCH);
+  expect([answer.status, answer.body.code, answer.body.outcome], answer.text).toEqual([502, 'not_mcp', 'not_sent']);
+  expect((await organisation.ask('POST', '/owner/platforms/tools/tools/refresh')).status).toBe(502);
+  const tools = await organisation.ask('GET', '/owner/platforms/tools/tools');
+  expect([tools.status, tools.body.tools]).toMatchObject([200, [{ name: 'search_issues', state: 'accepted' }]]);
+  expect(calls()).toBe(1);
 });
