@@ -5,8 +5,10 @@ import { openPool } from './postgres-pool.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
 
-/** Below so many connections one for facts and one for rows must do, and a row alone goes where the others go. */
-const ENOUGH = 6;
+/** Below so many connections one for facts and one for rows must do. */
+const ENOUGH_FOR_PAIRS = 6;
+/** Below so many a row that is alone goes where the others go. */
+const ENOUGH_FOR_ONE_MORE = 8;
 
 /**
  * Opens at most `connections`, at least 3. Nothing is connected before the first statement.
@@ -18,10 +20,9 @@ const ENOUGH = 6;
  */
 export function openPostgres(url: string, options: { connections: number; onError(error: Error): void }): Store {
   const { onError } = options;
-  const isEnough = options.connections >= ENOUGH;
-  const each = isEnough ? 2 : 1;
-  const here = isEnough ? 1 : 0;
-  const pool = openPool(url, { max: options.connections - 2 * each - here, keep: false, onError });
+  const each = options.connections >= ENOUGH_FOR_PAIRS ? 2 : 1;
+  const here = options.connections >= ENOUGH_FOR_ONE_MORE ? 1 : 0;
+  const pool = openPool(url, { max: Math.max(1, options.connections - 2 * each - here), keep: false, onError });
   const hot = openPool(url, { max: each, keep: true, onError });
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   return {
@@ -33,7 +34,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
       return (await hot.query<unknown[]>({ name, text, values: bind(statement, values), rowMode: 'array' })).rows;
     },
     appendTo: { dialect: 'postgres', url, connections: each },
-    ...(isEnough && { appendHere: { dialect: 'postgres', url, connections: here } }),
+    ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
     alone: async (work) => await work(),
     notices: makeNotices({
       connectionString: url,
