@@ -322,6 +322,21 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await decide('reject', toViewer.token, undefined, admin)).status).toBe(200);
   });
 
+  test('an approver lets an agent in under the default policy, and an admin under any', async () => {
+    const fresh = await newOrganisation();
+    const lax = await fresh.policy([{ effect: 'allow' }], 'lax');
+    const asked = await fresh.addOwner('approver');
+    const ask = async () => (await registered({ owner_id: asked.id })).token;
+    const [first, second] = [await ask(), await ask()];
+    for (const policy of [lax, 'lax'])
+      expectEnvelope(await decide('approve', first, { policy }, asked), 403, 'forbidden');
+    expect((await statusOf(first)).body.status).toBe('pending');
+    expect((await decide('approve', first, { policy: 'default', name: 'one' }, asked)).status).toBe(200);
+    expect(
+      (await decide('approve', second, { policy: 'lax', name: 'two' }, await fresh.addOwner('admin'))).status,
+    ).toBe(200);
+  });
+
   test('of many who decide at once one does; what is not recorded is not decided', async () => {
     const { token, agentId } = await registered();
     const answers = await heldUp(

@@ -3,7 +3,7 @@
  * or whom it is for takes no key any more; which of these, nobody is told.
  */
 export class AgentRefused extends Error {
-  readonly code: 'invalid_request' | 'conflict' | 'gone';
+  readonly code: 'invalid_request' | 'forbidden' | 'conflict' | 'gone';
   constructor(code: AgentRefused['code'], detail: string) {
     super(detail);
     this.code = code;

@@ -44,7 +44,7 @@ export function narrowed(registration: KnownRegistration, given: readonly Scopes
 export type Deciding = {
   registration: KnownRegistration;
   /** Who decides. */
-  by: Pick<OwnerTable, 'id'>;
+  by: Pick<OwnerTable, 'id' | 'role'>;
   auditId: string;
   /** Adds to what is on record. */
   note: (facts: JsonObject) => void;
@@ -77,6 +77,12 @@ export async function approveRegistration(
   });
   if (!decided) throw new DecidedBefore();
   const policy = await choosePolicy(db, organisation_id, policyName);
+  // Which policy an agent is under changes what it may do: an admin says that, here as for every agent.
+  if (by.role !== 'admin' && policy?.id !== (await choosePolicy(db, organisation_id, undefined))?.id)
+    throw new AgentRefused(
+      'forbidden',
+      'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
+    );
   await refuseTakenName(db, organisation_id, name, 'Approve this one with another name ("name").');
   const { owner_id, agent_id } = registration;
   const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
