@@ -1,16 +1,7 @@
 /** `agent-broker connect`: an agent of its own for an MCP client, and the entry in that client's configuration. */
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { readProfile } from '../mcp/profile.ts';
 import { type ClientId, clientNamed, configFile } from './client-config.ts';
 import type { ConnectOptions } from './commands/connect.ts';
@@ -18,6 +9,7 @@ import { dataFolder } from './connection.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { fileNameOf, makeAgent } from './make-agent.ts';
+import { replaceFile } from './replace-file.ts';
 import { ownLauncher, SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Connected = {
@@ -25,7 +17,7 @@ export type Connected = {
   /** The client's configuration. */
   config: string;
   change: Edited['change'];
-  /** Lines that went (`-`) and came (`+`). */
+  /** Lines of our entry that went (`-`) and came (`+`). What else is in the file may be secret, and is not shown. */
   lines: string[];
   /** Undefined after --undo. */
   profile?: string;
@@ -43,7 +35,13 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
   if (options.undo) {
     const edited = editEntry(text, place, undefined, config);
     if (!dry_run) writeText(config, edited, text);
-    return { client, config, change: edited.change, lines: changedLines(text, edited.text), dry_run };
+    return {
+      client,
+      config,
+      change: edited.change,
+      lines: changedLines(SERVER_NAME, edited.before, undefined),
+      dry_run,
+    };
   }
   const profile = profileOf(client, options);
   const there = existsSync(profile);
@@ -63,7 +61,7 @@ export async function connectClient(client: ClientId, options: ConnectOptions): 
     client,
     config,
     change: edited.change,
-    lines: changedLines(text, edited.text),
+    lines: changedLines(SERVER_NAME, edited.before, entry),
     profile,
     agent,
     ...(agent_id !== undefined && { agent_id }),
@@ -101,17 +99,11 @@ function readText(path: string): string {
   }
 }
 
-/** Whole or not at all, with the rights that the file had, also where it is a link to a file kept elsewhere. */
 function writeText(path: string, { text, change }: Edited, before: string): void {
   if (change === 'none') return;
   try {
-    mkdirSync(dirname(path), { recursive: true });
-    const target = existsSync(path) ? realpathSync(path) : path;
     if (readText(path) !== before) throw new CommandFailed(`${path} was changed by somebody else just now: try again.`);
-    const beside = `${target}.${process.pid}.part`;
-    writeFileSync(beside, text);
-    if (existsSync(target)) chmodSync(beside, statSync(target).mode & 0o777);
-    renameSync(beside, target);
+    replaceFile(path, text);
   } catch (error) {
     if (error instanceof CommandFailed) throw error;
     throw new CommandFailed(`${path} cannot be written (${(error as NodeJS.ErrnoException).code}).`);

@@ -87,9 +87,9 @@ const indentOf = (body: string): string => /^([ \t]+)\S/m.exec(body)?.[1] ?? '  
 /** Entries are written by this program, in one order of members. */
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Which lines went and which came: what stands between the beginning and the end that both have. */
-export function changedLines(before: string, after: string): string[] {
-  const [old, now] = [before, after].map((text) => (text === '' ? [] : text.split(/\r?\n/)));
+/** Which lines of an entry went and came: what stands between the beginning and the end that both have. */
+export function changedLines(name: string, before: unknown, after: unknown): string[] {
+  const [old, now] = [before, after].map((value) => linesOf(name, value));
   let top = 0;
   while (top < old!.length && top < now!.length && old![top] === now![top]) top++;
   let end = 0;
@@ -97,3 +97,6 @@ export function changedLines(before: string, after: string): string[] {
   const middle = (lines: string[], mark: string) => lines.slice(top, lines.length - end).map((line) => mark + line);
   return [...middle(old!, '- '), ...middle(now!, '+ ')];
 }
+
+const linesOf = (name: string, value: unknown): string[] =>
+  value === undefined ? [] : `${JSON.stringify(name)}: ${JSON.stringify(value, null, 2)}`.split('\n');

@@ -1,7 +1,16 @@
 /** `agent-broker connect`, as a person types it: from nothing to a client that calls a platform. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { parse } from 'jsonc-parser';
@@ -77,7 +86,7 @@ describe('agent-broker connect', () => {
     const made = await run(...words);
     expect(made.code, made.stderr).toBe(0);
     const profile = join(data, 'profiles', 'cursor-of-ann.json');
-    for (const word of [config, profile, '+     "agent-broker": {']) expect(made.stdout).toContain(word);
+    for (const word of [config, profile, '+ "agent-broker": {']) expect(made.stdout).toContain(word);
     const text = readFileSync(config, 'utf8');
     expect(text).toContain('// mine');
     expect(text + made.stdout).not.toMatch(/PRIVATE KEY|inv_/);
@@ -97,7 +106,7 @@ describe('agent-broker connect', () => {
     const refused = await run(...words);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('there already')]);
     const undone = await run('connect', 'cursor', '--undo');
-    expect(undone.stdout).toContain('-     "agent-broker": {');
+    expect(undone.stdout).toContain('- "agent-broker": {');
     expect(readFileSync(config, 'utf8')).toBe(before);
     expect(existsSync(profile)).toBe(true);
   });
@@ -115,6 +124,38 @@ describe('agent-broker connect', () => {
     const { servers } = JSON.parse(readFileSync(kept, 'utf8'));
     expect(servers['agent-broker']).toMatchObject({ type: 'stdio', env: { AGENT_BROKER_PROFILE: profile } });
     expect(await agents()).toEqual(before);
+  });
+
+  test('shows nothing of other servers, not even where the whole file is one line', async () => {
+    const config = join(home, '.claude.json');
+    writeFileSync(config, '{"mcpServers":{"other":{"env":{"API_KEY":"CANARY"}}}}', { mode: 0o600 });
+    const profile = join(data, 'profiles', 'default.json');
+    const outcomes = [
+      await run('connect', 'claude-code', '--profile', profile, '--dry-run'),
+      await run('connect', 'claude-code', '--profile', profile),
+      await run('connect', 'claude-code', '--undo', '--json'),
+    ];
+    for (const { code, stdout, stderr } of outcomes) {
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toContain('agent-broker');
+      expect(stdout).not.toContain('CANARY');
+    }
+    expect(parse(readFileSync(config, 'utf8'))).toEqual({ mcpServers: { other: { env: { API_KEY: 'CANARY' } } } });
+    expect(statSync(config).mode & 0o777).toBe(0o600);
+  });
+
+  test('makes the file that a link leads to where there is none yet, for its user only, and leaves the link', async () => {
+    const config = join(home, '.config', 'Claude', 'claude_desktop_config.json');
+    const kept = join(folder, 'dotfiles', 'claude.json');
+    for (const path of [config, kept]) mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(relative(dirname(config), kept), config);
+    const profile = join(data, 'profiles', 'default.json');
+    const { code, stderr } = await run('connect', 'claude-desktop', '--profile', profile);
+    expect(code, stderr).toBe(0);
+    expect(lstatSync(config).isSymbolicLink()).toBe(true);
+    expect(JSON.parse(readFileSync(kept, 'utf8')).mcpServers).toHaveProperty('agent-broker');
+    expect(statSync(kept).mode & 0o777).toBe(0o600);
+    expect(readdirSync(dirname(kept))).toEqual(['claude.json']);
   });
 
   test('makes no agent where the configuration cannot be changed, and says what is wrong', async () => {

@@ -197,11 +197,12 @@ describe('changing a configuration', () => {
     expect(editEntry('', PLACE, undefined, 'f')).toMatchObject({ change: 'none', text: '' });
   });
 
-  test('says which lines went and came', () => {
-    expect(changedLines('a\nb\nc\n', 'a\nB\nBB\nc\n')).toEqual(['- b', '+ B', '+ BB']);
-    expect(changedLines('', 'a\n')).toEqual(['+ a', '+ ']);
-    expect(changedLines('a\na\n', 'a\na\na\n')).toEqual(['+ a']);
-    expect(changedLines('a', 'a')).toEqual([]);
+  test('says which lines of the entry went and came', () => {
+    const one = { command: 'a', args: ['b'] };
+    expect(changedLines('x', one, { ...one, args: ['c', 'd'] })).toEqual(['-     "b"', '+     "c",', '+     "d"']);
+    expect(changedLines('x', undefined, { a: 1 })).toEqual(['+ "x": {', '+   "a": 1', '+ }']);
+    expect(changedLines('x', 1, undefined)).toEqual(['- "x": 1']);
+    expect(changedLines('x', one, one)).toEqual([]);
   });
 
   test.each([
