@@ -22,6 +22,7 @@ export function editEntry(
 ): Edited {
   const { bom, body } = splitBom(text);
   const root = body.trim() === '' ? {} : readObject(body, path);
+  refuseTwice(body, [member, name], path);
   const servers = root[member];
   if (servers !== undefined && !isObject(servers))
     throw new CommandFailed(
@@ -73,6 +74,21 @@ function readObject(body: string, path: string): Json {
   }
   if (!isObject(root)) throw new CommandFailed(`${path} holds no JSON object, so nothing was changed.`);
   return root;
+}
+
+/** Of a member that is there twice most programs read the last, and others the first: neither is changed by guessing. */
+function refuseTwice(body: string, path: readonly string[], file: string): void {
+  let objects = [parseTree(body, [], TOLERANT)];
+  for (const name of path) {
+    const found = objects.flatMap(
+      (object) => object?.children?.filter((one) => one.children?.[0]?.value === name) ?? [],
+    );
+    if (found.length > 1)
+      throw new CommandFailed(
+        `In ${file}, "${name}" is there twice, so nothing was changed. Make one of the two, then try again.`,
+      );
+    objects = found.map((one) => one.children?.[1]);
+  }
 }
 
 /** Whether a text is these members and no others: what is about to be written is read before, and not only believed. */

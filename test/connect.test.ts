@@ -208,10 +208,14 @@ describe('changing a configuration', () => {
   test.each([
     ['{ "servers": [] }', /"servers" is no object/],
     ['[]', /no JSON object/],
+    ['{ "servers": { "agent-broker": {} }, "servers": {} }', /"servers" is there twice/],
+    ['{ "servers": {}, "s\\u0065rvers": { "agent-broker": {} } }', /"servers" is there twice/],
+    ['{ "servers": { "agent-broker": 1, "agent-broker": 2 } }', /"agent-broker" is there twice/],
     ['{ "servers": { }', /line 1/],
     ['{\n  "a": 1,\n  b: 2\n}', /line 3/],
   ])('leaves %s alone, and says why', (text, why) => {
     expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(CommandFailed);
     expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(why);
+    expect(() => editEntry(text, PLACE, undefined, '/x/mcp.json')).toThrow(why);
   });
 });
