@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { runFile } from '../broker/run-file.ts';
-import { CommandFailed } from './failure.ts';
+import { CommandFailed, OutcomeUnknown } from './failure.ts';
 
 export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
 
@@ -33,9 +33,23 @@ function readRunFile(folder: string): RunFile {
 
 export type BrokerConnection = {
   url: string;
-  /** A request to the owner API; answers the parsed body. Throws CommandFailed, in the broker's words, when refused. */
+  /**
+   * A request to the owner API; answers the parsed body. Throws CommandFailed, in the broker's words, when refused, and
+   * OutcomeUnknown when it may have been done all the same.
+   */
   ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
 };
+
+/** Nothing was sent: nobody listens there, or there is no such host. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ERR_INVALID_URL',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
 
 async function request(url: string, token: string | undefined, method: string, path: string, body?: unknown) {
   let response: Response;
@@ -48,13 +62,37 @@ async function request(url: string, token: string | undefined, method: string, p
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-  } catch {
-    throw new CommandFailed(`The broker at ${url} does not answer. Is it running there?`);
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: string } };
+    const Failure = NOT_SENT.has(cause?.code ?? '') ? CommandFailed : OutcomeUnknown;
+    throw new Failure(`The broker at ${url} does not answer. Is it running there?`);
   }
-  const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
-  if (response.ok) return answer;
+  const text = await response.text().catch(() => undefined);
+  if (text === undefined) throw new OutcomeUnknown(`The answer of the broker at ${url} broke off.`);
+  const answer = readAnswer(text);
+  if (response.ok) {
+    if (answer) return answer;
+    throw new OutcomeUnknown(`What answers at ${url} is no broker, or something in between changed its answer.`);
+  }
+  throw refusalOf(response.status, answer ?? {});
+}
+
+/** Undefined: it is no JSON object. */
+function readAnswer(text: string): Record<string, unknown> | undefined {
+  if (text === '') return {};
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === 'object' && answer !== null ? (answer as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Only the broker itself, which says which error it is, says for certain that nothing was done. */
+function refusalOf(status: number, answer: Record<string, unknown>): CommandFailed {
   const problems = Array.isArray(answer.problems) ? answer.problems.map((line) => `\n  ${line}`).join('') : '';
-  throw new CommandFailed(`${answer.detail ?? `The broker answered ${response.status}.`}${problems}`);
+  const Failure = status < 500 && typeof answer.error === 'string' ? CommandFailed : OutcomeUnknown;
+  return new Failure(`${answer.detail ?? `The broker answered ${status}.`}${problems}`);
 }
 
 /** As the operator of this machine: with the local credential that only the data folder's owner can read. */
@@ -77,20 +115,33 @@ export function givenUrl(options: ConnectionOptions): string | undefined {
   return (options.url ?? process.env.AGENT_BROKER_URL)?.replace(/\/+$/, '');
 }
 
-/** As an owner: with the session given, or with one that the local credential gets. */
+/** As an owner: with the session given, or, of the broker on the data folder, with one that the local credential gets. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
     const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
     return { url, ask: (method, path, body) => request(url, given, method, path, body) };
   }
-  if (options.url)
-    throw new CommandFailed('With --url an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.');
+  const url = givenUrl(options);
+  if (url !== undefined && !isLocal(url, options))
+    throw new CommandFailed(
+      `With ${options.url ? '--url' : 'AGENT_BROKER_URL'} an owner session is needed too: --owner-token, or AGENT_BROKER_OWNER_TOKEN.`,
+    );
   const local = connectLocally(options);
   const session = await local.ask('POST', '/owner/token', { ...(options.email && { email: options.email }) });
   const token = String(session.token);
   return { url: local.url, ask: (method, path, body) => request(local.url, token, method, path, body) };
 }
+
+/** Whether it is the broker on the data folder that was named. */
+function isLocal(url: string, options: ConnectionOptions): boolean {
+  const folder = dataFolder(options);
+  return existsSync(runFile(folder)) && hostOf(readRunFile(folder).url) === hostOf(url);
+}
+
+/** This machine is the same by any of its names. */
+const hostOf = (url: string): string | undefined =>
+  URL.parse(url)?.host.replace(/^(localhost|127\.0\.0\.1|\[::1\])(?=:|$)/, 'localhost');
 
 /** Prints an answer: as JSON when asked to, else as text. */
 export function print(options: { json?: boolean }, value: unknown, text: () => string): void {

@@ -1,8 +1,9 @@
 /** Makes an agent whose key is made here: with an owner's session, or with an invite or bootstrap token. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { unfinishedProfile } from '../mcp/profile.ts';
 import {
   type BrokerConnection,
   type ConnectionOptions,
@@ -11,7 +12,7 @@ import {
   givenUrl,
   withConnection,
 } from './connection.ts';
-import { CommandFailed, WrongUsage } from './failure.ts';
+import { CommandFailed, OutcomeUnknown, WrongUsage } from './failure.ts';
 
 type Grant = { platformId: string; scopes: string[] };
 type Terms = { policy?: string; grant?: Grant[] };
@@ -36,7 +37,7 @@ function readGrant(text: string, before: Grant[] = []): Grant[] {
 /**
  * Makes the key, lets the broker know the public half, and writes the profile to `path`, where no file may be yet. Throws
  * CommandFailed, and leaves nothing behind, when the broker refuses or the file cannot be written; WrongUsage for options that
- * contradict each other.
+ * contradict each other. When the broker may know the key, the file keeps it: nobody else has it.
  */
 export async function makeAgent(name: string, options: MakeOptions, path: string): Promise<MadeAgent> {
   if (options.invite !== undefined && (options.policy !== undefined || options.grant !== undefined))
@@ -45,21 +46,24 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
   // Before the broker knows the key: an agent whose key could not be written down would be lost.
-  reserve(path, { private_key });
+  reserve(path, { url: broker.url, private_key });
+  let bound: Bound;
   try {
     const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string;
-    const bound =
+    bound =
       options.invite === undefined
         ? await inviteAndBind(broker, name, options, pem)
         : await bind(broker, options.invite, pem);
-    const [agent_id, owner_id, status] = [String(bound.agent_id), String(bound.owner_id), String(bound.status)];
-    const url = givenUrl(options) ?? String(bound.proxy_url);
-    writeFileSync(path, `${JSON.stringify({ url, agent_id, owner_id, private_key }, null, 2)}\n`, { mode: 0o600 });
-    return { agent_id, owner_id, status, url };
   } catch (error) {
+    if (error instanceof MaybeBound)
+      throw new CommandFailed(`${error.message} The broker may know the key all the same. ${unfinishedProfile(path)}`);
     rmSync(path, { force: true });
     throw error;
   }
+  const { agent_id, owner_id, status } = bound;
+  const url = givenUrl(options) ?? bound.proxy_url ?? broker.url;
+  complete(path, { url, agent_id, owner_id, private_key });
+  return { agent_id, owner_id, status, url };
 }
 
 /** An agent's name may be any text, a file's may not. */
@@ -87,9 +91,31 @@ function reserve(path: string, content: object): void {
   }
 }
 
-type Bound = Record<string, unknown>;
+/** Puts the whole profile in the place of the one that was reserved, which is there until then. */
+function complete(path: string, profile: { agent_id: string; owner_id: string } & Record<string, unknown>): void {
+  const beside = `${path}.part`;
+  try {
+    writeFileSync(beside, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    renameSync(beside, path);
+  } catch (error) {
+    const { agent_id, owner_id } = profile;
+    throw new CommandFailed(
+      `The agent is made, and its key is in ${path}, but ${beside} cannot be written (${(error as NodeJS.ErrnoException).code}). ` +
+        `Add to ${path}: "agent_id": "${agent_id}", "owner_id": "${owner_id}".`,
+    );
+  }
+}
 
-export async function makeInvite(broker: BrokerConnection, name: string, { policy, grant }: Terms): Promise<Bound> {
+type Bound = { agent_id: string; owner_id: string; status: string; proxy_url?: string };
+
+/** Nobody knows whether the broker bound the key. */
+class MaybeBound extends CommandFailed {}
+
+export async function makeInvite(
+  broker: BrokerConnection,
+  name: string,
+  { policy, grant }: Terms,
+): Promise<Record<string, unknown>> {
   return await broker.ask('POST', '/owner/invites', {
     agent_name: name,
     ...(policy !== undefined && { policy }),
@@ -97,18 +123,31 @@ export async function makeInvite(broker: BrokerConnection, name: string, { polic
   });
 }
 
-/** The key goes the way of every invited agent's. An invite that nothing came of is taken back. */
+/** The key goes the way of every invited agent's. An invite that nothing came of is taken back: then no key was bound. */
 async function inviteAndBind(broker: BrokerConnection, name: string, terms: Terms, pem: string): Promise<Bound> {
   const invite = await makeInvite(broker, name, terms);
   try {
     return await bind(broker, String(invite.bind_secret), pem);
   } catch (error) {
-    await broker.ask('DELETE', `/owner/invites/${invite.id}`).catch(() => {});
-    throw error;
+    const isTakenBack = await broker.ask('DELETE', `/owner/invites/${invite.id}`).then(
+      ({ removed }) => removed === true,
+      () => false,
+    );
+    throw isTakenBack && error instanceof MaybeBound ? new CommandFailed(error.message) : error;
   }
 }
 
 async function bind(broker: BrokerConnection, token: string, public_key_pem: string): Promise<Bound> {
+  try {
+    const bound = await askToBind(broker, token, public_key_pem);
+    if (typeof bound.agent_id === 'string' && typeof bound.owner_id === 'string') return bound as Bound;
+  } catch (error) {
+    throw error instanceof OutcomeUnknown ? new MaybeBound(error.message) : error;
+  }
+  throw new MaybeBound(`What answers at ${broker.url} does not say which agent has the key.`);
+}
+
+async function askToBind(broker: BrokerConnection, token: string, public_key_pem: string) {
   if (token.startsWith('inv_'))
     return await broker.ask('POST', '/v1/invites/bind', { bind_secret: token, public_key_pem });
   if (token.startsWith('abt_'))

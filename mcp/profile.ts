@@ -31,6 +31,8 @@ export function readProfile(environment: Environment, file?: string): Profile {
     );
   refuseOpenFile(path);
   const content = readJson(path);
+  if (content.private_key !== undefined && content.agent_id === undefined && content.owner_id === undefined)
+    throw new ProfileError(unfinishedProfile(path));
   return complete(
     {
       url: content.url,
@@ -39,6 +41,15 @@ export function readProfile(environment: Environment, file?: string): Profile {
       privateKey: content.private_key,
     },
     path,
+  );
+}
+
+/** What to do with a profile whose making came to no end: nobody but the broker knows whether it has the key. */
+export function unfinishedProfile(path: string): string {
+  return (
+    `${path} holds a key, and not whose it is. An owner sees with "agent-broker agent list --json" whether the agent is there. ` +
+    `If it is, add its "agent_id" and "owner_id" to the file, and "agent-broker doctor --profile ${path}" tells whether it has ` +
+    'this key. If it is not, remove the file and make the agent again.'
   );
 }
 

@@ -1,8 +1,8 @@
 /** `agent create` and `doctor`, as a person types them: real processes against a real broker. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -84,6 +84,45 @@ async function readIssues(profile: string): Promise<number> {
 const agentNamed = async (name: string) =>
   JSON.parse((await run(['agent', 'list', '--json'])).stdout).find((one: { name: string }) => one.name === name);
 
+/** Runs `work` with the address of what passes everything on to the broker but for the answers to a key being bound. */
+async function whenBinding<T>(
+  answer: (passOn: () => Promise<Response>, response: ServerResponse) => unknown,
+  work: (address: string) => Promise<T>,
+): Promise<T> {
+  const between = createServer(async (request, response) => {
+    const { method = 'GET', headers } = request;
+    const body = method === 'POST' ? Buffer.concat(await request.toArray()).toString() : undefined;
+    const passOn = () =>
+      fetch(url + request.url, {
+        method,
+        headers: {
+          ...(headers.authorization && { authorization: headers.authorization }),
+          ...(body && { 'content-type': 'application/json' }),
+        },
+        ...(body && { body }),
+      });
+    if (request.url!.endsWith('/bind')) return await answer(passOn, response);
+    const passed = await passOn();
+    response.writeHead(passed.status, { 'content-type': 'application/json' });
+    return response.end(await passed.text());
+  });
+  await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+  try {
+    return await work(`http://127.0.0.1:${(between.address() as AddressInfo).port}`);
+  } finally {
+    between.closeAllConnections();
+    await new Promise((done) => between.close(done));
+  }
+}
+
+/** Adds to an unfinished profile what `agent list` says of its agent, as is printed; answers whether the broker knows it by this key. */
+async function isKnownByIts(profile: string, name: string): Promise<boolean> {
+  const { agent_id, owner_id } = await agentNamed(name);
+  writeFileSync(profile, JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), url, agent_id, owner_id }));
+  const { stdout } = await run(['doctor', '--profile', profile]);
+  return /^ok {4}key /m.test(stdout);
+}
+
 describe('agent create', () => {
   test('makes an agent whose profile is its owner’s alone, and which can call', async () => {
     const made = await create('triage', '--policy', 'sandbox', '--grant', READS);
@@ -158,36 +197,100 @@ describe('agent create', () => {
 
   test('takes back the invite that nothing came of', async () => {
     const token = (await run(['owner', 'token'])).stdout.trim();
-    const withoutBinding = createServer(async (request, response) => {
-      if (request.url === '/v1/invites/bind') {
+    await whenBinding(
+      (_passOn, response) => {
         response.writeHead(503, { 'content-type': 'application/json' });
-        return response.end('{"detail":"Not now."}');
-      }
-      const { method = 'GET', headers } = request;
-      const body = method === 'POST' ? Buffer.concat(await request.toArray()).toString() : undefined;
-      const answer = await fetch(url + request.url, {
-        method,
-        headers: { authorization: headers.authorization!, ...(body && { 'content-type': 'application/json' }) },
-        ...(body && { body }),
-      });
-      response.writeHead(answer.status, { 'content-type': 'application/json' });
-      return response.end(await answer.text());
-    });
-    await new Promise<void>((ready) => withoutBinding.listen(0, '127.0.0.1', ready));
-    const address = `http://127.0.0.1:${(withoutBinding.address() as AddressInfo).port}`;
-    try {
-      const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', token];
-      const { code, stderr } = await run(words);
-      expect([code, stderr]).toEqual([1, 'Not now.\n']);
-    } finally {
-      withoutBinding.closeAllConnections();
-      await new Promise((done) => withoutBinding.close(done));
-    }
+        response.end('{"detail":"Not now."}');
+      },
+      async (address) => {
+        const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', token];
+        const { code, stderr } = await run(words);
+        expect([code, stderr]).toEqual([1, 'Not now.\n']);
+      },
+    );
     expect(existsSync(join(data, 'profiles', 'fifth.json'))).toBe(false);
     const invites = await (
       await fetch(`${url}/owner/invites`, { headers: { authorization: `Bearer ${token}` } })
     ).text();
     expect(invites).not.toContain('fifth');
+  });
+
+  const cutOff = async (passOn: () => Promise<Response>, response: ServerResponse) => {
+    expect((await passOn()).status).toBe(200);
+    response.destroy();
+  };
+
+  test.each<[string, Parameters<typeof whenBinding>[0], RegExp]>([
+    ['does not come', cutOff, /does not answer/],
+    [
+      'breaks off',
+      async (passOn, response) => {
+        const text = await (await passOn()).text();
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
+        response.write(text.slice(0, 20), () => response.destroy());
+      },
+      /broke off/,
+    ],
+    [
+      'says nothing of an agent',
+      async (passOn, response) => {
+        await passOn();
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      },
+      /does not say which agent/,
+    ],
+    [
+      'is that of a gateway',
+      async (passOn, response) => {
+        await passOn();
+        response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>Not here</h1>');
+      },
+      /answered 404/,
+    ],
+  ])('keeps the key of an agent that was made when the answer %s', async (what, answer, words) => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    const name = `lost ${what}`;
+    const out = join(folder, `${name}.json`);
+    const { code, stdout, stderr } = await whenBinding(answer, (address) =>
+      run(['agent', 'create', name, '--out', out, '--url', address, '--owner-token', token]),
+    );
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(words);
+    expect(stderr).toContain(`${out} holds a key`);
+    if (process.platform !== 'win32') expect(statSync(out).mode & 0o777).toBe(0o600);
+    const unfinished = await run(['doctor', '--profile', out]);
+    expect(unfinished.stdout).toContain(`doctor --profile ${out}`);
+    expect(await isKnownByIts(out, name)).toBe(true);
+  });
+
+  test('keeps the next key of a working agent when the answer is lost', async () => {
+    const { agent_id } = await create('outage', '--policy', 'sandbox', '--grant', READS);
+    const { bootstrap_token } = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--json'])).stdout);
+    const out = join(folder, 'outage.json');
+    const { code } = await whenBinding(cutOff, (address) =>
+      run(['agent', 'create', 'outage', '--out', out, '--url', address, '--invite', bootstrap_token]),
+    );
+    expect(code).toBe(1);
+    expect(await isKnownByIts(out, 'outage')).toBe(true);
+  });
+
+  test('keeps the key of an agent whose profile could not be finished, and says what to add', async () => {
+    const out = join(folder, 'unfinished.json');
+    mkdirSync(`${out}.part`);
+    const { code, stderr } = await run(['agent', 'create', 'unfinished', '--out', out]);
+    const { agent_id, owner_id } = await agentNamed('unfinished');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`"agent_id": "${agent_id}", "owner_id": "${owner_id}"`),
+    ]);
+    expect(await isKnownByIts(out, 'unfinished')).toBe(true);
+  });
+
+  test('AGENT_BROKER_URL is as --url: another broker’s owner is needed for another broker', async () => {
+    const other = await run(['agent', 'create', 'mixed'], { AGENT_BROKER_URL: 'http://127.0.0.1:1' });
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('AGENT_BROKER_OWNER_TOKEN')]);
+    expect(await agentNamed('mixed')).toBeUndefined();
+    expect((await run(['agent', 'list'], { AGENT_BROKER_URL: `${url}/` })).code).toBe(0);
   });
 
   test('by invite, where there is no owner: the same agent, once', async () => {
