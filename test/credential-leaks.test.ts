@@ -76,13 +76,25 @@ const PLACEMENTS = {
   query: { auth: { type: 'query', name: 'key' }, secret: SECRET },
 } as const;
 
+/** Definitions of tools that hold it: in words, in a place that says how to call, and as a name that could be called. */
+const TOOLS: Record<string, (request: IncomingMessage) => object> = {
+  description: (request) => ({ name: 'echo', description: request.headers.authorization }),
+  schema: (request) => ({ name: 'echo', inputSchema: { type: 'object', default: { [request.rawHeaders.join()]: 1 } } }),
+  name: () => ({ name: Buffer.from(SECRET).toString('hex') }),
+};
+const CLEAN = { name: 'other', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } };
+
 describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (store) => {
   let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
+  /** Calls tools. */
+  let caller: TestAgent;
   /** Each of its calls waits for a person. */
   let watched: TestAgent;
   let child: BrokerProcess;
+  /** Where the MCP server puts it. */
+  let echoing: string | undefined;
   const sent: Buffer[] = [];
   const answers: [string, string][] = [];
 
@@ -91,21 +103,33 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
     organisation = await world.organisation();
     for (const [id, { auth, secret }] of Object.entries(PLACEMENTS))
       await organisation.platform({ id, manifest: { auth }, secret });
+    for (const id of ['tools', 'later']) {
+      const manifest = { kind: 'mcp', base_url: `${world.upstream.url}/${id}`, scopes: { tools: ['tool *'] } };
+      await organisation.platform({ id, manifest, secret: SECRET });
+    }
     await organisation.platform({ id: 'moved', secret: SECRET });
     await sql`update connections set credential = (select credential from connections where platform_id = 'bearer') where platform_id = 'moved'`.execute(
       world.running.broker.store.db,
     );
     agent = await organisation.agent({ grants: { bearer: {}, basic: {}, header: {}, query: {}, moved: {} } });
+    const policy = await organisation.policy([{ effect: 'allow' }]);
+    const tools = { scopeList: ['tools'] };
+    caller = await organisation.agent({ policy, grants: { tools, later: tools } });
     const held = { require_approval: 1 } as const;
     watched = await organisation.agent({ grants: { bearer: held, basic: held, header: held, query: held } });
-    world.upstream.answer = (request, response) => {
+    world.upstream.answer = (request, response, body) => {
       const echo = /^\/v1\/items\/([\w-]+)/.exec(request.url!)?.[1];
       const end = response.end.bind(response);
       response.end = ((chunk?: string | Buffer) => {
         if (chunk) sent.push(Buffer.from(chunk));
         return end(chunk as string);
       }) as ServerResponse['end'];
-      if (echo && ECHOES[echo]) ECHOES[echo](response, request);
+      if (request.method === 'POST' && /^\/(tools|later)$/.test(request.url!)) {
+        const { id, method } = JSON.parse(body) as { id: string; method: string };
+        const one = { inputSchema: { type: 'object' }, ...(echoing ? TOOLS[echoing]!(request) : {}) };
+        const result = method === 'tools/list' ? { tools: echoing ? [CLEAN, one] : [CLEAN] } : { content: [] };
+        response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      } else if (echo && ECHOES[echo]) ECHOES[echo](response, request);
       else response.end(decodeURIComponent(/\bprobe=([^&]*)/.exec(request.url!)?.[1] ?? ''));
     };
     // From here on the broker is a process of its own, whose output can be read.
@@ -136,6 +160,32 @@ describe.each(STORES)(`CX a credential shows up nowhere on %s${postgresNote}`, (
       expect(leaksOf(SECRET, answer.text), `${platform} ${echo} ${answer.text}`).toEqual([]);
       if (echo.startsWith('form-')) expect(answer.body.data, echo).toMatch(/^key=\[redacted\]=*;$/);
     }
+  });
+
+  test('CX-01 an MCP server that has it in its tools is refused, and nothing of them is kept', async () => {
+    const call = (platform: string) => ({
+      platform,
+      endpoint: '/tools/other',
+      method: 'POST',
+      scope: 'tools',
+      data: {},
+    });
+    echoing = undefined;
+    expect(keep('later', await caller.act(call('later'))).status).toBe(200);
+    for (const platform of ['tools', 'later'])
+      for (echoing of Object.keys(TOOLS)) {
+        const refused = keep(`${platform} ${echoing}`, await caller.act(call(platform)));
+        const { code, outcome } = refused.body;
+        expect([refused.status, code, outcome], refused.text).toEqual([502, 'credential_echoed', 'not_sent']);
+        const path = `/owner/platforms/${platform}/tools`;
+        expect(keep('refresh', await organisation.ask('POST', `${path}/refresh`)).status).toBe(502);
+        const names = (answer: Answer) => answer.body.tools.map(({ name }: { name: string }) => name);
+        expect(names(keep('tools', await organisation.ask('GET', path)))).toEqual(
+          platform === 'tools' ? [] : ['other'],
+        );
+      }
+    echoing = undefined;
+    expect(keep('tools', await caller.act(call('tools'))).status).toBe(200);
   });
 
   test('CX-09 a guess of a part is not told from anything else', async () => {

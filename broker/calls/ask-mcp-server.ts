@@ -1,6 +1,7 @@
 /** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
 import { readBuild } from '../build.ts';
 import { makeMcpClient } from '../outbound/mcp-client.ts';
+import { unreachable } from '../outbound/unreachable.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
@@ -34,10 +35,16 @@ export async function askServer(governor: Governor, place: ToolPlace & { manifes
     manner: undefined,
   };
   const listed = await listAll(makeMcpClient(broker.outbound, target, version));
-  if (listed.ok)
-    return (await compareTools(governor, place, listed.tools)) === undefined
-      ? { ok: false, detail: 'The server lists a tool twice, or one whose text is broken.', sent: true }
-      : { ok: true };
+  if (listed.ok) {
+    const { needles } = credential;
+    const offered = await compareTools(governor, place, { listed: listed.tools, needles });
+    if (typeof offered !== 'string') return { ok: true };
+    const detail =
+      offered === 'not_mcp'
+        ? 'The server lists a tool twice, or one whose text is broken.'
+        : unreachable(offered, true).detail;
+    return { ok: false, detail, sent: true };
+  }
   const { answer } = listed;
   if (!('kind' in answer)) return unsent('The stored secret cannot be sent: replace it.');
   const detail =

@@ -5,7 +5,6 @@ import { classify } from '../decision/operation.ts';
 import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../outbound/mcp-client.ts';
 import { unreachable } from '../outbound/unreachable.ts';
-import type { Manifest } from '../platforms/manifest.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import type { Call } from './call.ts';
 import type { CompiledPlatform } from './compiled.ts';
@@ -41,7 +40,7 @@ export async function forwardMcp(
 ): Promise<Forwarded> {
   const { platform, credential } = passage;
   return await speaking(governor, call, passage, tool, async (client, attestation) => {
-    const looked = await look(governor, call, platform.manifest, client);
+    const looked = await look(governor, call, passage, client);
     if (!looked.ok) return unlisted(looked.answer, credential);
     if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
@@ -84,13 +83,20 @@ async function speaking<Said>(
   }
 }
 
-async function look(governor: Governor, { row }: Call, manifest: Manifest, client: McpClient): Promise<Looked> {
+async function look(
+  governor: Governor,
+  { row }: Call,
+  { platform: { manifest }, credential: { needles } }: McpPassage,
+  client: McpClient,
+): Promise<Looked> {
   const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
   try {
     const listed = await listAll(client);
     if (!listed.ok) return listed;
-    const offered = await compareTools(governor, place, listed.tools);
-    return offered === undefined ? { ok: false, answer: unreachable('not_mcp', true, 'list') } : { ok: true, offered };
+    const offered = await compareTools(governor, place, { listed: listed.tools, needles });
+    return typeof offered === 'string'
+      ? { ok: false, answer: unreachable(offered, true, 'list') }
+      : { ok: true, offered };
   } catch (error) {
     // Not to be thrown from here: the call has its own row, which says what became of it. That is not an unknown outcome.
     governor.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');

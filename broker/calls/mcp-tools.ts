@@ -7,6 +7,8 @@ import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../decision/tool.ts';
+import { redactJson } from '../outbound/json-text.ts';
+import type { SecretNeedles } from '../outbound/needles.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
@@ -19,20 +21,32 @@ const MOST_KNOWN = 2_000;
 /** How many names an event lists. */
 const MOST_NAMED = 20;
 
-/** The listed tools that a call can name, as rows; and what they say. Undefined: a name is there twice, or text is broken. */
-function offeredRows(place: ToolPlace, listed: readonly JsonObject[], now: number): McpToolTable[] | undefined {
+/** `not_mcp`: a name is there twice, or text is broken. `credential_echoed`: the credential is in what would be kept. */
+type NoTools = 'not_mcp' | 'credential_echoed';
+
+/**
+ * The listed tools that a call can name, as rows; and what they say. Definitions are kept for good, and shown to owners,
+ * agents and their models. So one with the credential in it is refused: with another text in its place it would be another
+ * tool than the server's, and one that might well be accepted and called.
+ */
+function offeredRows(
+  place: ToolPlace,
+  { listed, needles }: { listed: readonly JsonObject[]; needles: SecretNeedles },
+  now: number,
+): McpToolTable[] | NoTools {
   const rows = new Map<string, McpToolTable>();
   for (const tool of listed) {
     const { name } = tool;
     if (typeof name !== 'string' || !TOOL_NAME.test(name)) continue;
-    if (rows.has(name)) return undefined;
+    if (rows.has(name)) return 'not_mcp';
     const definition = toolDefinition(tool);
     let offered: string;
     try {
       offered = canonicalJson(definition);
     } catch {
-      return undefined;
+      return 'not_mcp';
     }
+    if (redactJson(offered, needles) !== offered) return 'credential_echoed';
     rows.set(name, {
       organisation_id: place.organisationId,
       platform_id: place.platformId,
@@ -58,17 +72,18 @@ export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState
 /**
  * Compares a list with what is on file, and notes on file, with an event on record, what is another than before.
  *
- * @returns undefined when the list cannot be taken for one
+ * @param tools.needles of the credential that the server was asked with
+ * @returns why the list cannot be taken for one
  * @throws AuditUnavailable when the difference could not be recorded
  */
 export async function compareTools(
   governor: Governor,
   place: ToolPlace,
-  listed: readonly JsonObject[],
-): Promise<OfferedTools | undefined> {
+  tools: { listed: readonly JsonObject[]; needles: SecretNeedles },
+): Promise<OfferedTools | NoTools> {
   const { broker } = governor;
-  const offered = offeredRows(place, listed, broker.clock());
-  if (offered === undefined) return undefined;
+  const offered = offeredRows(place, tools, broker.clock());
+  if (typeof offered === 'string') return offered;
   const known = await listTools(broker.store.db, place);
   if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(governor, place, offered));
   const differing = offered.filter(differingFrom(known));

@@ -13,6 +13,8 @@ const TEXTS = {
   not_mcp: 'The MCP server answered with something that is no answer to the request.',
   asked_back: 'The MCP server asked for something itself instead of answering, which nobody here does.',
   too_many_tools: 'The MCP server lists more tools than are taken, or never comes to an end.',
+  credential_echoed:
+    'The MCP server gives the credential of the connection back in its tools. Nothing of them is kept, and no tool was called.',
   tools_unknown: 'What the MCP server offers could not be compared with what was accepted, so no tool was called.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
