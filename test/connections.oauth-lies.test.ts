@@ -201,6 +201,15 @@ describe('connecting where somebody lies', () => {
     expect(tried.body.detail).toContain('connect it again');
   });
 
+  test('an account whose name is cut in the middle of a character', async () => {
+    await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
+    const login = `${'a'.repeat(199)}😀`;
+    server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
+    await connect();
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections[0]).toMatchObject({ state: 'connected', oauth: { account: `${'a'.repeat(199)}\uFFFD` } });
+  });
+
   test.each<[string, Record<string, unknown>, RegExp]>([
     ['call themselves another', { issuer: 'https://evil.test' }, /no metadata/],
     ['know no PKCE by S256', { code_challenge_methods_supported: ['plain'] }, /PKCE/],

@@ -86,6 +86,19 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       }
     });
 
+    test('are let in under a name of any length and in any writing', async () => {
+      for (const [client_name, shown] of [
+        [`${'a'.repeat(99)}😀`, `${'a'.repeat(99)}\uFFFD`],
+        ['half of one: \uD83D', 'half of one: \uFFFD'],
+        [`${'a'.repeat(98)}😀`, `${'a'.repeat(98)}😀`],
+      ]) {
+        const client = new OAuthClient(world);
+        expect((await client.register({ client_name })).body.client_name).toBe(shown);
+        const tokens = await client.tokens(browserOf(world, organisation.owner));
+        expect(tokens.access_token).toBeDefined();
+      }
+    });
+
     test.each([
       ['no address', { redirect_uris: [] }],
       ['http elsewhere', { redirect_uris: ['http://app.example/cb'] }],

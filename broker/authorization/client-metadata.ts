@@ -32,9 +32,15 @@ export function settleClientMetadata(metadata: Metadata): void {
   if (redirects.some(isOfTheirMachine)) metadata.application_type = 'native';
   if (redirects.some(isOpenHttp))
     throw new errors.InvalidRedirectUri('redirect_uris: https, a scheme of the application, or http on loopback');
-  if (typeof metadata.client_name === 'string')
-    metadata.client_name = metadata.client_name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').slice(0, MOST_NAME);
+  if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
 }
+
+/** Well-formed after it is cut, which may be in the middle of a character: what is on record is UTF-8. */
+const nameOf = (given: string): string =>
+  given
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+    .slice(0, MOST_NAME)
+    .toWellFormed();
 
 function isOfTheirMachine(uri: unknown): boolean {
   const url = typeof uri === 'string' ? URL.parse(uri) : null;

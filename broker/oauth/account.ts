@@ -50,14 +50,14 @@ export async function accountOf(
 const nameIn = (claims: Readonly<Record<string, unknown>> | undefined): string | null =>
   textOf(claims?.email) ?? textOf(claims?.preferred_username) ?? textOf(claims?.name);
 
-/** One line without control characters; null for what is no text. */
+/** One line without control characters; null for what is no text. Well-formed after it is cut, too. */
 function textOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const line = value
-    .toWellFormed()
     .replace(/\p{C}+/gu, ' ')
     .trim()
-    .slice(0, LONGEST);
+    .slice(0, LONGEST)
+    .toWellFormed();
   return line === '' ? null : line;
 }
 
