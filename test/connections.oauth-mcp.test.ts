@@ -199,6 +199,8 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
       ['no id', 201, '{"client_secret":"CANARY"}'],
       ['an id that is no text', 201, '{"client_id":{"$ne":1}}'],
       ['1 MB', 201, `{"client_id":"${'x'.repeat(1e6)}"}`],
+      ['a body where there is none', 205, '{"client_id":"CANARY"}'],
+      ['a status that there is not', 999, '{"client_id":"CANARY"}'],
     ])('answers a registration with %s', async (_name, status, body) => {
       lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
       lying.answers.set('/register', (_q, response) =>

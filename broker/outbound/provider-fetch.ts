@@ -1,5 +1,6 @@
 /** `fetch` as OAuth libraries want it, through the guarded way out: so that no library opens a connection of its own. */
 import type { Outbound } from './dispatcher.ts';
+import { unreachable } from './unreachable.ts';
 
 export type ProviderFetch = (
   url: string,
@@ -32,12 +33,18 @@ export function providerFetch(outbound: Outbound): ProviderFetch {
     if (answer.kind === 'unreachable')
       throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);
     const type = answer.headers['content-type'];
-    return new Response(answer.body.length === 0 ? null : new Uint8Array(answer.body), {
-      status: answer.status,
-      // Nothing else is read; the body is inflated already.
-      headers: typeof type === 'string' ? { 'content-type': type } : {},
-    });
+    // Nothing else is read; the body is inflated already.
+    return responseOf(answer.status, answer.body, typeof type === 'string' ? { 'content-type': type } : {});
   };
+}
+
+/** A body where there may be none (205), or a status that there is not: what no `Response` can be is no answer. */
+function responseOf(status: number, body: Buffer, headers: Record<string, string>): Response {
+  try {
+    return new Response(body.length === 0 ? null : new Uint8Array(body), { status, headers });
+  } catch {
+    throw new ProviderUnreachable(unreachable('broken_answer', true).detail);
+  }
 }
 
 function textOf(body: unknown): string {
