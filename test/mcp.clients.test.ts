@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeAuthorizationServer } from '../broker/authorization/server.ts';
 import { startHousekeeping } from '../broker/housekeeping.ts';
 import { makeOutbound } from '../broker/outbound/dispatcher.ts';
@@ -15,6 +15,7 @@ import { OAuthClient } from './world/oauth-client.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
 
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const HOST = 'app.example';
 
@@ -226,6 +227,31 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
         expect([status, location.startsWith('/oauth/consent/')], text).toEqual([303, true]);
       }
       expect(asked).toEqual([new URL(id).pathname]);
+    });
+
+    test.each([
+      ['nothing', {}, 1],
+      ['ten minutes', { 'cache-control': 'public, max-age=600' }, 10],
+      ['ten minutes, in the words of HTTP/1.0', { expires: new Date(Date.now() + 10 * MINUTE_MS).toUTCString() }, 10],
+      ['a year', { 'cache-control': 'max-age=31536000' }, 15],
+      ['never', { 'cache-control': 'max-age=0' }, 1],
+    ])('are kept for as long as they say, a minute at least and 15 at most: %s', async (_what, said, minutes) => {
+      const start = Date.now();
+      vi.useFakeTimers({ toFake: ['Date'], now: start });
+      onTestFinished(() => void vi.useRealTimers());
+      const id = idOf();
+      answer = () => ({
+        body: JSON.stringify(documentOf(id)),
+        headers: { 'content-type': 'application/json', ...said },
+      });
+      const timesAskedAt = async (at: number) => {
+        vi.setSystemTime(start + at);
+        expect((await authorize(id)).status).toBe(303);
+        return asked.length;
+      };
+      expect(await timesAskedAt(0)).toBe(1);
+      expect(await timesAskedAt(minutes * MINUTE_MS - 10_000)).toBe(1);
+      expect(await timesAskedAt(minutes * MINUTE_MS + 10_000)).toBe(2);
     });
 
     test('may have any port on loopback, as Claude Code has', async () => {

@@ -140,11 +140,16 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
 
 const isOf = (client: Client, token: Client) => token.clientId === client.clientId;
 
+type Asked = { method?: string; headers: Headers; redirect?: string };
+
 /** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
 function guardedFetch(outbound: Broker['publicOutbound']) {
-  const fetch = providerFetch(outbound);
-  return async (url: string, { method = 'GET', headers }: { method?: string; headers: Headers }) => {
+  const fetchKeys = providerFetch(outbound);
+  const fetchDocument = providerFetch(outbound, ['cache-control', 'expires']);
+  return async (url: string, { method = 'GET', headers, redirect }: Asked) => {
     if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
+    // The library follows no redirect of a document. How long that is kept is bounded above; of keys it would believe anything.
+    const fetch = redirect === 'manual' ? fetchDocument : fetchKeys;
     return await fetch(url, { method, headers: Object.fromEntries([...headers].filter(([, value]) => value !== '')) });
   };
 }

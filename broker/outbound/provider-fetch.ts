@@ -17,9 +17,11 @@ export class ProviderUnreachable extends Error {}
 /**
  * Makes it. Redirects are not followed, answers larger than 512 KiB or slower than 10 s are errors.
  *
+ * @param read names of headers, in lower case, that are handed on beside the type
  * @throws ProviderUnreachable (the function that it answers) when there is no whole answer
  */
-export function providerFetch(outbound: Outbound): ProviderFetch {
+export function providerFetch(outbound: Outbound, read: readonly string[] = []): ProviderFetch {
+  const handedOn = ['content-type', ...read];
   return async (url, { method, headers, body }) => {
     const answer = await outbound.send({
       url: new URL(url),
@@ -32,9 +34,12 @@ export function providerFetch(outbound: Outbound): ProviderFetch {
     });
     if (answer.kind === 'unreachable')
       throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);
-    const type = answer.headers['content-type'];
-    // Nothing else is read; the body is inflated already.
-    return responseOf(answer.status, answer.body, typeof type === 'string' ? { 'content-type': type } : {});
+    // The body is inflated already, so that most of what else is said of it is not true any more.
+    const told = handedOn.flatMap((name) => {
+      const value = answer.headers[name];
+      return typeof value === 'string' ? [[name, value] as const] : [];
+    });
+    return responseOf(answer.status, answer.body, Object.fromEntries(told));
   };
 }
 
