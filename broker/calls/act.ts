@@ -23,7 +23,7 @@ import type { Outcome } from './outcome.ts';
 import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
 import { afterRefusal } from './suspend.ts';
-import { toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
+import { heldBack, toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
 /**
  * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
@@ -60,6 +60,22 @@ export async function act(
     noteFlags(row, { approval: replay.provenance });
     recorder.accompany(row, replay.companion);
   }
+  return await decideAndMake(governor, { who, action, row, now, replay, isListed: false });
+}
+
+/** A call on today's facts. `isListed`: the server of its tool has just been asked what it offers. */
+type Turn = {
+  who: AgentPrincipal;
+  action: Action;
+  row: AuditRow;
+  now: Instant;
+  replay: Replay | undefined;
+  isListed: boolean;
+};
+
+async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<Outcome>> {
+  const { broker, recorder } = governor;
+  const { who, action, row, now, replay, isListed } = turn;
   const loaded = await governor.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) {
@@ -78,11 +94,11 @@ export async function act(
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return await refuseReplay(governor, row, 'request_changed', 'The request would not be sent as it was approved.');
-  const asked = askOf(action, call);
+  const plain = askOf(action, call);
   const isMcp = loaded.platform?.rules.kind === 'mcp';
-  const onFile = isMcp ? await toolOnFile(governor, row.organisation_id, loaded.platform!, asked) : undefined;
-  let ask = withEffect(asked, onFile);
-  let verdict = decide(loaded.facts, ask, now);
+  const onFile = isMcp ? await toolOnFile(governor, row.organisation_id, loaded.platform!, plain) : undefined;
+  const ask = withEffect(plain, onFile);
+  const verdict = decide(loaded.facts, ask, now);
   noteVerdict(row, verdict, loaded);
   if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
   const { breakers } = loaded.facts;
@@ -102,13 +118,12 @@ export async function act(
   const held = whyHeldBack(onFile);
   if (held !== undefined) return await refuseTool(governor, call, verdict, held);
   if (onFile?.isFirst) {
-    const unlisted = await listFirst(governor, call, { ...connected, grant: verdict.grant });
-    if (unlisted) return await recorder.intend(row, () => conclude(governor, call, [], connected.connection, unlisted));
-    // Only now is it known what the tool does.
-    ask = withEffect(asked, await toolOnFile(governor, row.organisation_id, connected.platform, asked));
-    verdict = decide(loaded.facts, ask, now);
-    noteVerdict(row, verdict, loaded);
-    if (verdict.kind === 'deny') return await refuse(governor, call, verdict);
+    if (isListed) return await refuseTool(governor, call, verdict, heldBack(onFile.tool, undefined));
+    const first = await listFirst(governor, call, { ...connected, grant: verdict.grant });
+    if (first.kind !== 'listed')
+      return await recorder.intend(row, () => conclude(governor, call, [], connected.connection, first));
+    // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
+    return await decideAndMake(governor, { ...turn, who: first.who, now: broker.clock(), isListed: true });
   }
   if (verdict.kind === 'hold') {
     if (!replay) return await hold(governor, call, verdict.detail);
@@ -124,14 +139,13 @@ export async function act(
   }
   const { platform, connection, credential } = connected;
   const { grant } = verdict;
-  const decided = verdict;
   const sent = recorder.intend(row, async () => {
     const forwarded = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
       isMcp
         ? forwardMcp(governor, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
         : forward(broker, platform.manifest, call, connection, fresh),
     );
-    if (forwarded.kind === 'held_back') return await refuseTool(governor, call, decided, forwarded.detail);
+    if (forwarded.kind === 'held_back') return await refuseTool(governor, call, verdict, forwarded.detail);
     return await conclude(governor, call, trials ?? [], connection, forwarded);
   });
   return await (trials?.length ? sent.finally(() => giveBack(broker, trials)) : sent);

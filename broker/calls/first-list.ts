@@ -1,28 +1,36 @@
 /** The first call to an MCP server: it cannot be decided before the server has said what its tools do. */
+import type { AgentPrincipal } from '../identity/principal.ts';
 import { unreachable } from '../outbound/unreachable.ts';
 import type { Call } from './call.ts';
 import type { Forwarded } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
-import { forwardMcp, type McpPassage } from './forward-mcp.ts';
+import { type McpPassage, whyUnlisted } from './forward-mcp.ts';
 import type { Governor } from './governor.ts';
 
+/** The tools are on file, and who asked for the call is as they are now; or what becomes of the call without a list. */
+export type FirstList = { kind: 'listed'; who: AgentPrincipal } | Exclude<Forwarded, { kind: 'held_back' }>;
+
+/** The server has answered, and nobody is told what. */
+const LISTED: Forwarded = {
+  kind: 'answer',
+  status: 200,
+  read: { kind: 'data', data: 'null', redacted: false, bytes: 0 },
+};
+
 /**
- * Asks a server for its tools before a call is decided, and puts them on file.
- *
- * @returns what kept them from being read, which is what becomes of the call; undefined when they are on file. Whatever goes
- *   wrong comes out as that: the server was asked, so the call has to have a row
+ * Asks a server for its tools before a call is decided, and puts them on file. Whatever goes wrong comes out as an answer:
+ * the server was asked, so the call has to have a row.
  */
-export async function listFirst(
-  governor: Governor,
-  call: Call,
-  passage: McpPassage,
-): Promise<Exclude<Forwarded, { kind: 'held_back' }> | undefined> {
+export async function listFirst(governor: Governor, call: Call, passage: McpPassage): Promise<FirstList> {
   const { platform, connection, credential } = passage;
+  let isListed = false;
   try {
-    const listed = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
-      forwardMcp(governor, call, { ...passage, credential: fresh }, undefined),
-    );
-    return listed.kind === 'held_back' || (listed.kind === 'answer' && listed.status === 200) ? undefined : listed;
+    const listed = await forwardFresh(governor, platform.manifest, call, connection, credential, async (fresh) => {
+      const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
+      isListed = unlisted === undefined;
+      return unlisted ?? LISTED;
+    });
+    return isListed || listed.kind === 'held_back' ? { kind: 'listed', who: await anew(governor, call) } : listed;
   } catch (error) {
     governor.broker.log.error(
       { err: error, auditId: call.row.id },
@@ -30,4 +38,11 @@ export async function listFirst(
     );
     return unreachable('tools_unknown', false);
   }
+}
+
+/** The server had all the time that it wanted: the agent may have been suspended since, or have lost its grant. */
+async function anew({ facts }: Governor, { who, action }: Call): Promise<AgentPrincipal> {
+  const rows = await facts(who.agent.agent_id, action.platform, who.source);
+  const agent = rows[0] ?? { ...who.agent, status: 'revoked' as const };
+  return { ...who, agent, rows: rows.length > 0 ? rows : [agent] };
 }

@@ -28,10 +28,7 @@ export type McpPassage = {
 /** What a server offers, compared with what is on file; or what kept it from being read. */
 type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnswer };
 
-/**
- * Calls a tool, or without one lists the tools of the call's scope: also before a decision, where nothing is known of a
- * server yet. Whatever comes back, the credential is not in it.
- */
+/** Calls a tool, or without one lists the tools of the call's scope. Whatever comes back, the credential is not in it. */
 export async function forwardMcp(
   governor: Governor,
   call: Call,
@@ -50,6 +47,14 @@ export async function forwardMcp(
     const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
     const data = (call.action.data as JsonObject | undefined) ?? {};
     return shown(await client.call({ name: tool, inputSchema }, data, meta), credential);
+  });
+}
+
+/** Puts the tools of a server on file before a decision, where nothing is known of it yet; or says what kept them from it. */
+export async function whyUnlisted(governor: Governor, call: Call, passage: McpPassage): Promise<Forwarded | undefined> {
+  return await speaking(governor, call, passage, undefined, async (client) => {
+    const looked = await look(governor, call, passage, client);
+    return looked.ok ? undefined : unlisted(looked.answer, passage.credential);
   });
 }
 

@@ -62,3 +62,41 @@ test('a definition may be deep, and one that becomes too deep later takes no pag
   expect([tools.status, tools.body.tools]).toMatchObject([200, [{ name: 'search_issues', state: 'accepted' }]]);
   expect(calls()).toBe(1);
 });
+
+describe('what happens while a server is asked for its tools the first time', () => {
+  const tools = `{"tools":[{"name":"search_issues","inputSchema":{"type":"object"}}]}`;
+  test.each<[string, { path: (id: string) => string; body?: object } | undefined, number, string | undefined]>([
+    ['nothing', undefined, 200, undefined],
+    ['the agent is suspended', { path: (id) => `/owner/agents/${id}/suspend`, body: {} }, 403, 'agent_suspended'],
+    ['it is revoked', { path: (id) => `/owner/agents/${id}/revoke`, body: {} }, 403, 'agent_revoked'],
+    [
+      'its grant loses the scope',
+      { path: (id) => `/owner/agents/${id}/grants/tools`, body: { scopes: ['tools:write'] } },
+      403,
+      'scope_not_granted',
+    ],
+  ])('%s: counts for the call that asked', async (_what, change, status, reason) => {
+    const { organisation } = await first();
+    let changed = 200;
+    list = async () => {
+      if (change) changed = (await organisation.ask('POST', change.path(agent.agentId), change.body)).status;
+      change = undefined;
+      return tools;
+    };
+    const answer = await agent.act(SEARCH);
+    expect([changed, answer.status, answer.body.reason], answer.text).toEqual([200, status, reason]);
+    expect(calls()).toBe(status === 200 ? 1 : 0);
+  });
+
+  test('a tool that was not in the first list is not called, though the next list has it', async () => {
+    await first();
+    const lists = ['{"tools":[]}', tools];
+    list = () => lists.shift()!;
+    const answer = await agent.act(SEARCH);
+    expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'endpoint_scope_mismatch']);
+    expect([calls(), lists.length]).toEqual([0, 1]);
+    expect((await evidenceOf(world, agent, answer.body.audit_id)).row.detail).toMatch(/has no tool search_issues/);
+    list = () => tools;
+    expect((await agent.act(SEARCH)).status).toBe(200);
+  });
+});
