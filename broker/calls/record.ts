@@ -9,10 +9,13 @@ import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import { noteReads } from '../store/reads-in-flight.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
+import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
+import { patiently, pause } from './patiently.ts';
 import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
+import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
 declare const recorded: unique symbol;
 /** A value whose audit row is durable. Made only by a Recorder. */
@@ -28,14 +31,18 @@ export class AuditUnavailable extends Error {
   }
 }
 
+/** Whether a change, or a held call, was recorded cannot be told: it may be in force. */
+export class MaybeRecorded extends AuditUnavailable {
+  constructor(cause: unknown) {
+    super(true, cause);
+  }
+}
+
 /**
  * Writes something else in the same transaction as each state of one row, its intent included. `value`: what `finish` was
  * given, undefined for an intent. What it throws undoes both; it may be asked for the same state twice.
  */
 export type Companion = (db: Db, row: AuditRow, value: unknown) => Promise<void>;
-
-/** Thrown by a companion: another process has taken over what the row is about. Nothing is tried again. */
-export class Superseded extends Error {}
 
 export type Recorder = {
   /** From now on every write of this row goes together with what the companion writes. */
@@ -47,7 +54,10 @@ export type Recorder = {
   intend<T>(row: AuditRow, call: () => Promise<Recorded<T>>): Promise<Recorded<T>>;
   /** Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. */
   finish<T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>>;
-  /** The same in one transaction with what `also` writes, which may still fill in the row. */
+  /**
+   * The same in one transaction with what `also` writes, which may still fill in the row. AuditUnavailable: neither is
+   * stored; MaybeRecorded: nobody can tell.
+   */
   finishWith<T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>): Promise<Recorded<T>>;
   /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
   retryLate(): Promise<number>;
@@ -64,23 +74,6 @@ export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run
 const OUTCOME_PATIENCE_MS = 5_000;
 /** Nothing happened yet: short enough to be told soon. */
 const DECISION_PATIENCE_MS = 250;
-/** A first try that failed sooner met a connection that broke. A store that does not answer takes 5 s and more to say so. */
-const BROKE_WITHIN_MS = 4_000;
-const RETRY_PAUSE_MS = 200;
-
-/** Another process took this one for dead and closed the row as unknown; `value` came too late for it. */
-export class ClosedElsewhere extends Error {
-  readonly value: unknown;
-  constructor(value: unknown) {
-    super('the row was closed by another process');
-    this.value = value;
-  }
-}
-
-/** Whether the same write can never succeed. */
-const isHopeless = (error: unknown): boolean => isRowFault(error) || error instanceof Superseded;
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
   const { log } = broker;
@@ -139,20 +132,6 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     isHopeless,
   );
 
-  const patiently = async (row: AuditRow, value: unknown, patienceMs: number): Promise<boolean> => {
-    const began = performance.now();
-    for (let first = true; ; first = false) {
-      try {
-        return await stands(row, value);
-      } catch (error) {
-        // A connection that broke is gone round once, however short the patience is. Nobody waits twice for a silent store.
-        const patience = first ? Math.max(patienceMs, BROKE_WITHIN_MS) : patienceMs;
-        if (isHopeless(error) || performance.now() - began >= patience) throw error;
-        await pause(RETRY_PAUSE_MS);
-      }
-    }
-  };
-
   /** A connection lost at commit: the intent may be stored, of a call that is not made. So its row will say that. */
   const closeUnsent = (row: AuditRow): void => {
     row.result = 'errored';
@@ -172,7 +151,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     const intent = { ...row };
     if (companion) companions.set(intent, companion);
     try {
-      if (!(await patiently(intent, undefined, DECISION_PATIENCE_MS))) throw new Error('the row is final already');
+      if (!(await patiently(() => stands(intent, undefined), DECISION_PATIENCE_MS, isHopeless)))
+        throw new Error('the row is final already');
     } catch (error) {
       if (!isHopeless(error)) closeUnsent(intent);
       throw error;
@@ -183,7 +163,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     let stored: boolean;
     try {
       complete(row);
-      stored = await patiently(row, value, sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS);
+      const patience = sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS;
+      stored = await patiently(() => stands(row, value), patience, isHopeless);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(row, value);
@@ -220,14 +201,22 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     },
     finish,
     finishWith: async <T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>) => {
+      let written = false;
       try {
         await broker.store.db.transaction().execute(async (db) => {
           await also(db);
           complete(row);
           if (!(await putSigned(db, row))) throw new Error('the row is final already');
+          written = true;
         });
       } catch (error) {
-        throw new AuditUnavailable(false, error);
+        if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
+        // What failed is the commit, or only its answer was lost: then it is as it was to be.
+        const there = await patiently(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isHopeless).catch(
+          () => undefined,
+        );
+        if (there === undefined) throw new MaybeRecorded(error);
+        if (!there) throw new AuditUnavailable(false, error);
       }
       return value as Recorded<T>;
     },

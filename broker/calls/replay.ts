@@ -15,7 +15,8 @@ import { executionError } from './execution-error.ts';
 import type { Governor } from './governor.ts';
 import { actionOf, readHeldRequest, rowOfHeld } from './held-row.ts';
 import type { Outcome } from './outcome.ts';
-import { AuditUnavailable, ClosedElsewhere, type Companion, Superseded } from './record.ts';
+import { AuditUnavailable, type Companion } from './record.ts';
+import { ClosedElsewhere, Superseded } from './superseded.ts';
 
 export type Replays = {
   /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */

@@ -1,6 +1,6 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 import type { ServerResponse } from 'node:http';
-import { AuditUnavailable } from '../calls/record.ts';
+import { AuditUnavailable, MaybeRecorded } from '../calls/record.ts';
 import type { Principal } from '../identity/principal.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
@@ -77,9 +77,11 @@ export function refusalReply(
     log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
     refusal = new Refusal(
       'audit_unavailable',
-      error.sent
-        ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not repeat it: look at the platform first.'
-        : 'The decision could not be recorded, so nothing was sent. Try again shortly.',
+      error instanceof MaybeRecorded
+        ? 'The store broke off when this was to be recorded, so it may be in force or not. Look before you repeat it.'
+        : error.sent
+          ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not repeat it: look at the platform first.'
+          : 'The decision could not be recorded, so nothing was sent. Try again shortly.',
       { headers: { 'Retry-After': '5' } },
     );
   } else {

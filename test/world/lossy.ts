@@ -5,8 +5,12 @@ import { afterFile } from './after-file.ts';
 export type Lossy = {
   /** The URL of the server, by way of the wire. */
   url: string;
-  /** Ends the connection instead of delivering the answer to the next request that holds this text. */
-  loseAnswerTo(text: string): void;
+  /**
+   * Ends the connection instead of delivering the answer to the next request that holds this text; `andAllThatFollows`:
+   * and every other connection, until mended.
+   */
+  loseAnswerTo(text: string, options?: { andAllThatFollows: boolean }): void;
+  mend(): void;
   /** How many answers were lost so far. */
   lost(): number;
 };
@@ -16,8 +20,14 @@ export async function startLossy(url: string): Promise<Lossy> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let wanted: string | undefined;
+  let isLast = false;
+  let isAway = false;
   let lost = 0;
   const server = net.createServer((near) => {
+    if (isAway) {
+      near.destroy();
+      return;
+    }
     const far = net.connect(Number(target.port || 5432), target.hostname);
     let losing = false;
     for (const [socket, other] of [
@@ -44,6 +54,9 @@ export async function startLossy(url: string): Promise<Lossy> {
       else if (chunk.includes(Buffer.from([0x5a, 0, 0, 0, 5]))) {
         lost++;
         near.destroy();
+        if (!isLast) return;
+        isAway = true;
+        for (const socket of sockets) socket.destroy();
       }
     });
   });
@@ -57,8 +70,12 @@ export async function startLossy(url: string): Promise<Lossy> {
   through.port = String((server.address() as AddressInfo).port);
   return {
     url: through.href,
-    loseAnswerTo: (text) => {
+    loseAnswerTo: (text, { andAllThatFollows } = { andAllThatFollows: false }) => {
       wanted = text;
+      isLast = andAllThatFollows;
+    },
+    mend: () => {
+      isAway = false;
     },
     lost: () => lost,
   };
