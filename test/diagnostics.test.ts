@@ -1,11 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv7 } from '../broker/crypto/ids.ts';
-import { purgeDiagnostics } from '../broker/store/diagnostics.ts';
+import { countDiagnostics, purgeDiagnostics } from '../broker/store/diagnostics.ts';
 import { makeKeyPair, type TestAgent } from './world/agent.ts';
+import { childOf } from './world/child.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
+const send = (agent: TestAgent) =>
+  agent.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
 
 describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
   let world: World;
@@ -113,8 +116,7 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
       received_at: now - 3_600_000 + i,
     }));
     await db.insertInto('diagnostics').values(rows.slice(1)).execute();
-    const say = () =>
-      eager.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
+    const say = () => send(eager);
     expect((await say()).status).toBe(201);
     const refused = await say();
     expect([refused.status, refused.body.error, refused.headers.get('retry-after')]).toEqual([
@@ -122,11 +124,22 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
       'rate_limited',
       '3600',
     ]);
+    const child = await childOf(world, organisation, eager);
+    expect((await send(child)).status).toBe(429);
     expect((await report({ message: 'somebody else’s' })).status).toBe(201);
     await purgeDiagnostics(db, now);
     expect((await say()).status).toBe(201);
     const left = (await organisation.ask('GET', `/owner/diagnostics?agent=${eager.agentId}`)).body.diagnostics;
     expect(left).toHaveLength(2);
+  });
+
+  test('DOS-10 what a child reported counts as its parent’s, also after its end', async () => {
+    const parent = await organisation.agent({ name: 'reporting by children' });
+    const child = await childOf(world, organisation, parent);
+    for (const agent of [parent, child]) expect((await send(agent)).status).toBe(201);
+    await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
+    const eldest = { organisationId: organisation.id, id: parent.id };
+    expect(await countDiagnostics(world.running.broker.store.db, eldest, Date.now() - 60_000)).toBe(2);
   });
 
   test('the hint of every kind of refusal is a report that is taken as it is', async () => {

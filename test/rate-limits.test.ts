@@ -67,6 +67,20 @@ describe('rate limits', () => {
     limited(await signIn('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }), 'sign-in');
     expect((await signIn('127.0.0.3')).status).toBe(410);
   });
+
+  test('DOS-10 an agent and its children report within one limit', async () => {
+    const parent = await organisation.agent();
+    const children = [await childOf(world, organisation, parent), await childOf(world, organisation, parent)];
+    const report = (by: TestAgent) =>
+      by.request('POST', '/v1/agents/self/diagnostics', {
+        body: '{"message":"x"}',
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await report(parent)).status).toBe(201);
+    expect((await report(children[0]!)).status).toBe(201);
+    limited(await report(children[1]!), 'diagnostics');
+    expect((await report(other)).status).toBe(201);
+  });
 });
 
 describe('bearers that are refused', () => {

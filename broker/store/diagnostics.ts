@@ -8,19 +8,22 @@ export async function putDiagnostic(db: Db, diagnostic: DiagnosticTable): Promis
   await db.insertInto('diagnostics').values(diagnostic).execute();
 }
 
-/** How much an agent has reported since a moment. */
+/** How much an agent and its children, also those that are over, have reported since a moment. */
 export async function countDiagnostics(
   db: Db,
-  agent: { organisationId: string; id: string },
+  eldest: { organisationId: string; id: string },
   since: number,
 ): Promise<number> {
   const { count } = await db
-    .selectFrom('diagnostics')
+    .selectFrom('diagnostics as d')
+    .innerJoin('agents as a', (join) =>
+      join.onRef('a.organisation_id', '=', 'd.organisation_id').onRef('a.id', '=', 'd.agent_id'),
+    )
     .select((eb) => eb.fn.countAll<number | string>().as('count'))
-    .where('organisation_id', '=', agent.organisationId)
-    .where('id', '>=', firstIdOf(since))
-    .where('received_at', '>=', since)
-    .where('agent_id', '=', agent.id)
+    .where('d.organisation_id', '=', eldest.organisationId)
+    .where('d.id', '>=', firstIdOf(since))
+    .where('d.received_at', '>=', since)
+    .where((eb) => eb.or([eb('a.id', '=', eldest.id), eb('a.parent_id', '=', eldest.id)]))
     .executeTakeFirstOrThrow();
   return Number(count);
 }

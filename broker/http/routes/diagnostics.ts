@@ -10,7 +10,7 @@ import { route } from '../route.ts';
 
 const MAX_MESSAGE_BYTES = 4 * 1024;
 const MAX_CONTEXT_BYTES = 16 * 1024;
-/** More of one agent in a day help nobody, and would fill the store. */
+/** More of one agent and its children in a day help nobody, and would fill the store. */
 const MOST_A_DAY = 500;
 const DAY_MS = 24 * 3_600_000;
 
@@ -31,7 +31,7 @@ export const diagnostics = route({
   method: 'POST',
   path: '/v1/agents/self/diagnostics',
   auth: 'agent',
-  limit: { name: 'diagnostics', perMinute: 20, per: 'agent' },
+  limit: { name: 'diagnostics', perMinute: 20, per: 'family' },
   capability: 'diagnostics.report',
   summary: 'Reports an answer that the agent did not expect.',
   body: Report,
@@ -49,16 +49,17 @@ export const diagnostics = route({
     if (context !== null && Buffer.byteLength(context) > MAX_CONTEXT_BYTES)
       throw new Refusal('payload_too_large', 'context: at most 16 KiB as JSON.');
     const now = broker.clock();
-    const { id: agentUuid, organisation_id: organisationId } = who.agent;
-    if ((await countDiagnostics(broker.store.db, { organisationId, id: agentUuid }, now - DAY_MS)) >= MOST_A_DAY)
+    const { id: agentUuid, parent_id, organisation_id: organisationId } = who.agent;
+    const eldest = { organisationId, id: parent_id ?? agentUuid };
+    if ((await countDiagnostics(broker.store.db, eldest, now - DAY_MS)) >= MOST_A_DAY)
       throw new Refusal('rate_limited', `At most ${MOST_A_DAY} reports a day. Owners have those that came.`, {
         headers: { 'Retry-After': '3600' },
       });
     const id = uuidv7(now);
     await putDiagnostic(broker.store.db, {
-      organisation_id: who.agent.organisation_id,
+      organisation_id: organisationId,
       id,
-      agent_id: who.agent.id,
+      agent_id: agentUuid,
       severity: body.severity ?? 'info',
       message: body.message,
       code: body.code ?? null,
