@@ -207,7 +207,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expect((await agentOf(bound, keys).act(READ)).status).toBe(200);
   });
 
-  test('a key that another agent has is refused in words, also a revoked one’s, and the token is not used up', async () => {
+  test('a key that another agent has is refused in words, also a revoked or deleted one’s, and the token is not used up', async () => {
     const keys = makeKeyPair();
     const other = await organisation.agent({ name: 'has it', keys });
     const agent = await waitingAgent();
@@ -219,6 +219,9 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expect((await bindInvite(bind_secret, keys)).body.detail).toContain('bound to another agent already');
     await organisation.ask('POST', `/owner/agents/${other.id}/revoke`, {});
     expectEnvelope(await bind(token, keys), 400, 'invalid_request');
+    await organisation.ask('POST', `/owner/agents/${other.id}/delete`, {});
+    expectEnvelope(await bind(token, keys), 400, 'invalid_request');
+    expectEnvelope(await bindInvite(bind_secret, keys), 400, 'invalid_request');
     expect((await bind(token, makeKeyPair())).status).toBe(200);
     expect((await bindInvite(bind_secret, makeKeyPair())).status).toBe(200);
     // Whoever registers my public key elsewhere does not keep me from using it.

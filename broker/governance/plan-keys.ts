@@ -47,14 +47,15 @@ function whyNotThis(
   if (known?.key_fingerprint === fingerprint) return undefined;
   const other =
     futureAgents.find((agent) => agent.fingerprint === fingerprint) ??
-    present.agents.find(
-      (agent) => agent.key_fingerprint === fingerprint && agent.id !== known?.id && agent.status !== 'deleted',
-    );
-  if (other) return `this is the key of the agent "${other.name}". Every agent has its own: make a new key pair.`;
+    present.agents.find((agent) => agent.key_fingerprint === fingerprint && agent.id !== known?.id);
+  if (other)
+    return `this is the key of the agent "${other.name}"${isDeleted(other) ? ', which was deleted' : ''}. Every agent has its own: make a new key pair.`;
   if (present.formerKeys.has(fingerprint))
     return 'this key was replaced by another one, and does not come back. Make a new key pair.';
   return undefined;
 }
+
+const isDeleted = (agent: object): boolean => 'status' in agent && agent.status === 'deleted';
 
 export function planKey(planning: Planning, known: AgentTable, key: AgentPublicKey): void {
   const { organisationId, now } = planning;

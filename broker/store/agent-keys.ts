@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { AgentTable, FormerKeyTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Another agent of the organisation that has this key, revoked ones too: a key that was given up does not come back. */
+/** Another agent of the organisation that has this key, revoked and deleted ones too: a key that was given up stays so. */
 export async function findOtherAgentWithKey(
   db: Db,
   agent: { organisationId: string; id: string },
@@ -15,7 +15,6 @@ export async function findOtherAgentWithKey(
     .where('organisation_id', '=', agent.organisationId)
     .where('id', '!=', agent.id)
     .where('key_fingerprint', '=', fingerprint)
-    .where('status', '!=', 'deleted')
     .executeTakeFirst();
 }
 

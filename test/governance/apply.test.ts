@@ -620,6 +620,13 @@ agents:
       expect.stringContaining('was replaced by another one'),
     ]);
     expect((await world.apply(keyed({ a: third, b: second }))).plan.changes).toEqual([]);
+    await world.apply(keyed({ b: second }));
+    const place = { organisationId: world.id, id: (await world.agent('a')).id };
+    const move = { from: ['revoked' as const], to: 'deleted' as const, cause: 'owner_manual' as const, detail: null };
+    expect(await moveAgent(db, place, move, world.now)).toBe(true);
+    expect(await world.refusal(keyed({ a: third, b: second }))).toEqual([
+      expect.stringContaining('this is the key of the agent "a", which was deleted'),
+    ]);
   });
 
   it('rebinds nothing of an agent that is not in the file', async () => {
