@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { mintToken } from '../broker/crypto/one-time-token.ts';
 import { mintBootstrapToken } from '../broker/identity/bootstrap-token.ts';
-import { findAgent } from '../broker/store/agents.ts';
+import { findAgent, moveAgent } from '../broker/store/agents.ts';
 import type { Db } from '../broker/store/store.ts';
 import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from './world/agent.ts';
 import { expectDeclared } from './world/declared.ts';
@@ -205,6 +205,19 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expect((await agentOf(bound, keys).act(READ)).body.reason).toBe('agent_suspended');
     await organisation.ask('POST', `/owner/agents/${suspended.id}/resume`, {});
     expect((await agentOf(bound, keys).act(READ)).status).toBe(200);
+  });
+
+  test('an agent that is revoked while its next key comes gets none', async () => {
+    const agent = await organisation.agent();
+    const token = await newToken(agent.id);
+    const revoke = async (db: Db) => {
+      const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
+      expect(await moveAgent(db, { organisationId: organisation.id, id: agent.id }, move, Date.now())).toBe(true);
+    };
+    if (store === 'sqlite') await revoke(world.running.broker.store.db);
+    expectEnvelope(await heldUp(world, revoke, () => bind(token, makeKeyPair()), 1), 410, 'token_used');
+    const after = await findAgent(world.running.broker.store.db, organisation.id, agent.id);
+    expect([after?.status, after?.public_key_pem]).toEqual(['revoked', agent.keys.publicPem]);
   });
 
   test('a key that another agent has is refused in words, also a revoked or deleted one’s, and the token is not used up', async () => {

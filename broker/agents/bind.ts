@@ -3,16 +3,13 @@
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../decision/facts.ts';
-import { bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
+import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { AgentRefused } from './refused.ts';
-
-/** Statuses of agents that may be given a key: a suspended one stays suspended with it. */
-export const BINDABLE: readonly AgentTable['status'][] = ['pending', 'pending_bind', 'active', 'suspended'];
 
 /** Whether an agent authenticates with a key of its own, and so can be given one. */
 export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
@@ -52,7 +49,8 @@ export async function bindByBootstrap(
   const before = await findAgent(db, organisationId, id);
   if (!before || !takesKey(before)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
-  await bindKey(db, { organisationId, id }, key, now);
+  // An owner who revokes it does not wait for this transaction.
+  if (!(await bindKey(db, { organisationId, id }, key, now))) throw gone();
   await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
   note({ fingerprint: key.fingerprint, before: before.key_fingerprint });
   return (await findAgent(db, organisationId, id))!;

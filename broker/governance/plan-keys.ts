@@ -63,7 +63,8 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentPublicK
   const action = known.key_fingerprint === null ? 'create' : 'update';
   addStep(planning, { action, kind: 'key', name: known.name, details }, async (db) => {
     const place = { organisationId, id: known.id };
-    await bindKey(db, place, key, now);
+    if (!(await bindKey(db, place, key, now)))
+      throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
     await destroyUncollectedKey(db, place);
     // The file has given the key: a token that was printed for bringing one is good for nothing now.
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: known.id }, now);

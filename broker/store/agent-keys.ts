@@ -34,16 +34,20 @@ export async function isFormerKey(db: Db, organisationId: string, fingerprint: s
   return found !== undefined;
 }
 
+/** Statuses of agents that may be given a key: a suspended one stays suspended with it. */
+export const BINDABLE: readonly AgentTable['status'][] = ['pending', 'pending_bind', 'active', 'suspended'];
+
 /**
  * Gives an agent its key; one that waits for it becomes active. The old key stops with the same statement, and is remembered, so
- * that it does not come back. To be called in a transaction.
+ * that it does not come back. To be called in a transaction, which must end when this answers false: the agent was stopped for
+ * good meanwhile.
  */
 export async function bindKey(
   db: Db,
   agent: { organisationId: string; id: string },
   key: { pem: string; fingerprint: string },
   now: number,
-): Promise<void> {
+): Promise<boolean> {
   await db
     .insertInto('former_keys')
     .columns(['organisation_id', 'fingerprint', 'agent_id', 'replaced_at'])
@@ -63,7 +67,7 @@ export async function bindKey(
     )
     .onConflict((c) => c.columns(['organisation_id', 'fingerprint']).doNothing())
     .execute();
-  await db
+  const bound = await db
     .updateTable('agents')
     .set((eb) => ({
       public_key_pem: key.pem,
@@ -83,5 +87,8 @@ export async function bindKey(
     }))
     .where('organisation_id', '=', agent.organisationId)
     .where('id', '=', agent.id)
-    .execute();
+    .where('status', 'in', BINDABLE)
+    .returning('id')
+    .executeTakeFirst();
+  return bound !== undefined;
 }

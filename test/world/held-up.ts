@@ -6,13 +6,14 @@ import type { Db } from '../../broker/store/store.ts';
 import type { World } from './world.ts';
 
 /**
- * Does `work` while another transaction holds what `touch` writes to, and lets go when three wait for it. On SQLite, where
+ * Does `work` while another transaction holds what `touch` writes to, and lets go when as many as `waiters` wait for it. On SQLite, where
  * transactions come one after the other, `work` is just done.
  */
 export async function heldUp<Answer>(
   { environment }: World,
   touch: (db: Db) => Promise<unknown>,
   work: () => Promise<Answer>,
+  waiters = 3,
 ): Promise<Answer> {
   if (environment.DATABASE_URL === undefined) return await work();
   const outside = openPostgres(environment.DATABASE_URL, { connections: 6, onError: () => {} });
@@ -24,7 +25,7 @@ export async function heldUp<Answer>(
       const waiting = async () => {
         const { rows } = await sql<{ count: string }>`select count(*) as count from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`.execute(outside.db);
-        return Number(rows[0]!.count) >= 3;
+        return Number(rows[0]!.count) >= waiters;
       };
       await vi.waitUntil(waiting, { timeout: 20_000, interval: 20 });
     });
