@@ -1,16 +1,17 @@
 /** Refreshing on several replicas, and across kill -9 (C9); and that no token shows anywhere, whatever goes wrong. */
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { openPostgres } from '../broker/store/postgres.ts';
 import { openSqlite } from '../broker/store/sqlite.ts';
 import { TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { leaksOf } from './world/canary.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from './world/connecting.ts';
+import { startCut } from './world/cut.ts';
 import { type LyingServer, startLyingServer } from './world/lying-authorization-server.ts';
 import { everythingStored, placesOf, query } from './world/stored.ts';
-import { newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
+import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
@@ -18,9 +19,9 @@ const CLIENT_SECRET = 'CANARY-client-secret-0123456789-abcdefghij';
 
 type Place = { server: LyingServer; world: World; organisation: Organisation; agent: TestAgent; connection: string };
 
-async function place(store: StoreKind): Promise<Place> {
+async function place(store: StoreKind, environment: Record<string, string> = {}): Promise<Place> {
   const server = await startLyingServer();
-  const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+  const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address, ...environment });
   const organisation = await world.organisation();
   const manifest = {
     kind: 'rest',
@@ -73,6 +74,37 @@ describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres$
     } finally {
       second.signal('SIGKILL');
     }
+  }, 40_000);
+});
+
+describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${postgresNote}`, () => {
+  test('when the new tokens have come: they are stored once it is back, and the connection lives', async () => {
+    const cut = await startCut(await newDatabase());
+    const { server, world, organisation, agent, connection } = await place('sqlite', { DATABASE_URL: cut.url });
+    await connectAtOnce(world, organisation.owner, connection);
+    await outlive(world, connection);
+    server.answers.set('/token', async (_request, response) => {
+      server.answers.delete('/token');
+      await cut.cut();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(server.rotate()));
+    });
+    // As long as a restart of the server takes: it is back after the sixth time that it was asked in vain.
+    let inVain = 0;
+    const back = new Promise<void>((resolve, reject) => {
+      vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...[, words]: unknown[]) => {
+        if (!String(words).startsWith('refreshed tokens could not be stored') || ++inVain !== 6) return;
+        cut.mend().then(resolve, reject);
+      });
+    });
+    const waiting = agent.act(READ);
+    await Promise.race([back, waiting]);
+    await waiting;
+    if (inVain < 6) await cut.mend();
+    const answer = await agent.act(READ);
+    expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
+    expect(inVain).toBeGreaterThanOrEqual(6);
+    const [after] = await query(world.environment, 'select refresh_claim, status from connections');
+    expect(after).toEqual({ refresh_claim: null, status: 'active' });
   }, 40_000);
 });
 

@@ -8,6 +8,7 @@ import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../decision/facts.ts';
 import { findConnection } from '../store/connections.ts';
 import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -38,7 +39,9 @@ const LEASE_MS = 30_000;
 /** After a failure nobody asks again for so long. */
 const PAUSE_MS = 2_000;
 const PATIENCE_MS = 15_000;
-const STORE_TRIES = 5;
+/** A store that is away is asked again for as long as nobody else may take the claim over, less this. */
+const SPARE_MS = 2_000;
+const LONGEST_WAIT_MS = 1_000;
 
 export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
@@ -122,7 +125,7 @@ async function withClaim(
       ? vault.seal(refreshPlace(place), newToken.reveal())
       : Buffer.from(claimed.refresh_token!);
   const scopes = isProblem(answer) ? undefined : answer.scopes;
-  const stored = await storeSurely(broker, () =>
+  const stored = await storeSurely(broker, claimed.refresh_claim_until! - SPARE_MS, () =>
     storeRefreshed(broker.store.db, place, name, {
       credential,
       refreshToken,
@@ -155,14 +158,15 @@ function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | 
   }
 }
 
-/** A new refresh token that is not stored is lost, and the old one with it: so a store that stumbles is asked again. */
-async function storeSurely(broker: Base, work: () => Promise<boolean>): Promise<boolean> {
+/** A new refresh token that is not stored is lost, and the old one with it: so a store that is away is waited for. */
+async function storeSurely(broker: Base, until: Instant, work: () => Promise<boolean>): Promise<boolean> {
   for (let attempt = 1; ; attempt++)
     try {
       return await work();
     } catch (error) {
-      if (attempt === STORE_TRIES) throw error;
+      const pause = Math.min(150 * attempt, LONGEST_WAIT_MS);
+      if (broker.clock() + pause > until) throw error;
       broker.log.warn({ err: error, attempt }, 'refreshed tokens could not be stored; trying again');
-      await wait(150 * attempt);
+      await wait(pause);
     }
 }
