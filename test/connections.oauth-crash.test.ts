@@ -119,6 +119,31 @@ describe.each(STORES)(`a refresh that is cut off on %s${postgresNote}`, (store) 
     await opened.close();
   }
 
+  test('is claimed once the server is found, so that nobody else may take it over while it is asked', async () => {
+    const { server, world, organisation, agent, connection } = await place(store);
+    await connectAtOnce(world, organisation.owner, connection);
+    await outlive(world, connection);
+    // The metadata are not fresh any more, and take their time.
+    world.clock.skewMs += 11 * 60_000;
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    const wellKnown = '/.well-known/oauth-authorization-server';
+    server.answers.set(wellKnown, async (_request, response) => {
+      world.clock.skewMs += 19_000;
+      server.answers.delete(wellKnown);
+      const body = await (await fetch(server.issuer + wellKnown)).text();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+    });
+    let left = 0;
+    server.answers.set('/token', async (_request, response) => {
+      const [claim] = await query(world.environment, 'select refresh_claim_until from connections');
+      left = Number(claim!.refresh_claim_until) - world.running.broker.clock();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(server.rotate()));
+    });
+    const answer = await agent.act(READ);
+    expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
+    expect(left).toBeGreaterThan(20_000);
+  });
+
   test.each([
     ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
     ['had not arrived: the old token is good', false, 200],

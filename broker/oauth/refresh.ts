@@ -16,7 +16,7 @@ import { lifeOf, type OAuthCredential, writeCredential } from './credential.ts';
 import { type OAuthConnectionFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
-import type { Steps, Tokens } from './steps.ts';
+import type { Refreshing, Steps, Tokens } from './steps.ts';
 
 export type Refreshed =
   /** The connection's credential as it is stored now: newer tokens, or word that there will be none. */
@@ -34,7 +34,7 @@ export type RefreshAsk = {
   registered: () => Promise<Registered | OAuthProblem>;
 };
 
-/** Longer than an attempt can take: the server has 10 seconds, the store some more. */
+/** Longer than an attempt can take: the server has 10 seconds, and the store the rest. */
 const LEASE_MS = 30_000;
 /** After a failure nobody asks again for so long. */
 const PAUSE_MS = 2_000;
@@ -67,21 +67,17 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
   if (isProblem(registered)) return { kind: 'unavailable', detail: registered.detail };
   const begun = performance.now();
   for (let turn = 1; ; turn++) {
-    const name = uuidv4();
-    const now = broker.clock();
-    const claim = { tokenId: seen.id, name, now, until: now + LEASE_MS };
-    let claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
-    if (!claimed) {
-      claimed = await claimRefresh(db, place, { ...claim, abandoned: true });
-      if (claimed)
-        broker.log.warn({ connection: place.id }, 'a refresh broke off; its old refresh token is tried once');
-    }
-    if (claimed) return await withClaim(broker, steps, ask, { registered, claimed, name });
     const present = await findConnection(db, place.organisationId, place.id);
     if (!present?.credential) return { kind: 'gone' };
     if (present.token_id !== seen.id || present.refresh_token === null)
       return { kind: 'replaced', credential: present.credential };
-    if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS)
+    if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
+      // Before the claim, whose time is for asking and storing alone.
+      const ready = await steps.refreshing(registered);
+      const name = uuidv4();
+      const claimed = await claimAnyhow(broker, place, seen.id, name);
+      if (claimed) return await withClaim(broker, ask, { registered, ready, steps, claimed, name });
+    } else if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS)
       return {
         kind: 'unavailable',
         detail: `The authorization server of ${registered.platformId} did not answer just now. Try again shortly.`,
@@ -90,18 +86,44 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
   }
 }
 
+/** Claims the refresh, also where somebody did and never came back. */
+async function claimAnyhow(
+  { store: { db }, clock, log }: Base,
+  place: ConnectionPlace,
+  tokenId: string,
+  name: string,
+): Promise<ConnectionTable | undefined> {
+  const now = clock();
+  const claim = { tokenId, name, now, until: now + LEASE_MS };
+  const claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
+  if (claimed) return claimed;
+  const taken = await claimRefresh(db, place, { ...claim, abandoned: true });
+  if (taken) log.warn({ connection: place.id }, 'a refresh broke off; its old refresh token is tried once');
+  return taken;
+}
+
+type Claimed = {
+  registered: Registered;
+  /** Its server, or why that was not found. */
+  ready: Refreshing | OAuthProblem;
+  steps: Steps;
+  claimed: ConnectionTable;
+  name: string;
+};
+
 async function withClaim(
   broker: Base,
-  steps: Steps,
   { place, seen, refused }: RefreshAsk,
-  { registered, claimed, name }: { registered: Registered; claimed: ConnectionTable; name: string },
+  { registered, ready, steps, claimed, name }: Claimed,
 ): Promise<Refreshed> {
   const facts = JSON.parse(claimed.oauth!) as OAuthConnectionFacts;
   const oldToken = openToken(broker, claimed);
   const belongs = facts.client_id === registered.clientId;
   const answer: Tokens | OAuthProblem =
     oldToken && belongs
-      ? await steps.refresh(registered, oldToken, facts.server)
+      ? isProblem(ready)
+        ? ready
+        : await ready(oldToken, facts.server)
       : { problem: 'stale', detail: 'The tokens are of another client.' };
   // Made for another server or client, or ended: only a person can help.
   const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');

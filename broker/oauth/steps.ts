@@ -35,11 +35,14 @@ export type Steps = {
     query: URLSearchParams,
     flow: { state: string; redirectUri: string; kept: Kept },
   ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
+  /** Finds the server, which may take a while. What it answers asks that server, once. */
+  refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
   /** `server`: whose token it is; no other one sees it. */
-  refresh(registered: Registered, refreshToken: Secret, server: string): Promise<Tokens | OAuthProblem>;
-  /** `false`: the server has no place for it. */
   revoke(registered: Registered, token: Secret, server: string): Promise<boolean | OAuthProblem>;
 };
+
+/** `server`: whose token it is; no other one sees it. */
+export type Refreshing = (refreshToken: Secret, server: string) => Promise<Tokens | OAuthProblem>;
 
 /** Longer ones fit into no header. */
 const LONGEST_TOKEN = 16 * 1024;
@@ -132,13 +135,16 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         return { tokens, account, server };
       }),
 
-    refresh: (registered, refreshToken, server) =>
-      asking(registered, async () => {
+    refreshing: (registered) =>
+      asking<Refreshing | OAuthProblem>(registered, async () => {
         const configuration = await configure(registered, true);
         if (isProblem(configuration)) return configuration;
-        if (serverOf(registered, configuration) !== server) return moved(registered);
-        const given = await client.refreshTokenGrant(configuration, refreshToken.reveal(), resourceOf(registered));
-        return tokensOf(given, registered);
+        return (refreshToken, server) =>
+          asking(registered, async () => {
+            if (serverOf(registered, configuration) !== server) return moved(registered);
+            const given = await client.refreshTokenGrant(configuration, refreshToken.reveal(), resourceOf(registered));
+            return tokensOf(given, registered);
+          });
       }),
 
     revoke: (registered, token, server) =>
