@@ -1,6 +1,7 @@
 /** The first call to an MCP server: it cannot be decided before the server has said what its tools do. */
 import type { AgentPrincipal } from '../identity/principal.ts';
 import { unreachable } from '../outbound/unreachable.ts';
+import type { AuditRow } from '../store/audit.ts';
 import type { Call } from './call.ts';
 import type { Forwarded } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
@@ -25,11 +26,13 @@ export async function listFirst(governor: Governor, call: Call, passage: McpPass
   const { platform, connection, credential } = passage;
   let isListed = false;
   try {
-    const listed = await forwardFresh(governor, platform.manifest, call, connection, credential, async (fresh) => {
-      const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
-      isListed = unlisted === undefined;
-      return unlisted ?? LISTED;
-    });
+    const listed = await governor.recorder.readFirst(rowOfList(call), () =>
+      forwardFresh(governor, platform.manifest, call, connection, credential, async (fresh) => {
+        const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
+        isListed = unlisted === undefined;
+        return unlisted ?? LISTED;
+      }),
+    );
     return isListed || listed.kind === 'held_back' ? { kind: 'listed', who: await anew(governor, call) } : listed;
   } catch (error) {
     governor.broker.log.error(
@@ -38,6 +41,11 @@ export async function listFirst(governor: Governor, call: Call, passage: McpPass
     );
     return unreachable('tools_unknown', false);
   }
+}
+
+/** What is on record if the process dies meanwhile: the tools were asked for, and no tool was called. It fits into a note. */
+function rowOfList({ row }: Call): AuditRow {
+  return { ...row, method: 'GET', path: '/tools', decision: null, flags: null, agent_reason: null };
 }
 
 /** The server had all the time that it wanted: the agent may have been suspended since, or have lost its grant. */

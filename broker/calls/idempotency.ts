@@ -10,8 +10,11 @@ import type { Governor } from './governor.ts';
 import { AuditUnavailable } from './record.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
-/** Longer than any call takes: a claim without a row after that is of a process that died before it did anything. */
-const ABANDONED_MS = 180_000;
+/**
+ * Longer than any call goes without a row: twice the 120 s that an upstream has (it may refuse a token), and a refresh between
+ * the two. A claim without a row after that is of a process that died before it did anything.
+ */
+const ABANDONED_MS = 300_000;
 
 /** More than storing an answer takes. */
 const SETTLING_MS = 30_000;

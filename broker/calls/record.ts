@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
-import { noteReads } from '../store/reads-in-flight.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { patiently, pause } from './patiently.ts';
+import { makeReadNotes } from './read-notes.ts';
 import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
@@ -52,6 +52,8 @@ export type Recorder = {
    * read so that its note outlives the process. Whatever `call` throws, the row is closed.
    */
   intend<T>(row: AuditRow, call: () => Promise<Recorded<T>>): Promise<Recorded<T>>;
+  /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
+  readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
   /** Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. */
   finish<T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>>;
   /**
@@ -78,19 +80,12 @@ const DECISION_PATIENCE_MS = 250;
 export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
   const { log } = broker;
   const queue = makeRowQueue(broker.store, writer);
-  const reads = noteReads(readsFolder(broker.config.dataFolder), broker.instanceId);
+  const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId);
   const sign = createCompactSigner();
   const issuer = receiptIssuer(broker.did);
   /** Calls between their intent and their outcome. */
   const inFlight = new Set<string>();
-  /** What takes back the note of a read, until its row is stored. */
-  const notes = new Map<string, () => void>();
   const companions = new WeakMap<AuditRow, Companion>();
-
-  const takeBackNote = (row: AuditRow): void => {
-    notes.get(row.id)?.();
-    notes.delete(row.id);
-  };
 
   /** Final but for its signature, which a row gets where it is written. */
   const complete = (row: AuditRow): void => {
@@ -126,7 +121,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     log,
     async (row, value) => {
       const stored = await stands(row, value);
-      takeBackNote(row);
+      reads.takeBack(row);
       return stored;
     },
     isHopeless,
@@ -143,11 +138,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
 
   const noteIntent = async (row: AuditRow): Promise<void> => {
     const companion = companions.get(row);
-    const takeBack = row.method === 'GET' && !companion ? reads.note(row) : undefined;
-    if (takeBack) {
-      notes.set(row.id, takeBack);
-      return;
-    }
+    if (row.method === 'GET' && !companion && reads.note(row)) return;
     const intent = { ...row };
     if (companion) companions.set(intent, companion);
     try {
@@ -170,7 +161,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(row, value);
       throw new AuditUnavailable(sent, error);
     }
-    takeBackNote(row);
+    reads.takeBack(row);
     // What is signed stands.
     if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
     return value as Recorded<T>;
@@ -196,6 +187,16 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
         await finish(row, undefined, true);
         throw new AuditUnavailable(true, error);
       } finally {
+        inFlight.delete(row.id);
+      }
+    },
+    readFirst: async (row, read) => {
+      inFlight.add(row.id);
+      try {
+        reads.note(row);
+        return await read();
+      } finally {
+        reads.takeBack(row);
         inFlight.delete(row.id);
       }
     },
@@ -232,7 +233,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     },
     close: async () => {
       await writer.close();
-      reads.close({ keep: notes.size > 0 });
+      reads.close();
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The first call to an MCP server, whose tools nobody knows yet: whatever the server does with it, it is on record. */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startWorld, type World } from '../world/world.ts';
 import { connected, SEARCH } from './connected.ts';
@@ -86,6 +86,25 @@ describe('what happens while a server is asked for its tools the first time', ()
     const answer = await agent.act(SEARCH);
     expect([changed, answer.status, answer.body.reason], answer.text).toEqual([200, status, reason]);
     expect(calls()).toBe(status === 200 ? 1 : 0);
+  });
+
+  test('the same Idempotency-Key: the call is under way as long as the server may take', async () => {
+    await first();
+    const key = { 'idempotency-key': crypto.randomUUID() };
+    let second: Promise<Answer> | undefined;
+    list = async () => {
+      if (second) return tools;
+      // Asked twice, because the token was refused the first time, with a refresh between the two.
+      world.clock.skewMs = 270_000;
+      second = agent.act(SEARCH, key);
+      await second;
+      return tools;
+    };
+    const answer = await agent.act(SEARCH, key);
+    world.clock.skewMs = 0;
+    const { status, body } = (await second)!;
+    expect([status, body.error]).toEqual([409, 'idempotency_in_progress']);
+    expect([answer.status, calls()], answer.text).toEqual([200, 1]);
   });
 
   test('a tool that was not in the first list is not called, though the next list has it', async () => {

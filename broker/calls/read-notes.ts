@@ -1,0 +1,32 @@
+/** Notes of reads in flight, by their rows: each is taken back when its row is stored. */
+import type { AuditRow } from '../store/audit.ts';
+import { noteReads } from '../store/reads-in-flight.ts';
+
+export type ReadNotes = {
+  /** False: the row is too large for a note. */
+  note(row: AuditRow): boolean;
+  takeBack(row: Pick<AuditRow, 'id'>): void;
+  /** To be called now and then. */
+  tidy(): void;
+  /** Lets go of the notes. Those of reads that are not on record yet stay for the next start. */
+  close(): void;
+};
+
+/** `folder`: where the notes of all processes lie. `id`: of this one. */
+export function makeReadNotes(folder: string, id: string): ReadNotes {
+  const reads = noteReads(folder, id);
+  const notes = new Map<string, () => void>();
+  return {
+    note: (row) => {
+      const takeBack = reads.note(row);
+      if (takeBack) notes.set(row.id, takeBack);
+      return takeBack !== undefined;
+    },
+    takeBack: ({ id }) => {
+      notes.get(id)?.();
+      notes.delete(id);
+    },
+    tidy: reads.tidy,
+    close: () => reads.close({ keep: notes.size > 0 }),
+  };
+}
