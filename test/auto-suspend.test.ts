@@ -1,10 +1,13 @@
 /** The broker suspends agents that are refused too often, where their organisation says so (specification, AgentHalt). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { putGrant } from '../broker/store/agents.ts';
+import { moveAgent, putGrant } from '../broker/store/agents.ts';
+import { forgetRefusals } from '../broker/store/refusal-counts.ts';
+import type { Db } from '../broker/store/store.ts';
 import { type Answer, makeKeyPair, signToken, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { childOf, issue } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from './world/evidence.ts';
+import { heldUp } from './world/held-up.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 
@@ -97,6 +100,24 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
     (await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&reason=agent_suspended&kind=event`)).body.rows;
   const resume = async (agent: TestAgent) =>
     expect((await organisation.ask('POST', `/owner/agents/${agent.id}/resume`, {})).status).toBe(200);
+
+  test.runIf(store === 'postgres')('a refusal from before an owner’s resume does not suspend again', async () => {
+    const agent = await newAgent();
+    await refuse(agent, RULE.refusals - 1);
+    const place = { organisationId: organisation.id, id: agent.id };
+    const moved = (db: Db, from: 'active' | 'suspended', to: 'active' | 'suspended') =>
+      moveAgent(db, place, { from: [from], to, cause: null, detail: null }, Date.now());
+    const answer = await heldUp(
+      world,
+      async (db) => (await moved(db, 'active', 'suspended')) && (await moved(db, 'suspended', 'active')),
+      () => agent.act(UNKNOWN),
+      // It has counted, and waits to suspend.
+      { waiters: 1, last: (db) => forgetRefusals(db, organisation.id, agent.id) },
+    );
+    expect(answer.body.reason).toBe('scope_not_granted');
+    await expectAtWork(agent);
+    expect(await eventsOf(agent)).toEqual([]);
+  });
 
   test('one refusal too many suspends; every door says so, it is on record, and an owner’s resume begins anew', async () => {
     const agent = await newAgent();

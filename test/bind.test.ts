@@ -215,7 +215,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
       expect(await moveAgent(db, { organisationId: organisation.id, id: agent.id }, move, Date.now())).toBe(true);
     };
     if (store === 'sqlite') await revoke(world.running.broker.store.db);
-    expectEnvelope(await heldUp(world, revoke, () => bind(token, makeKeyPair()), 1), 410, 'token_used');
+    expectEnvelope(await heldUp(world, revoke, () => bind(token, makeKeyPair()), { waiters: 1 }), 410, 'token_used');
     const after = await findAgent(world.running.broker.store.db, organisation.id, agent.id);
     expect([after?.status, after?.public_key_pem]).toEqual(['revoked', agent.keys.publicPem]);
   });

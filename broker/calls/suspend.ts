@@ -2,7 +2,8 @@
 import { AutoSuspend, countsAsAnomaly } from '../decision/auto-suspend.ts';
 import type { HaltCause, Verdict } from '../decision/facts.ts';
 import { moveAgent } from '../store/agents.ts';
-import { countRefusal } from '../store/refusal-counts.ts';
+import { countRefusal, refusalsAt } from '../store/refusal-counts.ts';
+import type { Db } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { hasStandingParent } from './facts.ts';
 import type { Governor } from './governor.ts';
@@ -13,16 +14,19 @@ type Suspension = {
   agent: { id: string; agent_id: string };
   cause: HaltCause;
   detail: string;
+  /** Whether the reason stands; asked once the agent is about to be suspended, and nobody else can change its status. */
+  isStanding?: (db: Db) => Promise<boolean>;
 };
 
-/** Undoes the event of whoever was not first. */
+/** Undoes the event of whoever was not first, and of whoever comes after an owner's decision. */
 class NotActive extends Error {}
 
 /**
  * Suspends an agent for a call that is being refused, in force at the very next call on every replica, on record in the
  * same transaction. An agent that is not active any more stays what it is. Throws AuditUnavailable.
  */
-async function suspend(governor: Governor, { who, row }: Call, { agent, cause, detail }: Suspension): Promise<void> {
+async function suspend(governor: Governor, { who, row }: Call, suspension: Suspension): Promise<void> {
+  const { agent, cause, detail, isStanding } = suspension;
   const { broker } = governor;
   const { organisation_id: organisationId } = who.agent;
   const by = {
@@ -35,6 +39,7 @@ async function suspend(governor: Governor, { who, row }: Call, { agent, cause, d
   try {
     await recordChange(governor, by, { reason: 'agent_suspended', detail, agent }, async (db, note) => {
       if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotActive();
+      if (isStanding && !(await isStanding(db))) throw new NotActive();
       note({ cause, call: row.id, ...(agent.id !== who.agent.id && { child: who.agent.agent_id }) });
     });
     broker.log.warn({ agent: agent.agent_id, cause, detail }, 'agent suspended');
@@ -81,12 +86,15 @@ async function count(governor: Governor, call: Call, rule: AutoSuspend, reason: 
   const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id! };
   const { refusals, within_seconds } = rule;
   const counter = { organisation_id, agent_id: agent.id };
-  const counted = await countRefusal(broker.store.db, counter, within_seconds * 1000, broker.clock());
+  const windowMs = within_seconds * 1000;
+  const counted = await countRefusal(broker.store.db, counter, windowMs, broker.clock());
   if (counted < refusals) return;
   const last = `the last for ${reason} on ${call.action.platform}${parent_id === null ? '' : ` by ${caller.agent_id}`}`;
   await suspend(governor, call, {
     agent,
     cause: 'anomaly_auto_suspend',
     detail: `${counted} refused calls within ${within_seconds} s, those of its children included; ${last}`,
+    // An owner who resumed the agent meanwhile let it begin anew.
+    isStanding: async (db) => (await refusalsAt(db, counter, windowMs, broker.clock())) >= refusals,
   });
 }

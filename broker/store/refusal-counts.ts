@@ -31,6 +31,23 @@ export async function countRefusal(
   return refusals;
 }
 
+/** How many refusals there are in the window at this moment. */
+export async function refusalsAt(
+  db: Db,
+  agent: Pick<RefusalCountTable, 'organisation_id' | 'agent_id'>,
+  windowMs: number,
+  now: number,
+): Promise<number> {
+  const found = await db
+    .selectFrom('refusal_counts')
+    .select('refusals')
+    .where('organisation_id', '=', agent.organisation_id)
+    .where('agent_id', '=', agent.agent_id)
+    .where('window_start', '>', now - windowMs)
+    .executeTakeFirst();
+  return found?.refusals ?? 0;
+}
+
 /** Lets an agent begin anew. */
 export async function forgetRefusals(db: Db, organisationId: string, agentUuid: string): Promise<void> {
   await db

@@ -6,14 +6,15 @@ import type { Db } from '../../broker/store/store.ts';
 import type { World } from './world.ts';
 
 /**
- * Does `work` while another transaction holds what `touch` writes to, and lets go when as many as `waiters` wait for it. On SQLite, where
+ * Does `work` while another transaction holds what `touch` writes to, and lets go when as many as `waiters` wait for it, having
+ * done `last`. On SQLite, where
  * transactions come one after the other, `work` is just done.
  */
 export async function heldUp<Answer>(
   { environment }: World,
   touch: (db: Db) => Promise<unknown>,
   work: () => Promise<Answer>,
-  waiters = 3,
+  { waiters = 3, last }: { waiters?: number; last?: (db: Db) => Promise<unknown> } = {},
 ): Promise<Answer> {
   if (environment.DATABASE_URL === undefined) return await work();
   const outside = openPostgres(environment.DATABASE_URL, { connections: 6, onError: () => {} });
@@ -28,6 +29,7 @@ export async function heldUp<Answer>(
         return Number(rows[0]!.count) >= waiters;
       };
       await vi.waitUntil(waiting, { timeout: 20_000, interval: 20 });
+      await last?.(tx);
     });
     return await answers!;
   } finally {
