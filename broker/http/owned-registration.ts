@@ -106,7 +106,12 @@ export async function wholeRegistration(
 
 export const ApprovingBody = z.strictObject({
   scopes: ScopesOnPlatforms.optional().describe('of those that were asked for; all of them when left out'),
-  policy: z.string().min(1).max(64).optional().describe('its id or its name; the default one when left out. Another one is chosen by admins'),
+  policy: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('its id or its name; the default one when left out. Another one is chosen by admins'),
   name: AgentName.optional().describe('what to call the agent, if not as it asked for'),
 });
 
