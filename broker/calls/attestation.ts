@@ -1,6 +1,7 @@
 /** Attestations: to an MCP server, who is calling it (specification, Attestation on upstream MCP calls). */
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import { type Broker, didOfAgent } from '../broker.ts';
+import { uuidv7 } from '../crypto/ids.ts';
 import { signCompact } from '../crypto/jws.ts';
 import type { Call } from './call.ts';
 
@@ -11,10 +12,11 @@ export const ATTESTATION_META_KEY = 'ai.svc/attestation';
 export const ATTESTATION_TTL_SECONDS = 120;
 
 /**
- * A compact JWS under the evidence key set, for one call to one server.
+ * A compact JWS under the evidence key set, for one request to one server. The `jti` of a tool call is its audit row; every
+ * other request has one of its own, so that a server is shown none twice.
  *
  * @param server the server's own address: the audience, so that one server cannot show it to another (MC-01)
- * @param tool the tool that is called; undefined when the tools are listed
+ * @param tool the tool that is called; undefined: another request, such as for the list of tools
  * @param scopes the scopes that the agent holds on the platform now
  */
 export function attest(
@@ -35,7 +37,7 @@ export function attest(
       aud: server,
       iat,
       exp: iat + ATTESTATION_TTL_SECONDS,
-      jti: row.id,
+      jti: tool === undefined ? uuidv7(now) : row.id,
       agent: agent.agent_id,
       ...(agent.parent_agent_id && {
         parent: { agent: agent.parent_agent_id, did: didOfAgent(broker, agent.parent_agent_id) },

@@ -36,17 +36,15 @@ export async function forwardMcp(
   tool: string | undefined,
 ): Promise<Forwarded> {
   const { platform, credential } = passage;
-  return await speaking(governor, call, passage, tool, async (client, attestation) => {
+  return await speaking(governor, call, passage, tool, async (client, meta) => {
     const looked = await look(governor, call, passage, client);
     if (!looked.ok) return unlisted(looked.answer, credential);
     if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'held_back', detail: heldBack(tool, offered?.state) };
-    const inMeta = platform.manifest.attestation === 'meta' || platform.manifest.attestation === 'both';
-    const meta = inMeta ? { [ATTESTATION_META_KEY]: attestation! } : {};
     const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return shown(await client.call({ name: tool, inputSchema }, data, meta), credential);
+    return shown(await client.call({ name: tool, inputSchema }, data, meta()), credential);
   });
 }
 
@@ -63,12 +61,18 @@ async function speaking<Said>(
   call: Call,
   { platform: { manifest }, connection, credential, grant }: McpPassage,
   tool: string | undefined,
-  speak: (client: McpClient, attestation: string | undefined) => Promise<Said>,
+  speak: (client: McpClient, meta: () => JsonObject) => Promise<Said>,
 ): Promise<Said> {
   const mode = manifest.attestation ?? 'off';
-  const about = { server: manifest.base_url, tool, scopes: grant?.scopes ?? [] };
-  const attestation = mode === 'off' ? undefined : attest(broker, call, about);
-  const inHeader = mode === 'header' || mode === 'both';
+  const about = { server: manifest.base_url, scopes: grant?.scopes ?? [] };
+  // Made when it is sent: the list may take as long as one is good for.
+  const attestation = (called: string | undefined) => attest(broker, call, { ...about, tool: called });
+  let ofTool: string | undefined;
+  const attestationOf = (rpc: string): string => {
+    if (rpc !== 'tools/call') return attestation(undefined);
+    ofTool ??= attestation(tool);
+    return ofTool;
+  };
   const { id } = call.who.agent;
   const client = makeMcpClient(
     broker.outbound,
@@ -76,13 +80,17 @@ async function speaking<Said>(
       platform: restPlatform(manifest),
       credential: credential.secret,
       connectionKey: connection.id,
-      headers: { ...call.headers, ...(inHeader && { [ATTESTATION_HEADER.toLowerCase()]: attestation! }) },
+      headers: call.headers,
+      ...((mode === 'header' || mode === 'both') && {
+        headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
+      }),
       manner: manners.find(credential, id),
     },
     version,
   );
   try {
-    return await speak(client, attestation);
+    const inMeta = mode === 'meta' || mode === 'both';
+    return await speak(client, () => (inMeta ? { [ATTESTATION_META_KEY]: attestationOf('tools/call') } : {}));
   } finally {
     manners.keep(credential, id, client.manner());
   }

@@ -23,6 +23,8 @@ export type McpTarget = {
   connectionKey: string;
   /** Headers in lower case that go with every request, beside the protocol's own. */
   headers: Readonly<Record<string, string>>;
+  /** Further ones, made for each request when it is sent, by its JSON-RPC method. */
+  headersOf?: (method: string) => Readonly<Record<string, string>>;
   /** What was found out the last time, for the same credential and the same agent. */
   manner: McpManner | undefined;
 };
@@ -53,12 +55,19 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   const until = performance.now() + PATIENCE_MS;
   let { manner } = target;
 
-  const post = async (message: JsonObject & { id?: string }, headers: Record<string, string>): Promise<McpAnswer> => {
+  const post = async (
+    message: JsonObject & { id?: string; method: string },
+    headers: Record<string, string>,
+  ): Promise<McpAnswer> => {
     const left = until - performance.now();
     if (left <= 0) return unreachable('timeout', false, 'total');
     const own = { accept: 'application/json, text/event-stream', 'accept-encoding': 'identity', ...headers };
     const call = { method: 'POST', endpoint: { path: '/', query: '' }, body: message } as const;
-    const built = buildRequest(target.platform, { ...call, headers: { ...target.headers, ...own } }, target.credential);
+    const built = buildRequest(
+      target.platform,
+      { ...call, headers: { ...target.headers, ...target.headersOf?.(message.method), ...own } },
+      target.credential,
+    );
     if (!built.ok) return built;
     const { id } = message;
     const answer = await outbound.send({

@@ -1,5 +1,5 @@
 /** Attestations on calls to MCP servers (specification, section of that name), as a server verifies them: by published keys alone. */
-import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
+import { createRemoteJWKSet, decodeJwt, type JWTPayload, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
@@ -137,6 +137,36 @@ test('a child’s names its parent, and what it holds of what the parent has', a
   expect((await child.act(SEARCH)).status).toBe(200);
   const { scopes: now } = await verified(String(seenCall().headers['x-svc-attestation']));
   expect(now).toEqual(['tools:search.read']);
+});
+
+test.each(['header', 'both'])('a server that takes no token twice is called: %s', async (attestation) => {
+  const other = await startWorld();
+  const taken: JWTPayload[] = [];
+  other.upstream.answer = ({ headers }, response, body) => {
+    const { id, method, params } = JSON.parse(body);
+    const claims = decodeJwt(String(headers['x-svc-attestation']));
+    const isTaken = taken.some(({ jti }) => jti === claims.jti);
+    const isMeant = claims.tool === (method === 'tools/call' ? params.name : undefined);
+    taken.push(claims);
+    const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
+    const results: Record<string, object> = {
+      initialize: { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x', version: '1' } },
+      'tools/list': params?.cursor ? { tools: [tool('other')] } : { tools: [tool('search_issues')], nextCursor: 'b' },
+      'tools/call': { content: [] },
+    };
+    const isOld = headers['mcp-protocol-version'] !== '2026-07-28';
+    const status = isTaken || !isMeant ? 403 : !isOld ? 400 : id === undefined ? 202 : 200;
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(status === 200 ? JSON.stringify({ jsonrpc: '2.0', id, result: results[method] }) : '{}');
+  };
+  const { agent } = await connected(other, { url: `${other.upstream.url}/mcp` }, { attestation });
+  for (const time of ['first', 'second']) {
+    const answer = await agent.act(SEARCH);
+    expect([time, answer.status, answer.body.data], answer.text).toEqual([time, 200, { content: [] }]);
+    expect(taken.at(-1)).toMatchObject({ jti: answer.body._meta.audit_id, tool: 'search_issues' });
+  }
+  // Refused once, a handshake of two, two pages twice, a call; then two pages and a call.
+  expect(taken).toHaveLength(11);
 });
 
 test('another server, another moment and another use do not take it (MC-01, JW-23)', async () => {
