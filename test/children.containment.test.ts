@@ -1,6 +1,7 @@
 /** A child can do at its next call what its parent can do then, and nothing else (specification, Child identity). */
+import type { ServerResponse } from 'node:http';
 import { CompiledQuery } from 'kysely';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BREAKER_LIMITS } from '../broker/decision/breaker.ts';
 import { listGrants, putGrant } from '../broker/store/agents.ts';
 import { strike } from '../broker/store/breakers.ts';
@@ -103,6 +104,60 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
     expect(after.version).not.toBe(before.version);
     if (reason !== 'repo_not_allowed')
       expect(after.platforms.flatMap(({ scopes }: { scopes: string[] }) => scopes)).not.toContain('demo:read');
+  });
+
+  describe('at a half-open breaker of its parent', () => {
+    beforeEach(() => halfOpen(parent));
+    afterEach(() => {
+      world.upstream.answer = undefined;
+    });
+
+    const halfOpen = async ({ id }: TestAgent) => {
+      const key = { organisation_id: organisation.id, agent_id: id, key: 'demo' };
+      const cause = 'breaker_upstream_failure';
+      await strike(db(), { ...key, cause }, { ...BREAKER_LIMITS[cause], strikes: 1 }, Date.now() - 61_000);
+    };
+    const answering = (status: number) => {
+      world.upstream.answer = (_request, response) => response.writeHead(status).end();
+    };
+
+    test('CH-11 it has one trial call together with its parent and the other children, which closes the breaker', async () => {
+      const sibling = await childOf(world, organisation, parent);
+      let atPlatform: ServerResponse | undefined;
+      world.upstream.answer = (_request, response) => {
+        atPlatform = response;
+      };
+      const trial = child.act(READ);
+      await vi.waitUntil(() => atPlatform !== undefined, { timeout: 10_000 });
+      const refused = await expectDenied(world, sibling, READ, 'circuit_breaker_open');
+      expect(refused.body.halt).toBeUndefined();
+      expect((await expectDenied(world, parent, READ, 'circuit_breaker_open')).body.halt).toMatchObject({
+        cause: 'breaker_upstream_failure',
+      });
+      world.upstream.answer = undefined;
+      atPlatform!.end('{}');
+      expect((await trial).status).toBe(200);
+      for (const each of [sibling, parent, child]) expect((await each.act(READ)).status).toBe(200);
+    });
+
+    test('CH-11 a trial call of it that fails opens the breaker again for all of them', async () => {
+      answering(503);
+      expect((await child.act(READ)).status).toBe(200);
+      answering(200);
+      expect((await expectDenied(world, parent, READ, 'circuit_breaker_open')).body.halt).toMatchObject({
+        retry_after_seconds: expect.toSatisfy((seconds: number) => seconds > 55),
+      });
+      await expectDenied(world, child, READ, 'circuit_breaker_open');
+    });
+
+    test('CH-11 a trial call of it without a verdict is given back, its own and its parent’s', async () => {
+      await halfOpen(child);
+      answering(401);
+      expect((await child.act(READ)).status).toBe(409);
+      answering(200);
+      expect((await parent.act(READ)).status).toBe(200);
+      expect((await child.act(READ)).status).toBe(200);
+    });
   });
 
   test('its permissions are a 304 until something of the parent changes', async () => {

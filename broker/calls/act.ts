@@ -1,7 +1,6 @@
 /** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { trialEnd } from '../decision/breaker.ts';
 import { decide } from '../decision/decide.ts';
 import type { Instant, Verdict } from '../decision/facts.ts';
 import { toolOf } from '../decision/tool-endpoint.ts';
@@ -9,7 +8,7 @@ import type { AgentPrincipal } from '../identity/principal.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import { askConsent } from './ask-consent.ts';
-import { closeByDecision, countFailure, giveBack, ofPlatform, takeTrials } from './breakers.ts';
+import { closeByDecision, countFailure, giveBack, takeTrials } from './breakers.ts';
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
@@ -129,13 +128,12 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
     if (!replay) return await hold(governor, call, verdict.detail);
     row.reason = 'approved';
   }
-  const trials = await takeTrials(broker, who, breakers, action.platform, now);
-  if (trials === undefined) {
+  const { trials = [], late } = await takeTrials(broker, who, loaded.facts, action.platform, now);
+  if (late) {
     // Half-open, and another call was first to take the trial: for this one the breaker is open.
-    const taken = ofPlatform(breakers).map((one) => ({ ...one, trialUntil: trialEnd(one.cause, now) }));
-    const late = decide({ ...loaded.facts, breakers: taken }, ask, now);
-    noteVerdict(row, late, loaded);
-    if (late.kind === 'deny') return await refuse(governor, call, late);
+    const refused = decide(late, ask, now);
+    noteVerdict(row, refused, loaded);
+    if (refused.kind === 'deny') return await refuse(governor, call, refused);
   }
   const { platform, connection, credential } = connected;
   const { grant } = verdict;
@@ -146,9 +144,9 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
         : forward(broker, platform.manifest, call, connection, fresh),
     );
     if (forwarded.kind === 'held_back') return await refuseTool(governor, call, verdict, forwarded.detail);
-    return await conclude(governor, call, trials ?? [], connection, forwarded);
+    return await conclude(governor, call, trials, connection, forwarded);
   });
-  return await (trials?.length ? sent.finally(() => giveBack(broker, trials)) : sent);
+  return await (trials.length > 0 ? sent.finally(() => giveBack(broker, trials)) : sent);
 }
 
 /** Records that an approved call is not made, because it would be another one than was approved. */

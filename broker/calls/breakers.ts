@@ -1,8 +1,8 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 import type { Broker } from '../broker.ts';
 import { correlationId } from '../crypto/ids.ts';
-import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
-import type { BreakerFacts, Instant } from '../decision/facts.ts';
+import { BREAKER_LIMITS, type BreakerCause, trialEnd } from '../decision/breaker.ts';
+import type { BreakerFacts, Facts, Instant, ParentFacts } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import {
   type BreakerKey,
@@ -22,30 +22,55 @@ function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): Br
 }
 
 /** Those that only the platform's answer closes. */
-export const ofPlatform = (breakers: readonly BreakerFacts[]): BreakerFacts[] =>
+const ofPlatform = (breakers: readonly BreakerFacts[]): BreakerFacts[] =>
   breakers.filter(({ cause }) => cause === 'breaker_upstream_failure');
 
+/** Whose breaker it is: the caller's, or its parent's. */
+type Whose = Pick<FactsRow, 'id' | 'agent_id' | 'organisation_id'>;
+
 /** A trial call of a half-open breaker, taken by a call that is about to be sent. */
-export type Trial = { key: BreakerKey; takenAt: Instant };
+export type Trial = { agent: Whose; key: BreakerKey; takenAt: Instant };
 
 /**
- * Takes the trial of the platform's breaker when it is half-open. Undefined: another call has it, and this call must not go.
+ * Takes the trials of the platform's breakers that are half-open: of a child's call its parent's, too, since it must not come to
+ * more calls by its children. `late`: another call has one of them; the facts as they are for this one, which must not go.
  */
 export async function takeTrials(
   { store }: Broker,
-  who: AgentPrincipal,
-  breakers: readonly BreakerFacts[],
+  { agent }: AgentPrincipal,
+  facts: Facts,
   platformId: string,
   now: Instant,
-): Promise<Trial[] | undefined> {
-  const trials: Trial[] = [];
-  for (const { cause } of ofPlatform(breakers)) {
-    const key = keyOf(who, cause, platformId);
-    if (!(await claimTrial(store.db, key, BREAKER_LIMITS[cause].openMs, now))) return undefined;
-    trials.push({ key, takenAt: now });
+): Promise<{ trials: Trial[]; late?: undefined } | { trials?: undefined; late: Facts }> {
+  const { organisation_id, parent_id, parent_agent_id } = agent;
+  const trialsOf = (whose: Whose, breakers: readonly BreakerFacts[] = []): Trial[] =>
+    ofPlatform(breakers).map(({ cause }) => ({
+      agent: whose,
+      key: { organisation_id, agent_id: whose.id, cause, key: platformId },
+      takenAt: now,
+    }));
+  const { parent } = facts.agent;
+  const trials = trialsOf(agent, facts.breakers);
+  if (parent)
+    trials.push(...trialsOf({ organisation_id, id: parent_id!, agent_id: parent_agent_id! }, parent.breakers));
+  for (const [i, { agent: whose, key }] of trials.entries()) {
+    if (await claimTrial(store.db, key, BREAKER_LIMITS[key.cause].openMs, now)) continue;
+    for (const { key: taken } of trials.slice(0, i)) await releaseTrial(store.db, taken, now);
+    return { late: whose === agent || !parent ? withTrialOut(facts, now) : withTrialOutOf(parent, facts, now) };
   }
-  return trials;
+  return { trials };
 }
+
+const outUntil = (breakers: readonly BreakerFacts[], now: Instant): BreakerFacts[] =>
+  ofPlatform(breakers).map((one) => ({ ...one, trialUntil: trialEnd(one.cause, now) }));
+
+const withTrialOut = (facts: Facts, now: Instant): Facts => ({ ...facts, breakers: outUntil(facts.breakers, now) });
+
+const withTrialOutOf = (parent: ParentFacts, facts: Facts, now: Instant): Facts => ({
+  ...facts,
+  breakers: [],
+  agent: { ...facts.agent, parent: { ...parent, breakers: outUntil(parent.breakers, now) } },
+});
 
 /**
  * Gives trials back that came to no verdict, as when the platform did not take the credential, so that the next call can be
@@ -73,35 +98,49 @@ export async function closeByDecision(
   for (const { cause } of breakers) {
     if (cause === 'breaker_upstream_failure') continue;
     try {
-      await close(governor, who, keyOf(who, cause, ''));
+      await close(governor, who.agent, keyOf(who, cause, ''));
     } catch (error) {
       governor.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'a breaker could not be closed');
     }
   }
 }
 
-/** Counts a failure; when it opens the breaker, that is on record. */
+/** Counts a failure of the caller; when it opens the breaker, that is on record. */
 export async function countFailure(
   governor: Governor,
   who: AgentPrincipal,
   cause: BreakerCause,
   platformId: string,
 ): Promise<void> {
+  await countOne(governor, who.agent, keyOf(who, cause, platformId));
+}
+
+/** Counts a failure of the platform, and opens every breaker again whose trial the call was. */
+export async function countUpstreamFailure(
+  governor: Governor,
+  who: AgentPrincipal,
+  platformId: string,
+  trials: readonly Trial[],
+): Promise<void> {
+  await countFailure(governor, who, 'breaker_upstream_failure', platformId);
+  for (const { agent, key } of trials) if (agent.id !== who.agent.id) await countOne(governor, agent, key);
+}
+
+async function countOne(governor: Governor, agent: Whose, key: BreakerKey): Promise<void> {
   const { store, clock } = governor.broker;
   const now = clock();
-  const key = keyOf(who, cause, platformId);
-  const row = await strike(store.db, key, BREAKER_LIMITS[cause], now);
-  if (row.opened_at === now) await noteBreaker(governor, 'breaker_opened', who.agent, key);
+  const row = await strike(store.db, key, BREAKER_LIMITS[key.cause], now);
+  if (row.opened_at === now) await noteBreaker(governor, 'breaker_opened', agent, key);
 }
 
 /** Closes the half-open breakers whose trial went well. */
-export async function closeByTrial(governor: Governor, who: AgentPrincipal, trials: readonly Trial[]): Promise<void> {
-  for (const { key } of trials) await close(governor, who, key);
+export async function closeByTrial(governor: Governor, trials: readonly Trial[]): Promise<void> {
+  for (const { agent, key } of trials) await close(governor, agent, key);
 }
 
-async function close(governor: Governor, who: AgentPrincipal, key: BreakerKey): Promise<void> {
+async function close(governor: Governor, agent: Whose, key: BreakerKey): Promise<void> {
   const { store, clock } = governor.broker;
-  if (await closeBreaker(store.db, key, clock())) await noteBreaker(governor, 'breaker_closed', who.agent, key);
+  if (await closeBreaker(store.db, key, clock())) await noteBreaker(governor, 'breaker_closed', agent, key);
 }
 
 /** Strangers open these: those of so many addresses at once are on record, and the rest in the log. */
@@ -117,7 +156,7 @@ const openAddresses = ({ broker }: Governor, { organisation_id, id: agent_id }: 
 export async function noteBreaker(
   governor: Governor,
   reason: 'breaker_opened' | 'breaker_closed',
-  agent: Pick<FactsRow, 'id' | 'agent_id' | 'organisation_id'>,
+  agent: Whose,
   { cause, key }: Pick<BreakerKey, 'cause' | 'key'>,
 ): Promise<void> {
   const { log } = governor.broker;

@@ -1,7 +1,7 @@
 /** After the upstream: the final row, the breakers, and what the agent may see. */
 import type { Broker } from '../broker.ts';
 import { setConnectionStatus } from '../store/connections.ts';
-import { closeByTrial, countFailure, type Trial } from './breakers.ts';
+import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import { type Call, noteFlags } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
 import type { Forwarded } from './forward.ts';
@@ -24,7 +24,7 @@ export async function conclude(
     case 'answer':
       return await concludeAnswer(governor, call, trials, connection, forwarded);
     case 'unreachable':
-      return await concludeUnreachable(governor, call, forwarded);
+      return await concludeUnreachable(governor, call, trials, forwarded);
     case 'refused_locally':
       return await concludeRefused(governor, call, connection, forwarded);
   }
@@ -46,6 +46,7 @@ async function aside(broker: Broker, work: () => Promise<void>): Promise<void> {
 async function concludeUnreachable(
   governor: Governor,
   call: Call,
+  trials: readonly Trial[],
   { code, detail, sent }: Extract<Forwarded, { kind: 'unreachable' }>,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
@@ -54,7 +55,7 @@ async function concludeUnreachable(
   row.reason = 'upstream_unreachable';
   row.detail = detail;
   noteFlags(row, { ...notesOf(call), code, outcome: sent ? 'unknown' : 'not_sent' });
-  await aside(broker, () => countFailure(governor, call.who, 'breaker_upstream_failure', call.action.platform));
+  await aside(broker, () => countUpstreamFailure(governor, call.who, call.action.platform, trials));
   return await recorder.finish(row, { kind: 'unreachable', auditId: row.id, code, detail, sent }, true);
 }
 
@@ -96,12 +97,11 @@ async function concludeAnswer(
     await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
     return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId: connection.id }, true);
   }
-  if (status >= 500)
-    await aside(broker, () => countFailure(governor, who, 'breaker_upstream_failure', action.platform));
+  if (status >= 500) await aside(broker, () => countUpstreamFailure(governor, who, action.platform, trials));
   else {
     if (connection.status === 'reauth_needed' && !lapsed)
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
-    if (trials.length > 0) await aside(broker, () => closeByTrial(governor, who, trials));
+    if (trials.length > 0) await aside(broker, () => closeByTrial(governor, trials));
   }
   if (read.kind === 'blocked') {
     row.result = 'blocked';
