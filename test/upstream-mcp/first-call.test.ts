@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { startWorld, type World } from '../world/world.ts';
-import { connected, SEARCH } from './connected.ts';
+import { connected, SCOPES, SEARCH } from './connected.ts';
 
 let world: World;
 /** What the server answers when it is asked for its tools: JSON text of the result. */
@@ -48,6 +48,23 @@ describe('a first list that cannot be taken', () => {
     const tools = await organisation.ask('GET', '/owner/platforms/tools/tools');
     expect([tools.status, tools.body.tools]).toEqual([200, []]);
   });
+});
+
+test('an approved call whose server is another by now, and cannot be read, comes to its end at once', async () => {
+  const tools = '{"tools":[{"name":"search_issues","inputSchema":{"type":"object"}}]}';
+  list = () => tools;
+  const { organisation } = await first([{ effect: 'require_approval' }]);
+  const { status, body } = await agent.act(SEARCH);
+  expect(status).toBe(202);
+  const manifest = { kind: 'mcp', base_url: `${world.upstream.url}/moved`, scopes: SCOPES };
+  await organisation.platform({ id: 'tools', secret: null, manifest });
+  list = () => `{"tools":[${Array(200_000).fill(empty)}]}`;
+  world.upstream.seen = [];
+  const id = body.approval_id;
+  expect((await organisation.ask('POST', `/owner/approvals/${id}/approve`)).status).toBe(200);
+  const done = await agent.get(`/v1/approvals/${id}?wait=20`);
+  expect(done.body.execution_error).toMatch(/too_many_tools|lists more tools/);
+  expect([done.body.executed_at, calls(), world.upstream.seen.length]).toEqual([null, 0, 1]);
 });
 
 test('a definition may be deep, and one that becomes too deep later takes no page away', async () => {
