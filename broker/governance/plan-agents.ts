@@ -3,6 +3,7 @@ import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import { moveAgent, putAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
+import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { DEFAULT_POLICY } from './default-policy.ts';
@@ -142,7 +143,9 @@ function planUpdate(
 ): void {
   const { organisationId, now } = planning;
   const returns = known.status === 'revoked';
-  const to = known.public_key_pem === null ? ('pending_bind' as const) : ('active' as const);
+  // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
+  const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client';
+  const to = waits ? ('pending_bind' as const) : ('active' as const);
   const details = [
     ...difference('owner', ownerEmail(planning, known.owner_id), ownerEmail(planning, ownerId)),
     ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
@@ -153,7 +156,9 @@ function planUpdate(
     await updateAgent(db, organisationId, known.id, { owner_id: ownerId, policy_id: policyId });
     if (!returns) return;
     const move = { from: ['revoked' as const], to, cause: null, detail: null };
-    await expectMoved(moveAgent(db, { organisationId, id: known.id }, move, now), known);
+    const place = { organisationId, id: known.id };
+    await expectMoved(moveAgent(db, place, move, now), known);
+    await endMcpAuthorisationsOf(db, place, now);
     if (to === 'pending_bind' && !key) await mint(db, known, made, now);
   });
 }
@@ -181,6 +186,8 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
     await expectMoved(moveAgent(db, place, move, now), agent);
     await destroyUncollectedKey(db, place);
     await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, now);
+    // Named again, the agent must not be some client's that nobody thinks of any more.
+    await endMcpAuthorisationsOf(db, place, now);
   });
 }
 

@@ -49,6 +49,21 @@ export async function endMcpAuthorisation(
   return ended !== undefined;
 }
 
+/** Ends all that go on of an agent that an owner stopped for good. */
+export async function endMcpAuthorisationsOf(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('mcp_authorisations')
+    .set({ ended_at: now, ended_because: 'owner' })
+    .where('organisation_id', '=', agent.organisationId)
+    .where('agent_id', '=', agent.id)
+    .where('ended_at', 'is', null)
+    .execute();
+}
+
 export type ListedAuthorisation = McpAuthorisationTable & {
   agent_public_id: string;
   agent_name: string;

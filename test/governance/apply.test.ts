@@ -9,6 +9,7 @@ import { planGovernance, UnknownOrganisation } from '../../broker/governance/pla
 import type { Present } from '../../broker/governance/present.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent } from '../../broker/store/agents.ts';
+import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -353,6 +354,38 @@ agents:
     });
     expect(back.bootstrapTokens.map(({ agent }) => agent)).toEqual(['u']);
     expect((await world.apply(text)).plan.changes).toEqual([]);
+  });
+
+  it('brings an MCP client’s agent back at work, and none of its clients', async () => {
+    const world = await governed();
+    await world.apply(agents('t: {}'));
+    const { id, owner_id } = await world.agent('t');
+    await db
+      .updateTable('agents')
+      .set({ agent_type: 'mcp_client', status: 'active' })
+      .where('id', '=', id)
+      .where('organisation_id', '=', world.id)
+      .execute();
+    const authorisation = crypto.randomUUID();
+    await putMcpAuthorisation(db, {
+      organisation_id: world.id,
+      id: authorisation,
+      agent_id: id,
+      owner_id,
+      client_id: 'client',
+      client_name: 'client',
+      redirect_host: 'client.example',
+      scope: 'mcp:read',
+      created_at: world.now,
+      expires_at: world.now + DAY,
+    });
+    expect(await findLiveAuthorisation(db, authorisation, world.now)).toBeDefined();
+    await world.apply('agents: {}');
+    const back = await world.apply(agents('t: {}'));
+    expect([back.plan.changes[0]?.details, back.bootstrapTokens]).toEqual([['status: revoked → active'], []]);
+    expect(await world.agent('t')).toMatchObject({ id, status: 'active', agent_type: 'mcp_client' });
+    expect(await findLiveAuthorisation(db, authorisation, world.now)).toBeUndefined();
+    expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
   });
 
   it('does not bring back an agent that a person revoked, nor wake a suspended one', async () => {
