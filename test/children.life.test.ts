@@ -1,10 +1,13 @@
 /** A child's time, its session, and who sees it (specification, Child identity; Authentication 4). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { retireFollowedKeys } from '../broker/keys.ts';
-import { updateAgent } from '../broker/store/agents.ts';
+import { moveAgent, updateAgent } from '../broker/store/agents.ts';
+import { freeChildPlace } from '../broker/store/children.ts';
+import type { Db } from '../broker/store/store.ts';
 import type { TestAgent } from './world/agent.ts';
 import { childOf, issue, type TestChild } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from './world/evidence.ts';
+import { heldUp } from './world/held-up.ts';
 import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -36,6 +39,23 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     (await listAuditRows(db(), organisation.id, { limit: 100 })).filter(
       (row) => row.kind === 'event' && row.agent_public_id === agent.agentId,
     );
+
+  test('a call that is held while its child comes to its end is refused, and waits for nobody', async () => {
+    const end = async (db: Db) => {
+      await freeChildPlace(db, { organisationId: organisation.id, id: parent.id });
+      const place = { organisationId: organisation.id, id: child.id };
+      const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
+      expect(await moveAgent(db, place, move, Date.now())).toBe(true);
+    };
+    if (store === 'sqlite') await end(db());
+    const answer = await heldUp(world, end, () => child.act(POST), { waiters: 1 });
+    expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_revoked']);
+    const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
+    expect(row).toMatchObject({ result: 'denied', reason: 'agent_revoked', approval_id: null });
+    expect(payload.decision.evaluated).toEqual(['status']);
+    const held = await db().selectFrom('approvals').select('id').where('agent_id', '=', child.id).execute();
+    expect(held).toEqual([]);
+  });
 
   describe('the end of its time', () => {
     const TTL_MS = 600_000;

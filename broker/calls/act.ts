@@ -12,7 +12,7 @@ import { closeByDecision, countFailure, giveBack, takeTrials } from './breakers.
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
-import { listFirst } from './first-list.ts';
+import { anew, listFirst } from './first-list.ts';
 import { forward } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
 import { forwardMcp } from './forward-mcp.ts';
@@ -125,7 +125,11 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
     return await decideAndMake(governor, { ...turn, who: first.who, now: broker.clock(), isListed: true });
   }
   if (verdict.kind === 'hold') {
-    if (!replay) return await hold(governor, call, verdict.detail);
+    if (!replay) {
+      const held = await hold(governor, call, verdict.detail);
+      if (held !== 'over') return held;
+      return await decideAndMake(governor, { ...turn, who: await anew(governor, call), now: broker.clock() });
+    }
     row.reason = 'approved';
   }
   const { trials = [], late } = await takeTrials(broker, who, loaded.facts, action.platform, now);

@@ -48,8 +48,8 @@ function rowOfList({ row }: Call): AuditRow {
   return { ...row, method: 'GET', path: '/tools', decision: null, flags: null, agent_reason: null };
 }
 
-/** The server had all the time that it wanted: the agent may have been suspended since, or have lost its grant. */
-async function anew({ facts }: Governor, { who, action }: Call): Promise<AgentPrincipal> {
+/** Who calls, as of now: meanwhile the agent may have been suspended, have lost its grant, or have come to its end. */
+export async function anew({ facts }: Governor, { who, action }: Call): Promise<AgentPrincipal> {
   const rows = await facts(who.agent.agent_id, action.platform, who.source);
   const agent = rows[0] ?? { ...who.agent, status: 'revoked' as const };
   return { ...who, agent, rows: rows.length > 0 ? rows : [agent] };

@@ -2,6 +2,7 @@
 import { sealRequest } from '../approvals/sealed.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
+import { isLiving } from '../store/children.ts';
 import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
@@ -13,8 +14,14 @@ export const MAX_PENDING = 100;
 /** Undoes the transaction that would hold one more. */
 class TooManyPending extends Error {}
 
-/** Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. */
-export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome>> {
+/** Undoes the transaction of a child that came to its end after the call was decided. */
+class Over extends Error {}
+
+/**
+ * Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. `over`: the agent is
+ * a child that came to its end meanwhile; nothing is recorded, and the call is to be decided anew.
+ */
+export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome> | 'over'> {
   const { broker, recorder, changes } = governor;
   const { agent } = call.who;
   const now = broker.clock();
@@ -33,6 +40,8 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
       // By its children an agent gets no more before people than it could itself.
       const eldest = agent.parent_id ?? agent.id;
       await lockPending(db, agent.organisation_id, eldest);
+      const child = { organisationId: agent.organisation_id, id: agent.id };
+      if (agent.parent_id !== null && !(await isLiving(db, child, now))) throw new Over();
       if ((await countPending(db, agent.organisation_id, eldest, now)) >= MAX_PENDING) throw new TooManyPending();
       await putApproval(db, {
         ...ref,
@@ -53,10 +62,12 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
     changes.tell(ref);
     return recorded;
   } catch (error) {
-    if (!(error instanceof AuditUnavailable && error.cause instanceof TooManyPending)) throw error;
+    const { cause } = error instanceof AuditUnavailable ? error : {};
+    if (!(cause instanceof TooManyPending || cause instanceof Over)) throw error;
+    row.approval_id = null;
+    if (cause instanceof Over) return 'over';
     row.result = 'blocked';
     row.reason = 'too_many_pending_approvals';
-    row.approval_id = null;
     return await recorder.finish(row, { kind: 'too_many_pending', auditId: row.id, limit: MAX_PENDING }, false);
   }
 }
