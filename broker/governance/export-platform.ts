@@ -8,14 +8,20 @@ const BY_ENTRY = new Set(['headers', 'scopes', 'needs', 'recipients']);
 
 /** What stands under the platform's id; read again, it is exactly this manifest. */
 export function exportPlatform(manifest: Manifest): Record<string, unknown> {
-  const forms = BUILTIN_NAMES.flatMap((use) => {
-    const entry = { use, ...changes(BUILTIN_PLATFORMS[use], manifest) };
+  const forms = BUILTIN_NAMES.flatMap((use) => entriesOf(use, manifest)).flatMap((entry) => {
     // Trying is dear for a large manifest, and another platform's one is never the shorter form.
     if (JSON.stringify(entry).length >= JSON.stringify(manifest).length) return [];
     const read = parsePlatformEntry(entry);
-    return read.success && sameJson(read.data, manifest) ? [entry as Record<string, unknown>] : [];
+    return read.success && sameJson(read.data, manifest) ? [entry] : [];
   });
   return forms.toSorted((a, b) => JSON.stringify(a).length - JSON.stringify(b).length)[0] ?? { ...manifest };
+}
+
+/** Without `oauth` too: what another origin takes away of a built-in one need not be said. */
+function entriesOf(use: (typeof BUILTIN_NAMES)[number], manifest: Manifest): Record<string, unknown>[] {
+  const { oauth, ...changed } = changes(BUILTIN_PLATFORMS[use], manifest);
+  const entry = { use, ...changed };
+  return oauth === undefined ? [entry] : [entry, { ...entry, oauth }];
 }
 
 function changes(builtin: object, manifest: object): Record<string, unknown> {
