@@ -15,6 +15,7 @@ import { makeReadNotes } from './read-notes.ts';
 import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
+import { makeStorable } from './storable-row.ts';
 import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
 declare const recorded: unique symbol;
@@ -89,6 +90,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
 
   /** Final but for its signature, which a row gets where it is written. */
   const complete = (row: AuditRow): void => {
+    makeStorable(row);
     row.state = 'final';
     row.finished_at = broker.clock();
   };
@@ -137,6 +139,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   };
 
   const noteIntent = async (row: AuditRow): Promise<void> => {
+    makeStorable(row);
     const companion = companions.get(row);
     if (row.method === 'GET' && !companion && reads.note(row)) return;
     const intent = { ...row };

@@ -16,6 +16,7 @@ import type { Governor } from './governor.ts';
 import { actionOf, readHeldRequest, rowOfHeld } from './held-row.ts';
 import type { Outcome } from './outcome.ts';
 import { AuditUnavailable, type Companion } from './record.ts';
+import { storable } from './storable-row.ts';
 import { ClosedElsewhere, Superseded } from './superseded.ts';
 
 export type Replays = {
@@ -168,7 +169,8 @@ function stepOf({ broker }: Governor, held: HeldCall, row: AuditRow, outcome: Ou
       result_summary: summarise(answer),
     };
   }
-  const { unknown, made, text } = executionError(row, outcome);
+  const { unknown, made, ...said } = executionError(row, outcome);
+  const text = storable(said.text);
   return unknown
     ? { exec_state: 'unknown', execution_error: text }
     : { exec_state: 'failed', executed_at: made ? at : null, execution_error: text };

@@ -115,9 +115,9 @@ function parseDocument(text: string): DocumentNode {
   try {
     return parse(text, { noLocation: true, maxLexicalTokens: tokens });
   } catch (error) {
-    throw new Refusal(
-      `data.query is not a GraphQL document: ${error instanceof Error ? error.message : 'syntax error'}`,
-    );
+    // The parser's words quote the document.
+    const why = error instanceof Error ? error.message.slice(0, 300).toWellFormed() : 'syntax error';
+    throw new Refusal(`data.query is not a GraphQL document: ${why}`);
   }
 }
 

@@ -3,13 +3,14 @@
  * of the listed repositories is refused.
  */
 import { unescapeOnce } from './escapes.ts';
-import type { CallAsk, Constraints } from './facts.ts';
+import type { CallAsk, Constraints, JsonValue } from './facts.ts';
 
 /** A refusal names the repositories, as far as the call names any, and says why. */
 export type RepositoryRefusal = { violating: string[]; detail: string };
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 const FREE_READS = [/^\/user$/, /^\/rate_limit$/, /^\/user\/repos$/, /^\/orgs\/[A-Za-z0-9._-]{1,100}\/repos$/];
+const MAX_NAMED_LENGTH = 400;
 /** Parts of a repository that reach into, or become, another one. */
 const OUTWARD = new Set(['forks', 'transfer', 'import']);
 
@@ -91,11 +92,22 @@ function foreignSide(call: CallAsk, part: string | undefined, rest: readonly str
   const sides: string[] = [];
   if (part === 'compare' || part === 'dependency-graph')
     sides.push(...rest.flatMap((s) => unescapeOnce(s).split(/\.{2,3}/)));
-  if (part === 'pulls' && head !== undefined && head !== null) sides.push(String(head));
-  if (part === 'pulls' && headRepo !== undefined && headRepo !== null && !same(String(headRepo), repo))
-    return String(headRepo);
-  return sides.find((side) => {
+  if (part === 'pulls' && head !== undefined && head !== null) sides.push(textOf(head));
+  if (part === 'pulls' && headRepo !== undefined && headRepo !== null && !same(textOf(headRepo), repo))
+    return shorten(textOf(headRepo));
+  const foreign = sides.find((side) => {
     const names = side.split(':');
     return names.length > 2 || (names.length === 2 && !same(names[0]!, owner));
   });
+  return foreign === undefined ? undefined : shorten(foreign);
+}
+
+/** What is no text is read as it is sent: an object may have a member `toString`. */
+function textOf(value: JsonValue): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** No repository and no branch has a longer name. */
+function shorten(text: string): string {
+  return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
 }

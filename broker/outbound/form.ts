@@ -23,7 +23,7 @@ function write(value: JsonValue, name: string, pairs: string[]): string | undefi
   const isList = Array.isArray(value);
   const members = Object.entries(value);
   if (members.length === 0 && name !== '') {
-    return `${decodeURIComponent(name)}: a form has no empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
+    return `${decodeURIComponent(name).slice(0, 64).toWellFormed()}: a form has no empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
   }
   for (const [member, inner] of members) {
     if (member === '' || /[[\]]/.test(member)) {
