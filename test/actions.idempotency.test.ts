@@ -1,5 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { onceForKey } from '../broker/calls/idempotency.ts';
+import { canonicalJson, sha256Hex } from '../broker/crypto/canonical.ts';
+import type { AgentPrincipal } from '../broker/identity/principal.ts';
 import { putPolicy } from '../broker/store/governed-versions.ts';
+import { claimIdempotencyKey } from '../broker/store/idempotency.ts';
+import type { Action } from '../broker/wire/action.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -89,6 +94,78 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const answer = await agent.act(WRITE, key);
     expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([200, null]);
     expect(auditIdOf(answer)).not.toBe(auditIdOf(refused));
+  });
+
+  test('a refusal whose key could not be given back is none: the same call may go once it is allowed', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed-too');
+    const agent = await organisation.agent({ policy });
+    const key = newKey();
+    const { broker } = world.running;
+    const { db } = broker.store;
+    const refused = await withoutCalls(world, () => agent.act(WRITE, key));
+    const now = broker.clock();
+    // As a connection that broke at the release, or a kill before it, leaves it.
+    const claim = {
+      organisation_id: organisation.id,
+      agent_id: agent.id,
+      key_hash: sha256Hex(key['idempotency-key']),
+      request_hash: sha256Hex(canonicalJson(WRITE)),
+      audit_id: auditIdOf(refused),
+      created_at: now,
+      expires_at: now + 24 * HOUR_MS,
+    };
+    expect(await claimIdempotencyKey(db, claim)).toBe('claimed');
+    const rules = JSON.stringify([{ effect: 'allow' }]);
+    await putPolicy(db, { organisationId: organisation.id, id: policy, name: 'changed', rules }, now);
+    world.clock.skewMs = 31_000;
+    const answer = await agent.act(WRITE, key);
+    expect([answer.status, answer.headers.get('idempotency-replayed')], answer.text).toEqual([200, null]);
+    // The twin: of what was made the key stays taken.
+    const other = newKey();
+    const made = await agent.act(WRITE, other);
+    await db.updateTable('idempotency_keys').set({ status: null, answer: null }).execute();
+    world.clock.skewMs = 62_000;
+    const again = await withoutCalls(world, () => agent.act(WRITE, other));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
+  test('a key that is given back while another caller looks at it is that caller’s', async () => {
+    const agent = await organisation.agent();
+    const { governor, broker } = world.running;
+    const { db } = broker.store;
+    const who = { agent: { organisation_id: organisation.id, id: agent.id } } as AgentPrincipal;
+    const key = newKey()['idempotency-key'];
+    const perform = async () => ({ status: 200, body: '{}', effect: true });
+    const action = WRITE as Action;
+    expect(await onceForKey(governor, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    let gone = false;
+    // Between the claim that meets the first one's and the look at that.
+    const between = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (!gone) await db.deleteFrom('idempotency_keys').where('agent_id', '=', agent.id).execute();
+        gone = true;
+        return result;
+      },
+    });
+    const raced = { ...governor, broker: { ...broker, store: { ...broker.store, db: between } } };
+    expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    expect(gone).toBe(true);
+  });
+
+  test('a kept answer that was altered is not given, and the call is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const made = await agent.act(WRITE, key);
+    const { db } = world.running.broker.store;
+    const kept = db.selectFrom('idempotency_keys').select('answer').where('agent_id', '=', agent.id);
+    const answer = Uint8Array.from((await kept.executeTakeFirstOrThrow()).answer!);
+    answer[answer.length - 1]! ^= 1;
+    await db.updateTable('idempotency_keys').set({ answer }).where('agent_id', '=', agent.id).execute();
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
   });
 
   test('what surely did not reach the platform is not kept; what may have is', async () => {

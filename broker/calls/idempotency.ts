@@ -1,7 +1,9 @@
 /** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
+import type { AuditRow } from '../store/audit.ts';
 import { findAuditRow } from '../store/audit.ts';
 import { claimIdempotencyKey, putIdempotentAnswer, releaseIdempotencyKey } from '../store/idempotency.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
@@ -57,7 +59,9 @@ export async function onceForKey(
   };
   for (;;) {
     const earlier = await claimIdempotencyKey(db, claim);
-    if (!earlier) return { kind: 'first', answer: await performOnce(governor, claim, perform) };
+    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(governor, claim, perform) };
+    // Whoever was first has just given it back.
+    if (!earlier) continue;
     const judged = await judge(governor, earlier, claim.request_hash);
     if (judged !== 'abandoned') return judged;
     await releaseIdempotencyKey(db, earlier);
@@ -110,19 +114,44 @@ async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: stri
   if (earlier.request_hash !== hash)
     return refused('idempotency_key_reused', 'This Idempotency-Key was used for another request. Take a new key.');
   if (earlier.status !== null && earlier.answer !== null)
-    return {
-      kind: 'again',
-      status: earlier.status,
-      body: broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8'),
-    };
+    try {
+      const body = broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8');
+      return { kind: 'again', status: earlier.status, body };
+    } catch (error) {
+      if (!(error instanceof SealError)) throw error;
+      const { organisation_id: organisation, audit_id: auditId } = earlier;
+      broker.log.error({ err: error, security: true, organisation, auditId }, 'a kept answer cannot be opened');
+      return refused(
+        'idempotency_outcome_unknown',
+        'The first call with this key was answered, but the answer that was kept cannot be opened. Its receipt says what is known; look at the platform before you repeat it.',
+      );
+    }
   const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
   // The row is stored just before the answer is: until that is surely over, the first call is still under way.
   const settling = row?.reason !== 'outcome_unknown' && (row?.finished_at ?? 0) > broker.clock() - SETTLING_MS;
-  if (row?.state === 'final' && !settling)
+  if (row?.state === 'final' && !settling) {
+    if (!mayHaveHappened(row)) return 'abandoned';
     return refused(
       'idempotency_outcome_unknown',
-      'The first call with this key was made, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
+      'The first call with this key was made, may have been made or is held, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
     );
+  }
   if (!row && earlier.created_at <= broker.clock() - ABANDONED_MS) return 'abandoned';
   return refused('idempotency_in_progress', 'The first call with this Idempotency-Key is still under way.');
+}
+
+/** Whether the platform may have seen the call, or a person may decide on it: what its final row says. */
+function mayHaveHappened({ result, reason, flags, upstream_status }: AuditRow): boolean {
+  switch (result) {
+    case 'denied':
+      return false;
+    case 'blocked':
+      return reason === 'upstream_response_blocked';
+    case 'errored': {
+      const { outcome } = (flags === null ? {} : JSON.parse(flags)) as { outcome?: string };
+      return reason === 'outcome_unknown' || outcome === 'unknown' || upstream_status !== null;
+    }
+    default:
+      return true;
+  }
 }

@@ -2,13 +2,13 @@ import type { IdempotencyTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /**
- * Claims a client's key. Answers undefined when it is claimed now, else the row of whoever was first; a row past its
- * lifetime counts as none.
+ * Claims a client's key. Answers `claimed` when it is claimed now, else the row of whoever was first; undefined when that
+ * one gave it back in between. A row past its lifetime counts as none.
  */
 export async function claimIdempotencyKey(
   db: Db,
   claim: Omit<IdempotencyTable, 'status' | 'answer'>,
-): Promise<IdempotencyTable | undefined> {
+): Promise<IdempotencyTable | 'claimed' | undefined> {
   const claimed = await db
     .insertInto('idempotency_keys')
     .values({ ...claim, status: null, answer: null })
@@ -20,14 +20,14 @@ export async function claimIdempotencyKey(
     )
     .returning('key_hash')
     .executeTakeFirst();
-  if (claimed) return undefined;
+  if (claimed) return 'claimed';
   return await db
     .selectFrom('idempotency_keys')
     .selectAll()
     .where('organisation_id', '=', claim.organisation_id)
     .where('agent_id', '=', claim.agent_id)
     .where('key_hash', '=', claim.key_hash)
-    .executeTakeFirstOrThrow();
+    .executeTakeFirst();
 }
 
 /** Keeps the answer (sealed) of a claimed key. */
