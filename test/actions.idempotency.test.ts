@@ -154,6 +154,21 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     expect(gone).toBe(true);
   });
 
+  test('an answer that is too large is not kept: who asks again is told so, and the call is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(5_000_000)));
+    const made = await agent.act(WRITE, key);
+    expect([made.status, made.body.data?.length], made.text.slice(0, 500)).toEqual([200, 5_000_000]);
+    const { db } = world.running.broker.store;
+    const kept = await db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id).execute();
+    expect(kept.map(({ status, answer }) => [status, answer])).toEqual([[200, null]]);
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.detail).toContain('too large');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
   test('a kept answer that was altered is not given, and the call is not made again', async () => {
     const agent = await organisation.agent();
     const key = newKey();

@@ -1,4 +1,5 @@
 /** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
+import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -93,7 +94,8 @@ async function performOnce(
   try {
     if (!answer.effect) await releaseIdempotencyKey(db, claim);
     else {
-      const sealed = broker.vault.seal(placeOf(claim), answer.body);
+      const isSmall = Buffer.byteLength(answer.body) <= MAX_RESULT_BYTES;
+      const sealed = isSmall ? broker.vault.seal(placeOf(claim), answer.body) : null;
       await putIdempotentAnswer(db, claim, { status: answer.status, sealed });
     }
   } catch (error) {
@@ -126,6 +128,11 @@ async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: stri
         'The first call with this key was answered, but the answer that was kept cannot be opened. Its receipt says what is known; look at the platform before you repeat it.',
       );
     }
+  if (earlier.status !== null)
+    return refused(
+      'idempotency_outcome_unknown',
+      `The first call with this key was made and answered with ${earlier.status}, but the answer was too large to be kept. Its receipt says what is known; it is not made again.`,
+    );
   const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
   // The row is stored just before the answer is: until that is surely over, the first call is still under way.
   const settling = row?.reason !== 'outcome_unknown' && (row?.finished_at ?? 0) > broker.clock() - SETTLING_MS;

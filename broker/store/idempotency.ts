@@ -30,11 +30,11 @@ export async function claimIdempotencyKey(
     .executeTakeFirst();
 }
 
-/** Keeps the answer (sealed) of a claimed key. */
+/** Keeps the answer (sealed) of a claimed key; null: only that there was one. */
 export async function putIdempotentAnswer(
   db: Db,
   key: Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>,
-  answer: { status: number; sealed: Uint8Array },
+  answer: { status: number; sealed: Uint8Array | null },
 ): Promise<void> {
   await db
     .updateTable('idempotency_keys')
