@@ -114,12 +114,15 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
   const { store, listener, broker, governor, recovery, housekeeping, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
+    // With the way out closed, an approved call would come to its end without having been sent.
+    governor?.replays.stop();
     await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
   };
   await step('waiting agents', () => governor?.changes.release());
   await step('the lab', () => governor?.lab.close());
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
   await step('replays', () => governor?.replays.settled(graceMs));
+  await step('replays', () => governor?.replays.stop());
   await step('the way out', () => broker?.outbound.close());
   await step('the way to the internet', () => broker?.publicOutbound.close());
   await step('the way to the identity provider', () => broker?.providerOutbound?.close());

@@ -330,6 +330,18 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     expect((await agent.get(`/v1/approvals/${id}`)).body.result).toEqual({ status: 200, data: { late: 1 } });
   });
 
+  test('what is approved while the broker cuts off is made by the next one, once', async () => {
+    const id = await hold();
+    const before = world.upstream.seen.length;
+    world.running.governor.replays.stop();
+    const decided = await withoutCalls(world, () => approve(id));
+    expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
+    await world.restart();
+    const answer = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(answer.body.result.status, answer.text).toBe(200);
+    expect(world.upstream.seen).toHaveLength(before + 1);
+  });
+
   test('AP-26 a result is bounded, may hold NUL, and never the credential; it is stored sealed', async () => {
     const big = 'é'.repeat(200 * 1024);
     world.upstream.answer = (request, response) =>

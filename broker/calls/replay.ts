@@ -23,6 +23,8 @@ export type Replays = {
   /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */
   start(claimed: ApprovalTable, options?: { recovered: boolean }): Promise<void>;
   isRunning(id: string): boolean;
+  /** Begins none from now on: what is approved and not begun is left to another process, or to the next start. */
+  stop(): void;
   /** Resolves when no replay is under way, or after `patienceMs`. */
   settled(patienceMs: number): Promise<void>;
 };
@@ -30,6 +32,7 @@ export type Replays = {
 /** `governor` is asked for when the first replay starts: the governor holds this. */
 export function makeReplays(governor: () => Governor): Replays {
   const running = new Map<string, Promise<void>>();
+  let isStopped = false;
   const run = async (claimed: ApprovalTable, recovered: boolean): Promise<void> => {
     const { broker, changes } = governor();
     try {
@@ -46,11 +49,15 @@ export function makeReplays(governor: () => Governor): Replays {
     start: (claimed, { recovered } = { recovered: false }) => {
       const found = running.get(claimed.id);
       if (found) return found;
+      if (isStopped) return Promise.resolve();
       const replay = run(claimed, recovered).finally(() => running.delete(claimed.id));
       running.set(claimed.id, replay);
       return replay;
     },
     isRunning: (id) => running.has(id),
+    stop: () => {
+      isStopped = true;
+    },
     settled: async (patienceMs) => {
       let timeout: NodeJS.Timeout | undefined;
       const patience = new Promise((resolve) => {
