@@ -55,6 +55,12 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const first = await agent.act(WRITE, key);
     const answer = await withoutCalls(world, () => agent.act({ ...WRITE, data: { a: 2 } }, key));
     expectEnvelope(answer, 409, 'idempotency_key_reused');
+    const { platform, consent_requested, message, detail } = answer.body;
+    expect({ platform, consent_requested, message }).toEqual({
+      platform: 'demo',
+      consent_requested: false,
+      message: detail,
+    });
     expect(answer.body.audit_id).toBe(auditIdOf(first));
   });
 

@@ -77,7 +77,8 @@ export const actions = route({
     });
     if (result.kind === 'refused')
       throw new Refusal(result.code, result.detail, {
-        extra: { audit_id: result.auditId },
+        // As every 409 of this route says (specification, Governed call, 409).
+        extra: { platform: body.platform, consent_requested: false, message: result.detail, audit_id: result.auditId },
         ...(result.code === 'idempotency_in_progress' && { headers: { 'Retry-After': '2' } }),
       });
     if (result.kind === 'first') return first!;
