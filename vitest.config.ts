@@ -32,6 +32,7 @@ const LONG = [
   'test/lab/mcp.conformance.test.ts',
   'test/oidc-lies.test.ts',
   'test/upstream-mcp/conformance.test.ts',
+  'test/registration.crash.test.ts',
   'test/registration.stream.test.ts',
 ];
 const asked = process.env.CI || process.env.ALL_TESTS || process.argv.some((word) => word.startsWith('test/'));

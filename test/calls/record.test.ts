@@ -19,6 +19,9 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     world = await startWorld(store);
   });
 
+  /** A row of the broker that lives: as an orphan, it might be closed by a round of recovery before its outcome is there. */
+  const ownRow = (over: Partial<AuditRow> = {}) => auditRow({ instance_id: world.running.broker.instanceId, ...over });
+
   /** A recorder on the real store, whose next writes have these fates; the ones after them are written. */
   function recorderWith(...fates: Fate[]): { recorder: Recorder; writes: number[]; left(): LeftBehind[] } {
     const { broker } = world.running;
@@ -77,7 +80,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('rows that come together are written together, and each is signed over what is stored', async () => {
     const { recorder, writes } = recorderWith();
-    const rows = Array.from({ length: 20 }, () => auditRow());
+    const rows = Array.from({ length: 20 }, () => ownRow());
     await Promise.all(rows.map((row) => finish(recorder, row, false)));
     expect(writes).toEqual([20]);
     for (const row of rows) {
@@ -88,7 +91,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('one bad row does not take the others with it', async () => {
     const { recorder } = recorderWith();
-    const rows = Array.from({ length: 5 }, () => auditRow());
+    const rows = Array.from({ length: 5 }, () => ownRow());
     const bad = auditRow({ kind: 'nonsense' as 'action' });
     const [error, ...values] = await Promise.all([
       refused(finish(recorder, bad, true)),
@@ -102,7 +105,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('a store that is away is not asked once for each row that waits', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(50).fill('refused'));
-    const rows = Array.from({ length: 40 }, () => auditRow());
+    const rows = Array.from({ length: 40 }, () => ownRow());
     const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
     expect(errors.every((error) => !error.sent)).toBe(true);
     expect(writes.length).toBeLessThan(20);
@@ -111,7 +114,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('a call whose intent cannot be stored is not made, and later its row says so', async () => {
     const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
-    const row = auditRow();
+    const row = ownRow();
     let made = false;
     const error = await refused(
       recorder.intend(row, async () => {
@@ -130,14 +133,14 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('an outcome is tried again until it is stored', async () => {
     const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
-    const row = auditRow({ instance_id: world.running.broker.instanceId });
+    const row = ownRow();
     expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
   test('an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
-    const row = auditRow({ instance_id: world.running.broker.instanceId });
+    const row = ownRow();
     const began = performance.now();
     const error = await refused(recorder.intend(row, () => finish(recorder, row, true)));
     expect(error.sent).toBe(true);
@@ -152,7 +155,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('a call that was refused after its intent is closed later, too', async () => {
     const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
-    const row = auditRow({ instance_id: world.running.broker.instanceId });
+    const row = ownRow();
     const error = await refused(recorder.intend(row, () => finish(recorder, row, false)));
     expect(error.sent).toBe(false);
     let left = 1;
@@ -165,8 +168,8 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {
     const { recorder, writes } = recorderWith('written', 'answer lost', 'written', 'answer lost');
     // The thread that writes has started: what an intent waits for is the store alone.
-    await finish(recorder, auditRow(), false);
-    const row = auditRow();
+    await finish(recorder, ownRow(), false);
+    const row = ownRow();
     let made = 0;
     const value = await recorder.intend(row, async () => {
       made++;
@@ -182,23 +185,23 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const { recorder, writes } = recorderWith('written', { answerLostAfterMs: 400 }, 'written', {
       answerLostAfterMs: 400,
     });
-    await finish(recorder, auditRow(), false);
-    const row = auditRow();
+    await finish(recorder, ownRow(), false);
+    const row = ownRow();
     // The intent, and then the decision of another call.
     expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
-    const other = auditRow();
+    const other = ownRow();
     expect(await finish(recorder, other, false)).toBe('the answer');
     expect(writes.length).toBe(6);
     expectSigned((await stored(other))!, other);
     const silent = recorderWith({ answerLostAfterMs: 5_000 });
-    expect((await refused(finish(silent.recorder, auditRow(), false))).sent).toBe(false);
+    expect((await refused(finish(silent.recorder, ownRow(), false))).sent).toBe(false);
     expect(silent.writes.length).toBe(1);
   });
 
   test('R7 a row that another process closed stays as it is signed, and the late outcome is withheld', async () => {
     const { recorder } = recorderWith();
     const other = recorderWith().recorder;
-    const row = auditRow();
+    const row = ownRow();
     const error = await refused(
       recorder.intend(row, async () => {
         const found = (await stored(row))!;
@@ -214,7 +217,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('an intent on a row that is final is no permission to call', async () => {
     const { recorder } = recorderWith();
-    const row = auditRow();
+    const row = ownRow();
     await finish(recorder, { ...row }, false);
     let made = false;
     const error = await refused(
@@ -229,7 +232,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   test('whatever breaks off in the middle of a call, its row is closed as unknown', async () => {
     const { recorder } = recorderWith();
     for (const method of ['PATCH', 'GET']) {
-      const row = auditRow({ method });
+      const row = ownRow({ method });
       const error = await refused(recorder.intend(row, () => Promise.reject(new TypeError('a bug'))));
       expect(error.sent).toBe(true);
       expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
@@ -276,7 +279,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   test('a stop waits for the calls in flight, but not for ever', async () => {
     const { recorder } = recorderWith();
-    const row = auditRow();
+    const row = ownRow();
     let answer: (() => void) | undefined;
     const call = recorder.intend(row, async () => {
       await new Promise<void>((resolve) => {
