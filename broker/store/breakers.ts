@@ -1,10 +1,15 @@
 /** Strikes and open breakers. Only failures write here; a row goes away when its breaker closes. */
-import { sql } from 'kysely';
-import type { BreakerTable } from './schema.ts';
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { BreakerTable, Schema } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type BreakerKey = Pick<BreakerTable, 'organisation_id' | 'agent_id' | 'cause' | 'key'>;
 export type BreakerLimits = { strikes: number; windowMs: number; openMs: number };
+
+const isThis =
+  ({ organisation_id, agent_id, cause, key }: BreakerKey) =>
+  (eb: ExpressionBuilder<Schema, 'breakers'>) =>
+    eb.and({ organisation_id, agent_id, cause, key });
 
 /**
  * Counts one strike in a single statement that all replicas share: begins a new window when the last one is over, opens
@@ -44,10 +49,7 @@ export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: n
   const claimed = await db
     .updateTable('breakers')
     .set({ trial_at: now })
-    .where('organisation_id', '=', key.organisation_id)
-    .where('agent_id', '=', key.agent_id)
-    .where('cause', '=', key.cause)
-    .where('key', '=', key.key)
+    .where(isThis(key))
     .where('open_until', '<=', now)
     .where((eb) => eb.or([eb('trial_at', 'is', null), eb('trial_at', '<=', now - openMs)]))
     .returning('cause')
@@ -57,25 +59,14 @@ export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: n
 
 /** Gives the trial that was taken at `takenAt` back. One that came to a verdict, and one that another call has now, stay. */
 export async function releaseTrial(db: Db, key: BreakerKey, takenAt: number): Promise<void> {
-  await db
-    .updateTable('breakers')
-    .set({ trial_at: null })
-    .where('organisation_id', '=', key.organisation_id)
-    .where('agent_id', '=', key.agent_id)
-    .where('cause', '=', key.cause)
-    .where('key', '=', key.key)
-    .where('trial_at', '=', takenAt)
-    .execute();
+  await db.updateTable('breakers').set({ trial_at: null }).where(isThis(key)).where('trial_at', '=', takenAt).execute();
 }
 
 /** Closes a half-open breaker after a trial that went well. False: it was closed already, or opened again since. */
 export async function closeBreaker(db: Db, key: BreakerKey, now: number): Promise<boolean> {
   const closed = await db
     .deleteFrom('breakers')
-    .where('organisation_id', '=', key.organisation_id)
-    .where('agent_id', '=', key.agent_id)
-    .where('cause', '=', key.cause)
-    .where('key', '=', key.key)
+    .where(isThis(key))
     .where('open_until', '<=', now)
     .returning('cause')
     .executeTakeFirst();
