@@ -19,7 +19,13 @@ export function spend(meter: Meter, steps: number): void {
 }
 
 /** What a condition's variables are made of: JSON, ready CEL values, and errors that strike when they are read. */
-export type Source = JsonValue | CelValue | Error | { readonly [name: string]: Source } | readonly Source[];
+export type Source = JsonValue | CelValue | Error | { readonly [name: string]: Member } | readonly Source[];
+
+/**
+ * A member that is made when it is read is a function, not a getter: one in an object literal gives every object a shape of
+ * its own, and each shape keeps the whole call in memory until the next full collection.
+ */
+type Member = Source | (() => Source);
 
 // The library recognises its own maps and lists by these registered symbols. A class of ours gives what `celMap(new Map())`
 // does not: lazy members, and `has` that is true for a member that is null.
@@ -39,10 +45,10 @@ export function toCelValue(source: Source, meter: Meter): CelValue {
 /** A JSON object as a CEL map. Only own members count, so `__proto__` and `constructor` are names like any other. */
 export class JsonMap {
   readonly [MAP] = {};
-  readonly #source: Record<string, Source>;
+  readonly #source: Record<string, Member>;
   readonly #meter: Meter;
 
-  constructor(source: Record<string, Source>, meter: Meter) {
+  constructor(source: Record<string, Member>, meter: Meter) {
     this.#source = source;
     this.#meter = meter;
   }
@@ -56,7 +62,8 @@ export class JsonMap {
   get(key: unknown): CelValue | undefined {
     spend(this.#meter, 1);
     if (typeof key !== 'string' || !Object.hasOwn(this.#source, key)) return undefined;
-    return toCelValue(this.#source[key]!, this.#meter);
+    const member = this.#source[key]!;
+    return toCelValue(typeof member === 'function' ? member() : member, this.#meter);
   }
 
   has(key: unknown): boolean {

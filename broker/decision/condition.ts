@@ -73,15 +73,9 @@ export function conditionInput(
     method: call.method,
     endpoint: call.path,
     body: call.body ?? {},
-    get query(): Source {
-      return singles(queryLists(call.query));
-    },
-    get query_all(): Source {
-      return Object.fromEntries(queryLists(call.query));
-    },
-    get headers(): Source {
-      return Object.fromEntries(Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value]));
-    },
+    query: () => singles(queryLists(call.query)),
+    query_all: () => Object.fromEntries(queryLists(call.query)),
+    headers: () => Object.fromEntries(Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value])),
   };
   const who = {
     id: agent.id,

@@ -31,15 +31,15 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit && route.limit.per !== 'address' && who?.kind === 'agent')
         limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
-      const declared = route.query && readQuery(route.query, request.originalUrl);
+      const { originalUrl } = request;
       const context: Context = {
         ...base,
         who: who as Context['who'],
         body: undefined,
         params: nameable(request.params as Record<string, string>),
-        get query() {
-          return (declared as never) ?? queryOf(request.originalUrl);
-        },
+        // Never a getter: one in an object literal gives every object a shape of its own, and each shape keeps the
+        // whole call in memory until the next full collection.
+        query: (route.query ? readQuery(route.query, originalUrl) : queryOf(originalUrl)) as Context['query'],
         request,
         source,
         stillMay: () =>

@@ -7,6 +7,7 @@ import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Lookup } from './connector.ts';
 import { type Answer, type Enough, Exchange, type ExchangeLimits } from './exchange.ts';
+import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool } from './origin-pool.ts';
 import { requestProblem } from './request-check.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
@@ -71,18 +72,15 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   let lastUsed: string | undefined;
   let closed = false;
 
-  /** Exchanges that nobody has an answer for yet, or that undici still holds. */
-  const open = new Set<Exchange>();
+  /** Exchanges that nobody has an answer for yet. */
+  const open = new OpenExchanges();
   const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
   // One coarse timer for all calls, instead of two precise ones a call. It runs only while there are any.
   let timer: NodeJS.Timeout | undefined;
   const tick = () => {
     timer = undefined;
     const now = performance.now();
-    for (const exchange of open) {
-      if (exchange.settled) open.delete(exchange);
-      else exchange.expire(now);
-    }
+    for (const exchange of open.all()) exchange.expire(now);
     if (open.size > 0) timer = setTimeout(tick, tickMs);
   };
 
@@ -153,7 +151,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     async close() {
       closed = true;
       clearTimeout(timer);
-      for (const exchange of open) exchange.fail('closed');
+      for (const exchange of open.all()) exchange.fail('closed');
       for (const socket of connecting) socket.destroy();
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();

@@ -35,6 +35,8 @@ const MAX_INTERIM_ANSWERS = 16;
 
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer>;
+  /** For `OpenExchanges`. */
+  place = -1;
   readonly options: Dispatcher.DispatchOptions;
   readonly #limits: ExchangeLimits;
   readonly #startedAt: number;

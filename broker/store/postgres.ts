@@ -1,7 +1,8 @@
 /** The shared store: PostgreSQL 15 or later through `pg`, for any number of replicas. */
 import { Kysely, PostgresDialect } from 'kysely';
 import { makeNotices } from './notices.ts';
-import { openPool } from './postgres-pool.ts';
+import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
+import { openPreparedStatements } from './postgres-statements.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
 
@@ -22,8 +23,12 @@ export function openPostgres(url: string, options: { connections: number; onErro
   const { onError } = options;
   const each = options.connections >= ENOUGH_FOR_PAIRS ? 2 : 1;
   const here = options.connections >= ENOUGH_FOR_ONE_MORE ? 1 : 0;
-  const pool = openPool(url, { max: Math.max(1, options.connections - 2 * each - here), keep: false, onError });
-  const hot = openPool(url, { max: each, keep: true, onError });
+  const pool = openPool(url, {
+    max: Math.max(1, options.connections - 2 * each - here),
+    query_timeout: STATEMENT_TIMEOUT_MS,
+    onError,
+  });
+  const hot = openPreparedStatements(url, { max: each, onError });
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   return {
     dialect: 'postgres',
@@ -31,7 +36,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
     db,
     read: async (statement, values) => {
       const { name, sql: text } = statement;
-      return (await hot.query<unknown[]>({ name, text, values: bind(statement, values), rowMode: 'array' })).rows;
+      return await hot.run({ name, text, values: bind(statement, values) });
     },
     appendTo: { dialect: 'postgres', url, connections: each },
     ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
@@ -43,7 +48,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
       keepAlive: true,
     }),
     close: async () => {
-      await hot.end();
+      await hot.close();
       await db.destroy();
     },
   };

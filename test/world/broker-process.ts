@@ -16,9 +16,15 @@ export type BrokerProcess = {
 
 const ENTRY = fileURLToPath(new URL('./child-broker.ts', import.meta.url));
 
-/** Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. */
-export function spawnBroker(environment: Readonly<Record<string, string>>): BrokerProcess {
-  const child = spawn(process.execPath, [ENTRY], {
+/**
+ * Starts a process with exactly this environment, which then waits to be told to serve. It ends with the test. `flags` are
+ * Node's.
+ */
+export function spawnBroker(
+  environment: Readonly<Record<string, string>>,
+  flags: readonly string[] = [],
+): BrokerProcess {
+  const child = spawn(process.execPath, [...flags, ENTRY], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

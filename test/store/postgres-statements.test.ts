@@ -1,0 +1,76 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openPreparedStatements, type PreparedStatements } from '../../broker/store/postgres-statements.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+
+const PID = { name: 'pid', text: 'select pg_backend_pid()', values: [] };
+const SLEEP = { name: 'sleep', text: 'select pg_sleep(30)', values: [] };
+
+describe.runIf(STORES.includes('postgres'))(`prepared statements on PostgreSQL${postgresNote}`, () => {
+  let url: string;
+  let statements: PreparedStatements;
+  beforeAll(async () => {
+    url = await newDatabase();
+    statements = openPreparedStatements(url, { max: 1, timeoutMs: 300, onError: () => {} });
+  });
+  afterAll(async () => await statements.close());
+
+  const pid = async () => (await statements.run<[number]>(PID))[0]![0];
+
+  /** From another connection, once `pid` is at it. */
+  async function terminate(victim: number): Promise<void> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    try {
+      const busy = "select 1 from pg_stat_activity where pid = $1 and state = 'active'";
+      await expect.poll(async () => (await client.query(busy, [victim])).rowCount).toBe(1);
+      await client.query('select pg_terminate_backend($1)', [victim]);
+    } finally {
+      await client.end();
+    }
+  }
+
+  test('are prepared once, and answer rows as lists', async () => {
+    const add = { name: 'add', text: 'select $1::int + $2::int, $1::text', values: [1, 2] };
+    expect(await statements.run(add)).toEqual([[3, '1']]);
+    expect(await statements.run({ ...add, values: [4, 5] })).toEqual([[9, '4']]);
+    const prepared = await statements.run({
+      name: 'list',
+      text: 'select name from pg_prepared_statements',
+      values: [],
+    });
+    expect(prepared.flat()).toContain('add');
+  });
+
+  test('one without an answer ends in time, and the next has a connection of its own', async () => {
+    const before = await pid();
+    const startedAt = performance.now();
+    await expect(statements.run(SLEEP)).rejects.toThrow('Query read timeout');
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(await pid()).not.toBe(before);
+  });
+
+  test('those that wait for a connection meanwhile are answered', async () => {
+    const slow = expect(statements.run(SLEEP)).rejects.toThrow('Query read timeout');
+    const next = statements.run({ name: 'one', text: 'select 1', values: [] });
+    await slow;
+    expect(await next).toEqual([[1]]);
+  });
+
+  test('one whose connection breaks fails, and the next does not', async () => {
+    const patient = openPreparedStatements(url, { max: 1, onError: () => {} });
+    const [[victim]] = (await patient.run<[number]>(PID)) as [[number]];
+    const broken = expect(patient.run(SLEEP)).rejects.toThrow(/terminat/);
+    await terminate(victim);
+    await broken;
+    expect(await patient.run(PID)).not.toEqual([[victim]]);
+    await patient.close();
+  });
+
+  test('a wrong one is refused in PostgreSQL’s words, and nobody else', async () => {
+    await expect(statements.run({ name: 'wrong', text: 'select nothing', values: [] })).rejects.toMatchObject({
+      code: '42703',
+    });
+    expect(await pid()).toBeGreaterThan(0);
+  });
+});
