@@ -86,6 +86,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   const issuer = receiptIssuer(broker.did);
   /** Calls between their intent and their outcome. */
   const inFlight = new Set<string>();
+  /** Those among them whose intent may be in the store. */
+  const noted = new Set<string>();
   const companions = new WeakMap<AuditRow, Companion>();
 
   /** Final but for its signature, which a row gets where it is written. */
@@ -101,9 +103,9 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     return await putAuditRow(db, row);
   };
 
-  const write = async (row: AuditRow, value: unknown): Promise<boolean> => {
+  const write = async (row: AuditRow, value: unknown, isNew: boolean): Promise<boolean> => {
     const companion = companions.get(row);
-    if (!companion) return await queue.put(row);
+    if (!companion) return await queue.put(row, isNew);
     return await broker.store.db.transaction().execute(async (db) => {
       if (!(await putSigned(db, row))) return false;
       await companion(db, row, value);
@@ -112,8 +114,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   };
 
   /** Whether the row is stored as it is. A write whose fate is unknown is repeated: that changes nothing. */
-  const stands = async (row: AuditRow, value: unknown): Promise<boolean> => {
-    if (await write(row, value)) return true;
+  const stands = async (row: AuditRow, value: unknown, isNew: boolean): Promise<boolean> => {
+    if (await write(row, value, isNew)) return true;
     // A final row is there. It is ours when the answer to an earlier try was lost: then it says the same.
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
     return stored !== undefined && stored.row_hash === rowHash(row);
@@ -122,7 +124,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   const late = makeLateRows(
     log,
     async (row, value) => {
-      const stored = await stands(row, value);
+      const stored = await stands(row, value, false);
       reads.takeBack(row);
       return stored;
     },
@@ -145,8 +147,9 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     const intent = { ...row };
     if (companion) companions.set(intent, companion);
     try {
-      if (!(await patiently(() => stands(intent, undefined), DECISION_PATIENCE_MS, isHopeless)))
-        throw new Error('the row is final already');
+      noted.add(row.id);
+      const stored = await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless);
+      if (!stored) throw new Error('the row is final already');
     } catch (error) {
       if (!isHopeless(error)) closeUnsent(intent);
       throw error;
@@ -158,7 +161,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     try {
       complete(row);
       const patience = sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS;
-      stored = await patiently(() => stands(row, value), patience, isHopeless);
+      const isNew = !noted.has(row.id);
+      stored = await patiently((isFirst) => stands(row, value, isNew && isFirst), patience, isHopeless);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(row, value);
@@ -191,6 +195,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
         throw new AuditUnavailable(true, error);
       } finally {
         inFlight.delete(row.id);
+        noted.delete(row.id);
       }
     },
     readFirst: async (row, read) => {

@@ -16,6 +16,7 @@ export type ThreadData = { appendTo: AppendTo; issuer: ReceiptIssuer };
 export type GroupMessage = {
   group: number;
   rows: unknown[][];
+  areNew: boolean;
   kid: string;
   key?: { kid: string; privateKey: KeyObject };
   statement: string;
@@ -45,9 +46,9 @@ port.on('message', (message: ToThread) => {
     });
 });
 
-async function write({ group, rows, kid, key, statement, newStatement }: GroupMessage): Promise<void> {
+async function write({ group, rows, areNew, kid, key, statement, newStatement }: GroupMessage): Promise<void> {
   if (key) keys.set(kid, key as SigningKey);
   if (newStatement) statements.set(statement, newStatement);
-  const ids = await appender.append(rows, keys.get(kid)!, statements.get(statement)!);
+  const ids = await appender.append(rows, keys.get(kid)!, statements.get(statement)!, areNew);
   tell({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
 }

@@ -9,9 +9,14 @@ import { type ReceiptIssuer, signRow } from './receipt.ts';
 export type RowAppender = {
   /**
    * `rows`: values in the order of AUDIT_COLUMNS. Signs those that are final and writes all, or none. Resolves when they are
-   * durable, with the ids that were written.
+   * durable, with the ids that were written. `areNew`: none of them is there yet, as far as anybody knows.
    */
-  append(rows: readonly (readonly unknown[])[], key: SigningKey, statement: AppendStatement): Promise<string[]>;
+  append(
+    rows: readonly (readonly unknown[])[],
+    key: SigningKey,
+    statement: AppendStatement,
+    areNew: boolean,
+  ): Promise<string[]>;
   close(): Promise<void>;
 };
 
@@ -33,10 +38,11 @@ export function openRowAppender(to: AppendTo, issuer: ReceiptIssuer): RowAppende
   };
 
   return {
-    append: async (rows, key, statement) =>
+    append: async (rows, key, statement, areNew) =>
       await appender.append(
         statement,
         rows.map((values) => signedValues(values, key)),
+        areNew,
       ),
     close: async () => await appender.close(),
   };

@@ -5,13 +5,16 @@ import type { Store } from '../store/store.ts';
 import type { RowWriter } from './row-writer.ts';
 
 export type RowQueue = {
-  /** Resolves when the row is durable; false: a final row with its id was there already. Rejects as the store does. */
-  put(row: AuditRow): Promise<boolean>;
+  /**
+   * Resolves when the row is durable; false: a final row with its id was there already. Rejects as the store does. `isNew`:
+   * nothing was written under its id yet, as far as anybody knows.
+   */
+  put(row: AuditRow, isNew: boolean): Promise<boolean>;
   /** Resolves when nothing waits to be written. */
   empty(): Promise<void>;
 };
 
-type Waiting = { row: AuditRow; resolve(written: boolean): void; reject(error: unknown): void };
+type Waiting = { row: AuditRow; isNew: boolean; resolve(written: boolean): void; reject(error: unknown): void };
 
 /**
  * Rows that come in while a group is on its way go out together in the next one, as soon as the writer takes it: two and a
@@ -35,7 +38,10 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
   };
 
   const writeGroup = (group: readonly Waiting[]): { accepted: Promise<void>; settled: Promise<void> } => {
-    const { accepted, written } = writer.write(group.map((entry) => entry.row));
+    const { accepted, written } = writer.write(
+      group.map((entry) => entry.row),
+      group.every((entry) => entry.isNew),
+    );
     const settled = settle(group, written).finally(() => unsettled.delete(settled));
     unsettled.add(settled);
     return { accepted, settled };
@@ -49,9 +55,9 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
   };
 
   return {
-    put: (row) =>
+    put: (row, isNew) =>
       new Promise((resolve, reject) => {
-        waiting.push({ row, resolve, reject });
+        waiting.push({ row, isNew, resolve, reject });
         flushing ??= flush();
       }),
     empty: async () => {

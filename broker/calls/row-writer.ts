@@ -12,9 +12,9 @@ export type RowWriter = {
   /**
    * Signs those rows that are final and writes all in one transaction, all or none. `accepted` resolves when the next group
    * may come, and never rejects. `written` resolves when they are durable, with the ids that were written: a missing one is
-   * of a row that was final already.
+   * of a row that was final already. `areNew`: none of them is there yet, as far as anybody knows.
    */
-  write(rows: readonly AuditRow[]): { accepted: Promise<void>; written: Promise<ReadonlySet<string>> };
+  write(rows: readonly AuditRow[], areNew: boolean): { accepted: Promise<void>; written: Promise<ReadonlySet<string>> };
   /** Resolves when what was accepted is written and the thread has ended. */
   close(): Promise<void>;
 };
@@ -26,15 +26,15 @@ type Group = {
   reject(error: Error): void;
 };
 
-/** On PostgreSQL one group is committed while the next is signed; SQLite has one writer at a time. */
-const GROUPS_ON_THE_WAY = { sqlite: 1, postgres: 2 };
-
 const THREAD = new URL(`./recording-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 
 /**
- * The thread starts with the first group. When it dies, what it had fails, and the next group starts another. Where the
- * store allows it, a row is written here while nothing else is on its way: to go over to another thread and back would be a
- * tenth of what a lone agent waits for its answer.
+ * One group is on its way at a time: to sign one while another is committed makes twice as many of half the size, and each
+ * costs the database, the disk and the processors that it wakes the same. The thread starts with the first group. When it
+ * dies, what it had fails, and the next group starts another.
+ *
+ * Where the store allows it, a row is written here while nothing else is on its way: to go over to another thread and back
+ * would be a tenth of what a lone agent waits for its answer.
  */
 export function makeRowWriter(broker: Broker): RowWriter {
   const { store, keys, clock } = broker;
@@ -60,7 +60,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
     return started;
   };
 
-  const send = (rows: readonly AuditRow[], group: Group): Thread => {
+  const send = (rows: readonly AuditRow[], areNew: boolean, group: Group): void => {
     thread ??= startThread();
     const key = keys.signer('evidence', clock());
     const statement = statementFor(rows.length);
@@ -68,6 +68,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
       {
         group: ++last,
         rows: rows.map(valuesOf),
+        areNew,
         kid: key.kid,
         ...(thread.isNew(key.kid) && { key: { kid: key.kid, privateKey: key.privateKey } }),
         statement: statement.name,
@@ -75,30 +76,32 @@ export function makeRowWriter(broker: Broker): RowWriter {
       },
       group,
     );
-    return thread;
   };
 
-  const writeHere = async (by: RowAppender, rows: readonly AuditRow[]): Promise<ReadonlySet<string>> => {
+  const writeHere = async (
+    by: RowAppender,
+    rows: readonly AuditRow[],
+    areNew: boolean,
+  ): Promise<ReadonlySet<string>> => {
     isBusyHere = true;
     try {
       const key = keys.signer('evidence', clock());
-      return new Set(await by.append(rows.map(valuesOf), key, statementFor(rows.length)));
+      return new Set(await by.append(rows.map(valuesOf), key, statementFor(rows.length), areNew));
     } finally {
       isBusyHere = false;
     }
   };
 
   return {
-    write: (rows) => {
+    write: (rows, areNew) => {
       if (rows.length === 1 && appender && !isBusyHere && !thread?.groups.size)
-        return { accepted: Promise.resolve(), written: writeHere(appender, rows) };
+        return { accepted: Promise.resolve(), written: writeHere(appender, rows, areNew) };
       const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
       const group: Group = { rows, settled: written.catch(() => {}), resolve, reject };
       const accepted = store
         .alone(async () => {
-          const { groups } = send(rows, group);
-          if (groups.size >= GROUPS_ON_THE_WAY[store.dialect])
-            await Promise.race(Array.from(groups.values(), (each) => each.settled));
+          send(rows, areNew, group);
+          await group.settled;
         })
         .catch(reject);
       return { accepted, written };

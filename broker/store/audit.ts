@@ -85,7 +85,8 @@ export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatemen
   const values = rows * columns;
   if (parameters.some((place, at) => at < values && place !== at))
     throw new Error('The statement mixes up its values.');
-  return { name: `audit_${rows}`, sql, rest: parameters.slice(values) };
+  const copy = `copy audit_rows (${AUDIT_COLUMNS.join(', ')}) from stdin`;
+  return { name: `audit_${rows}`, sql, rest: parameters.slice(values), copy };
 }
 
 /**

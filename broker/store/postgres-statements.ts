@@ -1,5 +1,6 @@
 /** Prepared statements on PostgreSQL, on connections that are kept for them. */
 import type pg from 'pg';
+import { CopyIn, copyText } from './postgres-copy.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
 
 export type PreparedStatements = {
@@ -8,6 +9,8 @@ export type PreparedStatements = {
    * has not answered in time.
    */
   run<Row extends unknown[]>(statement: { name: string; text: string; values: unknown[] }): Promise<Row[]>;
+  /** Runs a `copy … from stdin` with these rows. Rejects likewise, and then none of them is stored. */
+  copy(statement: string, rows: readonly (readonly unknown[])[]): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -28,7 +31,14 @@ export function openPreparedStatements(
     onConnect: (client) => client.query('set plan_cache_mode = force_generic_plan'),
   });
   return {
-    run: (statement) => withConnection(pool, { ...statement, rowMode: 'array' }, timeoutMs),
+    run: <Row extends unknown[]>(statement: pg.QueryConfig & { values: unknown[] }) =>
+      withConnection<Row[]>(pool, timeoutMs, (client, end) => {
+        client.query<Row>({ ...statement, rowMode: 'array' }, (error, result) => end(error, result?.rows));
+      }),
+    copy: (statement, rows) =>
+      withConnection<void>(pool, timeoutMs, (client, end) => {
+        client.query(new CopyIn(statement, copyText(rows), end));
+      }),
     close: async () => await pool.end(),
   };
 }
@@ -38,17 +48,17 @@ export function openPreparedStatements(
  * one, and V8 puts a function that is written into a property among the old objects, where it keeps all that it knows (the
  * values, and the calls they are of) until a full collection. An eighth of what a call cost was carrying them there.
  */
-function withConnection<Row extends unknown[]>(
+function withConnection<Answer>(
   pool: pg.Pool,
-  statement: pg.QueryArrayConfig,
   timeoutMs: number,
-): Promise<Row[]> {
+  ask: (client: pg.PoolClient, end: (error: Error | null, answer?: Answer) => void) => void,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     pool.connect((unconnected, client) => {
       if (!client) return reject(unconnected);
       const timer = setTimeout(() => end(new Error('Query read timeout')), timeoutMs);
       let ended = false;
-      const end = (error: Error | null, result?: pg.QueryArrayResult<Row>): void => {
+      const end = (error: Error | null, answer?: Answer): void => {
         // A connection that is given up reports the statement that it still had.
         if (ended) return;
         ended = true;
@@ -56,9 +66,9 @@ function withConnection<Row extends unknown[]>(
         // With an error it is closed: whatever it may still say is of no statement any more.
         client.release(error ?? undefined);
         if (error) reject(error);
-        else resolve(result!.rows);
+        else resolve(answer as Answer);
       };
-      client.query<Row>(statement, end);
+      ask(client, end);
     });
   });
 }

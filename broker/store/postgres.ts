@@ -6,8 +6,8 @@ import { openPreparedStatements } from './postgres-statements.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
 
-/** Below so many connections one for facts and one for rows must do. */
-const ENOUGH_FOR_PAIRS = 6;
+/** Below so many connections one for facts must do. */
+const ENOUGH_FOR_A_PAIR = 6;
 /** Below so many a row that is alone goes where the others go. */
 const ENOUGH_FOR_ONE_MORE = 8;
 
@@ -16,19 +16,19 @@ const ENOUGH_FOR_ONE_MORE = 8;
  * `onError` hears of a connection that broke while idle; the pool replaces it by itself.
  *
  * Prepared statements have connections of their own: no slow question of an owner keeps a call waiting, and PostgreSQL
- * keeps few copies of their plans. Two ask for facts (on one platform and on all), two append rows (one group is signed and
- * sent while another is committed), and one appends a row that is alone.
+ * keeps few copies of their plans. Two ask for facts (on one platform and on all), one appends rows, and one appends a row
+ * that is alone.
  */
 export function openPostgres(url: string, options: { connections: number; onError(error: Error): void }): Store {
   const { onError } = options;
-  const each = options.connections >= ENOUGH_FOR_PAIRS ? 2 : 1;
+  const asking = options.connections >= ENOUGH_FOR_A_PAIR ? 2 : 1;
   const here = options.connections >= ENOUGH_FOR_ONE_MORE ? 1 : 0;
   const pool = openPool(url, {
-    max: Math.max(1, options.connections - 2 * each - here),
+    max: Math.max(1, options.connections - asking - 1 - here),
     query_timeout: STATEMENT_TIMEOUT_MS,
     onError,
   });
-  const hot = openPreparedStatements(url, { max: each, onError });
+  const hot = openPreparedStatements(url, { max: asking, onError });
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   return {
     dialect: 'postgres',
@@ -38,7 +38,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
       const { name, sql: text } = statement;
       return await hot.run({ name, text, values: bind(statement, values) });
     },
-    appendTo: { dialect: 'postgres', url, connections: each },
+    appendTo: { dialect: 'postgres', url, connections: 1 },
     ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
     alone: async (work) => await work(),
     notices: makeNotices({

@@ -27,13 +27,13 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const { broker } = world.running;
     const writes: number[] = [];
     const writer = makeRowWriter(broker);
-    const write: RowWriter['write'] = (rows) => {
+    const write: RowWriter['write'] = (rows, areNew) => {
       writes.push(rows.length);
       const fate = fates.shift() ?? 'written';
       const accepted = Promise.resolve();
       if (fate === 'refused')
         return { accepted, written: Promise.reject(Object.assign(new Error('the disk is full'), { errcode: 13 })) };
-      const real = writer.write(rows);
+      const real = writer.write(rows, areNew);
       if (fate === 'written') return real;
       const written = real.written.then(async () => {
         if (fate !== 'answer lost') await new Promise((resolve) => setTimeout(resolve, fate.answerLostAfterMs));

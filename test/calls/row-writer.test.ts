@@ -14,7 +14,9 @@ import { startWorld } from '../world/world.ts';
 const final = (over: Partial<AuditRow> = {}) =>
   auditRow({ state: 'final', finished_at: 1, result: 'allowed', ...over });
 
-describe.each(STORES)(`writing rows, on %s${postgresNote}`, (kind) => {
+const CASES = STORES.flatMap((store) => [[store, 'new', true] as const, [store, 'perhaps there', false] as const]);
+
+describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _, areNew) => {
   let broker: Broker;
   beforeAll(async () => {
     broker = (await startWorld(kind)).running.broker;
@@ -23,7 +25,7 @@ describe.each(STORES)(`writing rows, on %s${postgresNote}`, (kind) => {
   const open = (over: Partial<Broker> = {}) => {
     const writer = makeRowWriter({ ...broker, ...over });
     onTestFinished(() => writer.close());
-    return writer;
+    return { ...writer, write: (rows: readonly AuditRow[]) => writer.write(rows, areNew) };
   };
   const stored = (row: AuditRow) => findAuditRow(broker.store.db, row.organisation_id, row.id);
 

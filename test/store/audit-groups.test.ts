@@ -24,7 +24,9 @@ describe('the size of a group', () => {
   });
 });
 
-describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
+const CASES = STORES.flatMap((store) => [[store, 'new', true] as const, [store, 'perhaps there', false] as const]);
+
+describe.each(CASES)(`a group of rows on %s, %s${postgresNote}`, (kind, _, areNew) => {
   const open = async () => {
     const store =
       kind === 'sqlite'
@@ -37,10 +39,10 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
 
   test('is stored as it is, in whatever number', async () => {
     const store = await open();
-    const write = groupWriter(store);
+    const write = groupWriter(store, areNew);
     for (const size of [1, 2, 3, 20, 64]) {
       const rows = Array.from({ length: size }, (_, at) =>
-        auditRow({ path: `/items/${at}`, detail: at % 2 ? null : 'é' }),
+        auditRow({ path: `/items/${at}`, detail: at % 2 ? null : 'é\t\\N \\.\r\n\\' }),
       );
       expect(await write(rows)).toEqual(new Set(rows.map(({ id }) => id)));
       for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toEqual(row);
@@ -50,10 +52,10 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
   test('is stored whole or not at all', async () => {
     const store = await open();
     const rows = [auditRow(), auditRow({ kind: 'nonsense' as 'action' }), auditRow()];
-    await expect(groupWriter(store)(rows)).rejects.toThrow();
+    await expect(groupWriter(store, areNew)(rows)).rejects.toThrow();
     for (const row of rows) expect(await findAuditRow(store.db, row.organisation_id, row.id)).toBeUndefined();
     // And the connection is as good as before.
-    expect((await groupWriter(store)([rows[0]!])).size).toBe(1);
+    expect((await groupWriter(store, areNew)([rows[0]!])).size).toBe(1);
   });
 
   test('is never part of a transaction that is open meanwhile', async () => {
@@ -62,7 +64,7 @@ describe.each(STORES)(`a group of rows on %s${postgresNote}`, (kind) => {
     let written: Promise<unknown> | undefined;
     const failing = store.db.transaction().execute(async (transaction) => {
       await transaction.insertInto('audit_rows').values(inside).execute();
-      written = groupWriter(store)([outside]);
+      written = groupWriter(store, areNew)([outside]);
       for (let turn = 0; turn < 20; turn++) await setImmediate();
       throw new Error('rolled back');
     });

@@ -4,14 +4,14 @@ import { AUDIT_COLUMNS, type AuditRow, auditStatement } from '../../broker/store
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 
-/** A writer of groups, each in one durable transaction, as they are. Answers the ids that were written. */
-export function groupWriter(store: Store): (rows: readonly AuditRow[]) => Promise<Set<string>> {
+/** A writer of groups, each in one durable transaction, as they are. Answers the ids that were written. `areNew`: as of `Appender`. */
+export function groupWriter(store: Store, areNew = false): (rows: readonly AuditRow[]) => Promise<Set<string>> {
   const appender = openAppender(store.appendTo);
   afterFile(() => appender.close());
   return async (rows) => {
     const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : rows.length);
     const values = rows.map((row) => AUDIT_COLUMNS.map((column) => row[column]));
-    const ids = await store.alone(() => appender.append(statement, values));
+    const ids = await store.alone(() => appender.append(statement, values, areNew));
     return new Set(ids);
   };
 }
