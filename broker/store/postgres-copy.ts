@@ -15,7 +15,8 @@ export function copyText(rows: readonly (readonly unknown[])[]): string {
 }
 
 function field(value: unknown): string {
-  if (value === null) return '\\N';
+  // As parameters of a statement go: what is not there is null.
+  if (value === null || value === undefined) return '\\N';
   const text = String(value);
   return SPECIAL.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => ESCAPES[found]!) : text;
 }
