@@ -9,7 +9,7 @@ export type PreparedStatements = {
    * has not answered in time.
    */
   run<Row extends unknown[]>(statement: { name: string; text: string; values: unknown[] }): Promise<Row[]>;
-  /** Runs a `copy … from stdin` with these rows. Rejects likewise, and then none of them is stored. */
+  /** Runs a `copy … from stdin` with these rows, all or none. Rejects likewise. */
   copy(statement: string, rows: readonly (readonly unknown[])[]): Promise<void>;
   close(): Promise<void>;
 };
