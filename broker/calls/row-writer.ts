@@ -21,7 +21,6 @@ export type RowWriter = {
 
 type Group = {
   rows: readonly AuditRow[];
-  settled: Promise<unknown>;
   resolve(ids: ReadonlySet<string>): void;
   reject(error: Error): void;
 };
@@ -97,11 +96,11 @@ export function makeRowWriter(broker: Broker): RowWriter {
       if (rows.length === 1 && appender && !isBusyHere && !thread?.groups.size)
         return { accepted: Promise.resolve(), written: writeHere(appender, rows, areNew) };
       const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
-      const group: Group = { rows, settled: written.catch(() => {}), resolve, reject };
+      const settled = written.catch(() => {});
       const accepted = store
         .alone(async () => {
-          send(rows, areNew, group);
-          await group.settled;
+          send(rows, areNew, { rows, resolve, reject });
+          await settled;
         })
         .catch(reject);
       return { accepted, written };
