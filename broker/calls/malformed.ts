@@ -12,12 +12,13 @@ import type { Recorded } from './record.ts';
  * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself.
  *
  * @param body as it was parsed; undefined when it could not be
+ * @param code what the refusal is, `invalid_request` unless said otherwise
  * @param detail what is wrong, as the agent is told
  */
 export async function recordMalformed(
   governor: Governor,
   who: AgentPrincipal,
-  request: { body: unknown; detail: string; correlationId: string },
+  request: { body: unknown; code?: 'invalid_request' | 'payload_too_large'; detail: string; correlationId: string },
 ): Promise<Recorded<Extract<Outcome, { kind: 'invalid' }>>> {
   const { broker, recorder } = governor;
   const row = beginRow(
@@ -27,10 +28,10 @@ export async function recordMalformed(
     broker,
   );
   row.result = 'errored';
-  row.reason = 'invalid_request';
+  const { code = 'invalid_request' } = request;
+  row.reason = code;
   row.detail = request.detail;
   await countFailure(governor, who, 'breaker_api_error', '');
-  const code = 'invalid_request' as const;
   return await recorder.finish(row, { kind: 'invalid', auditId: row.id, code, detail: request.detail }, false);
 }
 

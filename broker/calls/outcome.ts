@@ -18,7 +18,11 @@ export type Outcome = Audited &
       }
     | { kind: 'held'; approvalId: string; expiresAt: number; reason: string; notes: Record<string, unknown> }
     | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
-    | { kind: 'invalid'; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string }
+    | {
+        kind: 'invalid';
+        code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large';
+        detail: string;
+      }
     | { kind: 'inactive'; detail: string }
     /** `connectionId`: one that is there, and only has to be connected. */
     | { kind: 'not_connected'; connectionId?: string }

@@ -14,8 +14,6 @@ import { requestedHost } from './requested-host.ts';
 import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
 
-const MAX_BODY_BYTES = 1024 * 1024;
-
 /** `routes`: everything that is served. */
 export function makeApp(governor: Governor, routes: readonly Route[]): Express {
   const { config } = governor.broker;
@@ -32,15 +30,12 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
     paths.set(path, [...(paths.get(path) ?? []), route]);
     const handlers: RequestHandler[] = [serveRoute(route, governor, limits, bearers)];
-    if (route.body)
-      handlers.unshift(express.raw({ type: 'application/json', limit: route.maxBodyBytes ?? MAX_BODY_BYTES }));
     if (route.anyOrigin) {
       handlers.unshift(allowAnyOrigin);
       app.options(path, answerPreflight);
     }
     if (route.dialect === 'problem') handlers.unshift(echoRequestId);
-    const broken = route.dialect === 'problem' ? [refuseBroken(governor, 'problem')] : [];
-    app[route.method.toLowerCase() as 'get'](path, ...handlers, ...broken);
+    app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
   for (const [path, atPath] of paths) app.all(path, refuseMethod(governor, atPath));
   app.use(refuseUnknown(governor));
@@ -91,34 +86,17 @@ function refuseUnknown(governor: Governor): RequestHandler {
   };
 }
 
-/** Errors of the body parser and of the router itself, which come before any route. */
-function refuseBroken(governor: Governor, dialect?: Route['dialect']): ErrorRequestHandler {
-  return (error: BodyError, _request, response, next) => {
+/** Errors of the router itself, which come before any route. */
+function refuseBroken(governor: Governor): ErrorRequestHandler {
+  return (error: Error & { status?: number }, _request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
     const refusal =
-      error.status === 413
-        ? new Refusal('payload_too_large', `The body is too large: ${sizeInWords(error.limit)} at most.`)
-        : error.status && error.status < 500
-          ? new Refusal('invalid_request', describeBodyError(error))
-          : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+      error.status && error.status < 500
+        ? new Refusal('invalid_request', 'The request could not be read.')
+        : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
     if (refusal.code === 'internal_error')
       governor.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
-    send(response, refusalIn(dialect, refusal, { governor, correlationId: id }), id);
+    send(response, errorReply(refusal, { governor, correlationId: id }), id);
   };
-}
-
-/** As raw-body, zlib and the router throw it. `limit`: the most bytes that the route takes. */
-type BodyError = { type?: string; status?: number; code?: string; limit?: number };
-
-const sizeInWords = (bytes = MAX_BODY_BYTES): string =>
-  bytes < MAX_BODY_BYTES ? `${bytes / 1024} KiB` : `${bytes / MAX_BODY_BYTES} MiB`;
-
-function describeBodyError({ type, code }: BodyError): string {
-  if (type === 'encoding.unsupported')
-    return 'The Content-Encoding of the body is not supported: send it plain or gzip.';
-  if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
-  if (code !== undefined && /^(Z_|ZSTD_|ERR_)/.test(code))
-    return 'The body is not what its Content-Encoding says: send it plain or gzip.';
-  return 'The request could not be read.';
 }

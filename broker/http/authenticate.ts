@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { mcpChallenge } from '../authorization/metadata.ts';
 import type { Governor } from '../calls/governor.ts';
 import { readBearer } from '../identity/bearer.ts';
-import type { AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
+import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
@@ -20,13 +20,13 @@ export async function authenticate(
   route: Route,
   { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
   request: Request,
-  platformId: string,
+  platform: AskedPlatform,
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none' || isStranger(route, request)) return undefined;
   if (route.auth === 'mcp_client') refusePlainHttp(governor.broker);
   const token = tokenOf(route, request, governor);
-  const who = await recognise(route, { governor, bearers }, token, platformId, source);
+  const who = await recognise(route, { governor, bearers }, token, platform, source);
   if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, governor));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
@@ -58,7 +58,7 @@ async function recognise(
   route: Route,
   { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
   token: string,
-  platformId: string,
+  platform: AskedPlatform,
   source: string,
 ): Promise<Principal | AuthRefusal | ProviderUnavailable> {
   if (route.auth === 'local')
@@ -72,7 +72,7 @@ async function recognise(
   const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
   if (local) return local;
   if (route.auth === 'mcp_client') return await governor.authenticateMcpClient(token, source);
-  const asAgent = () => bearers.check(token, source, () => governor.authenticateAgent(token, platformId, source));
+  const asAgent = () => bearers.check(token, source, () => governor.authenticateAgent(token, platform, source));
   if (route.auth === 'agent') return await asAgent();
   const owner = await governor.authenticateOwner(token);
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';

@@ -6,7 +6,10 @@ import type { JsonObject } from '../decision/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Route } from './route.ts';
 
-export type ParsedBody = { ok: true; value: unknown; platform: string } | { ok: false; error: string };
+/** `code`: what the refusal is, where it is another than `invalid_request`. */
+export type ParsedBody =
+  | { ok: true; value: unknown; platform: string }
+  | { ok: false; error: string; code?: 'payload_too_large' };
 
 /**
  * The platform is read before the schema is checked: the facts about it come with the authentication's one query. A body

@@ -54,10 +54,11 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
     context.body = result.data;
     return undefined;
   }
-  const detail = result ? firstProblem(result.error!) : (parsed as { error: string }).error;
-  if (!route.onMalformed) throw new Refusal('invalid_request', detail);
+  const { error: detail, code = 'invalid_request' } = parsed.ok ? { error: firstProblem(result!.error!) } : parsed;
+  if (!route.onMalformed || (code === 'payload_too_large' && !route.recordTooLarge)) throw new Refusal(code, detail);
   return await route.onMalformed(context as never, {
     body: parsed.ok ? parsed.value : undefined,
+    code,
     detail,
     ...(result && { issues: result.error!.issues }),
   });

@@ -68,7 +68,12 @@ export type AnswerDeclaration =
 export type RequestHeader = { description: string; example?: string };
 
 /** Why a body was refused: in one sentence, and every finding when it was JSON. */
-export type MalformedBody = { body: unknown; detail: string; issues?: readonly z.core.$ZodIssue[] };
+export type MalformedBody = {
+  body: unknown;
+  code: 'invalid_request' | 'payload_too_large';
+  detail: string;
+  issues?: readonly z.core.$ZodIssue[];
+};
 
 type Declared<Query extends z.ZodObject | undefined> = Query extends z.ZodObject ? z.output<Query> : URLSearchParams;
 
@@ -122,6 +127,8 @@ export type Route<
   errors: readonly ErrorCode[];
   /** Answers an authenticated caller whose body is refused, where more than a 400 comes of it. `body`: as far as it parsed. */
   onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
+  /** Whether a body that is too large goes to `onMalformed` as well. It is a 413 in any case. */
+  recordTooLarge?: true;
   handle: (context: Context<A, z.output<Schema>, Declared<Query>>) => Promise<Reply>;
 };
 

@@ -4,17 +4,19 @@ import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import type { Principal } from '../identity/principal.ts';
 import { authenticate, isStranger } from './authenticate.ts';
-import { parseBody } from './parsed-body.ts';
+import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
+import { bodyReader } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 import { agentKey, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
 export function serveRoute(route: Route, governor: Governor, limits: RateLimits, bearers: RefusedBearers) {
   const by = { governor, bearers };
+  const readBody = bodyReader(route);
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
     const base = { governor, correlationId, limits };
@@ -26,8 +28,13 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
       const stranger = isStranger(route, request) ? route.strangers : undefined;
       if (stranger) limited = await takeLimit(limits, stranger, source);
       if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
-      const parsed = route.body ? parseBody(request, route) : undefined;
-      who = await authenticate(route, by, request, route.facts ?? (parsed?.ok ? parsed.platform : ''), source);
+      let parsed: ParsedBody | undefined;
+      // The body is read for whoever may call this route, never for a stranger: reading and parsing it costs far more.
+      const askedPlatform = async () => {
+        parsed = await readBody!(request, response);
+        return parsed.ok ? parsed.platform : '';
+      };
+      who = await authenticate(route, by, request, route.facts ?? (readBody ? askedPlatform : ''), source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
       if (route.limit && route.limit.per !== 'address' && who?.kind === 'agent')
         limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
@@ -48,7 +55,8 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
             () => false,
           ),
       };
-      const refused = route.body ? await validate(route, parsed!, context) : undefined;
+      if (readBody) parsed ??= await readBody(request, response);
+      const refused = parsed ? await validate(route, parsed, context) : undefined;
       reply = refused ?? (await route.handle(context as never));
     } catch (error) {
       reply = refusalReply(error, route, base, who);

@@ -3,25 +3,28 @@ import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { factsReader } from '../store/facts-reader.ts';
-import { parseAgentToken } from './agent-token.ts';
+import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
 import { saysChild } from './child-token.ts';
-import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
 
 /**
- * `(token, platform id or '', source address)` → the agent with the facts about that platform, or why not. One read,
- * whether the agent exists or not; unknown, deleted and keyless agents answer like a wrong signature, after a verification.
+ * `(token, platform, source address)` → the agent with the facts about that platform, or why not. Unknown, deleted and
+ * keyless agents answer like a wrong signature, after one read and one verification, as an agent with a key does.
  */
 export type AuthenticateAgent = (
   token: string,
-  platformId: string,
+  platform: AskedPlatform,
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
 /** Told of what authentication notices beside who asks. */
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
+
+/** As many as the public keys that are kept parsed. */
+const KEYS_KEPT = 10_000;
 
 type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
 
@@ -37,25 +40,24 @@ export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime 
   const countStrike = countStrikes(broker, breakerOpened);
   const authenticateChild = childAuthenticator(broker, countStrike, endLifetime);
 
-  return async (token, platformId, source) => {
-    if (saysChild(token)) return await authenticateChild(token, platformId, source);
-    const parsed = parseAgentToken(token);
-    if (!parsed.ok) return { kind: 'refused', code: parsed.code, detail: parsed.detail };
-    const rows = await readFacts(parsed.token.claims.agentId, platformId, source, ([likely]) => {
-      if (likely && hasKey(likely)) verifier.prepare(parsed.token, keyOf(likely));
-    });
-    const agent = rows[0];
-    if (!agent || !hasKey(agent)) {
-      const refused = verifier.refuseUnknown(parsed.token);
-      return { kind: 'refused', code: refused.code, detail: refused.detail };
+  /** The key that each agent had last: whoever signs with it may have the body parsed. The facts read afterwards decide. */
+  const lastKeys = new Map<string, KeyObject>();
+
+  /** Why the token is not the agent's; counts a strike where that is due. Undefined: it is. */
+  const refuse = async (token: ParsedAgentToken, agent: FactsRow | undefined, source: string) => {
+    if (!agent || !hasKey(agent)) return refused(verifier.refuseUnknown(token));
+    const key = keyOf(agent);
+    if (lastKeys.get(agent.agent_id) !== key) {
+      lastKeys.set(agent.agent_id, key);
+      if (lastKeys.size > KEYS_KEPT) lastKeys.delete(lastKeys.keys().next().value as string);
     }
     const verified = verifier.verify(
-      parsed.token,
+      token,
       {
         agentId: agent.agent_id,
         ownerId: agent.owner_id,
         fingerprint: agent.key_fingerprint,
-        acceptedSubjects: parsed.token.claims.subject
+        acceptedSubjects: token.claims.subject
           ? [
               agent.agent_id,
               didOfAgent(broker, agent.agent_id),
@@ -63,13 +65,35 @@ export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime 
             ]
           : [],
       },
-      keyOf(agent),
+      key,
       { now: broker.clock(), baseUrl: broker.baseUrl },
     );
-    if (!verified.ok) {
-      if (verified.countsAsStrike) await countStrike(agent, source, parsed.token.signingInput);
-      return { kind: 'refused', code: verified.code, detail: verified.detail };
+    if (verified.ok) return undefined;
+    if (verified.countsAsStrike) await countStrike(agent, source, token.signingInput);
+    return refused(verified);
+  };
+
+  return async (bearer, platform, source) => {
+    if (saysChild(bearer)) return await authenticateChild(bearer, platform, source);
+    const parsed = parseAgentToken(bearer);
+    if (!parsed.ok) return refused(parsed);
+    const { token } = parsed;
+    const { agentId } = token.claims;
+    if (typeof platform !== 'string') {
+      const key = lastKeys.get(agentId);
+      if (!key || !verifier.prepare(token, key)) {
+        const [agent] = await readFacts(agentId, '', source);
+        const refusal = await refuse(token, agent, source);
+        if (refusal) return refusal;
+      }
     }
-    return { kind: 'agent', rows, agent, source, sessionId: verified.claims.sessionId ?? null };
+    const platformId = typeof platform === 'string' ? platform : await platform();
+    const rows = await readFacts(agentId, platformId, source, ([likely]) => {
+      if (likely && hasKey(likely)) verifier.prepare(token, keyOf(likely));
+    });
+    const refusal = await refuse(token, rows[0], source);
+    return refusal ?? { kind: 'agent', rows, agent: rows[0]!, source, sessionId: token.claims.sessionId ?? null };
   };
 }
+
+const refused = ({ code, detail }: RefusedAgentToken): AuthRefusal => ({ kind: 'refused', code, detail });

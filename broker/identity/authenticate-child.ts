@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { factsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';
-import type { AgentPrincipal, AuthRefusal } from './principal.ts';
+import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import type { CountStrike } from './strikes.ts';
 
 /** Puts on record that a child's lifetime is over. Never rejects: whoever asks is refused, recorded or not. */
@@ -15,7 +15,11 @@ export type EndLifetime = (child: FactsRow) => Promise<void>;
  */
 const REMEMBERED_MS = 24 * 3600 * 1000;
 
-type AuthenticateChild = (token: string, platformId: string, source: string) => Promise<AgentPrincipal | AuthRefusal>;
+type AuthenticateChild = (
+  token: string,
+  platform: AskedPlatform,
+  source: string,
+) => Promise<AgentPrincipal | AuthRefusal>;
 
 /**
  * One read, as for any agent; its answer has the parent in it. A wrong signature counts as one only when the rest of the
@@ -29,15 +33,16 @@ export function childAuthenticator(
 ): AuthenticateChild {
   const readFacts = factsReader(broker.store, 'family');
   const readToken = childTokenReader(broker);
-  return async (token, platformId, source) => {
+  return async (token, platform, source) => {
     const read = readToken(token);
     if (!read.ok) {
       const { refusal, unproven } = read;
-      const [meant] = unproven ? await readFacts(unproven.agentId, platformId, source) : [];
+      const [meant] = unproven ? await readFacts(unproven.agentId, '', source) : [];
       if (meant && isTheirs(meant, unproven!)) await countStrike(meant, source, token);
       return refusal;
     }
     const { claims } = read;
+    const platformId = typeof platform === 'string' ? platform : await platform();
     let rows = await readFacts(claims.agentId, platformId, source);
     if (!rows[0] || !isTheirs(rows[0], claims))
       return { kind: 'refused', code: 'invalid_token', detail: 'There is no such child identity any more.' };

@@ -42,3 +42,9 @@ export type AuthRefusal = {
 
 /** The identity provider's keys are not here, so nothing can be said about its tokens: a 502. */
 export type ProviderUnavailable = { kind: 'unavailable'; detail: string };
+
+/**
+ * The platform whose facts are asked for, '' for none; or a function that finds it out, by reading the request's body. It is
+ * called at most once, and only for a token that is signed with the key of the agent that it names.
+ */
+export type AskedPlatform = string | (() => Promise<string>);

@@ -21,8 +21,11 @@ export type VerifyOptions = {
 export type VerifiedAgentToken = { ok: true; claims: AgentClaims };
 
 export type AgentTokenVerifier = {
-  /** Checks the signature with the key that is likely the agent's, so that `verify` with that same key need not. */
-  prepare(token: ParsedAgentToken, key: KeyObject): void;
+  /**
+   * Checks the signature with the key that is likely the agent's, so that `verify` with that same key need not.
+   * Answers whether it fits.
+   */
+  prepare(token: ParsedAgentToken, key: KeyObject): boolean;
   /**
    * Checks the signature with the agent's registered key first, then the claims. The token is the agent's when this
    * says so; whether the agent may do anything is not looked at.
@@ -56,7 +59,11 @@ export function createAgentTokenVerifier(): AgentTokenVerifier {
   };
   return {
     prepare(token, key) {
-      prepared.set(token, { key, isGood: isSignedBy(token, key) });
+      const done = prepared.get(token);
+      if (done?.key === key) return done.isGood;
+      const isGood = isSignedBy(token, key);
+      prepared.set(token, { key, isGood });
+      return isGood;
     },
     verify(token, agent, key, options) {
       const done = prepared.get(token);

@@ -15,7 +15,7 @@ import { envelope, errorReply, meta, reportHint } from '../envelope.ts';
 import { type ErrorCode, Refusal } from '../errors.ts';
 import { approveUrl } from '../held-call.ts';
 import { json, type Reply } from '../reply.ts';
-import { type Context, route } from '../route.ts';
+import { type Context, type MalformedBody, route } from '../route.ts';
 import { inSession } from '../session-marker.ts';
 import { sentence, unreadyReply } from '../unready.ts';
 
@@ -48,6 +48,7 @@ export const actions = route({
     'audit_unavailable',
     'credential_unreadable',
   ],
+  recordTooLarge: true,
   onMalformed: (context, problem) => {
     const marked = inSession(context.who, context.request);
     return malformed(marked.ok ? { ...context, who: marked.who } : context, problem);
@@ -106,7 +107,7 @@ function idempotencyKey({ request }: Pick<ActionContext, 'request'>) {
 /** A request that is no call: recorded, counted towards the breaker, and answered 400. */
 async function malformed(
   context: Pick<ActionContext, 'governor' | 'who' | 'correlationId'>,
-  problem: { body: unknown; detail: string },
+  problem: Pick<MalformedBody, 'body' | 'detail'> & Partial<Pick<MalformedBody, 'code'>>,
 ): Promise<Reply> {
   const { governor, who, correlationId } = context;
   const { auditId: audit_id, code, detail } = await recordMalformed(governor, who, { ...problem, correlationId });
