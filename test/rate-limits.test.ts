@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../broker/identity/sign-in-link.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { childOf } from './world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';
@@ -56,16 +57,20 @@ describe('rate limits', () => {
   });
 
   test('signing in is limited by address, and X-Forwarded-For changes nothing (AZ-11)', async () => {
-    const signIn = (from?: string, headers = {}) =>
+    const signIn = (from?: string, headers = {}, token = 'x') =>
       send(`${world.running.baseUrl}/owner/sign-in`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
-        body: '{"token":"x"}',
+        body: JSON.stringify({ token }),
         ...(from && { from }),
       });
     expect((await signIn('127.0.0.1')).status).toBe(410);
     limited(await signIn('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }), 'sign-in');
     expect((await signIn('127.0.0.3')).status).toBe(410);
+    // Whoever guesses wrongly keeps nobody at the same address from a link that is right.
+    const { url } = await signInLink(world.running.broker, organisation.owner);
+    expect((await signIn('127.0.0.1', {}, new URL(url).hash.slice(1))).status).toBe(200);
+    limited(await signIn('127.0.0.1'), 'sign-in');
   });
 
   test('DOS-10 an agent and its children report within one limit', async () => {

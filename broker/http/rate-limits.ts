@@ -1,7 +1,12 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** So many requests in a minute, counted per agent, per agent together with its children, or per client address. */
-export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' | 'address' };
+/**
+ * So many requests in a minute, counted per agent, per agent together with its children, or per client address.
+ * `counts: 'failures'`: only requests that are answered with a 4xx count, and only they are refused, so that nobody at an
+ * address keeps others there from using a link, a token or a passkey that is right.
+ */
+export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' } | AddressLimit;
+export type AddressLimit = { name: string; perMinute: number; per: 'address'; counts?: 'failures' };
 
 export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
 
@@ -9,7 +14,7 @@ export type LimitResult = { allowed: boolean; headers: Record<string, string>; r
 export type AtOnce = { perAddress: number; inAll: number; perToken?: number; perAgent?: number };
 
 export type RateLimits = {
-  /** Counts a request, or `count` of them at once. */
+  /** Counts a request, or `count` of them; 0 tells what is left. */
   take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
   /** Takes one of the places; call what it answers to give it back. Undefined: all are taken. */
   enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;

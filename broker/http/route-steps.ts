@@ -24,10 +24,12 @@ export const agentKey = ({ per }: Limit, { id, parent_id }: { id: string; parent
 /** Counts a request, or `count` of them. Throws Refusal when it is one too many. */
 export async function takeLimit(limits: RateLimits, limit: Limit, key: string, count = 1): Promise<LimitResult> {
   const result = await limits.take(limit, key, count);
-  if (!result.allowed)
-    throw new Refusal('rate_limited', `At most ${limit.perMinute} requests a minute here. Wait, then try again.`, {
+  if (!result.allowed) {
+    const what = 'counts' in limit ? 'failed requests' : 'requests';
+    throw new Refusal('rate_limited', `At most ${limit.perMinute} ${what} a minute here. Wait, then try again.`, {
       headers: { ...result.headers, 'Retry-After': String(result.retryAfterSeconds) },
     });
+  }
   return result;
 }
 

@@ -24,10 +24,11 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
     let limited: LimitResult | undefined;
     let reply: Reply;
     try {
-      const source = clientKey(request.ip ?? request.socket.remoteAddress ?? '');
+      const source = clientKey(addressOf(request));
       const stranger = isStranger(route, request) ? route.strangers : undefined;
       if (stranger) limited = await takeLimit(limits, stranger, source);
-      if (route.limit?.per === 'address') limited = await takeLimit(limits, route.limit, source);
+      if (route.limit?.per === 'address' && !countsFailures(route))
+        limited = await takeLimit(limits, route.limit, source);
       let parsed: ParsedBody | undefined;
       // The body is read for whoever may call this route, never for a stranger: reading and parsing it costs far more.
       const askedPlatform = async () => {
@@ -61,9 +62,29 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
     } catch (error) {
       reply = refusalReply(error, route, base, who);
     }
+    if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
     send(response, reply, correlationId);
   };
+}
+
+const addressOf = (request: Request): string => request.ip ?? request.socket.remoteAddress ?? '';
+
+const countsFailures = ({ limit }: Route): boolean => limit?.per === 'address' && limit.counts === 'failures';
+
+/** Counts a reply that says no, and replaces it by a 429 when there were too many. */
+async function countFailure(
+  route: Route,
+  reply: Reply,
+  base: Pick<Context, 'governor' | 'correlationId' | 'limits'>,
+  source: string,
+): Promise<[Reply, LimitResult | undefined]> {
+  const failed = reply.status >= 400 && reply.status < 500;
+  try {
+    return [reply, await takeLimit(base.limits, route.limit!, source, failed ? 1 : 0)];
+  } catch (error) {
+    return [failed ? refusalReply(error, route, base, undefined) : reply, undefined];
+  }
 }
 
 /** Takes a place for as long as this answer is under way. Throws Refusal when all are taken. */

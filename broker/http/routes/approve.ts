@@ -24,7 +24,7 @@ export const approveRequest = route({
   method: 'GET',
   path: '/approve/{id}/request',
   auth: 'none',
-  limit: { name: 'approve-page', perMinute: 60, per: 'address' },
+  limit: { name: 'approve-page', perMinute: 60, per: 'address', counts: 'failures' },
   capability: 'approvals.page',
   summary: 'A held call as the approval page shows it; the approval id is the capability.',
   query: z.object({

@@ -23,8 +23,8 @@ import {
   RequestOptions,
 } from '../webauthn-json.ts';
 
-/** One for the four routes together. */
-const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address' } as const;
+/** One for the four routes together (specification, Limits), of what fails: strangers share the owner's address behind a proxy. */
+const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failures' } as const;
 const MAX_BODY_BYTES = 64 * 1024;
 
 const challengeExpired = () =>

@@ -107,7 +107,7 @@ export const ownerSignIn = route({
   method: 'POST',
   path: '/owner/sign-in',
   auth: 'none',
-  limit: { name: 'sign-in', perMinute: 10, per: 'address' },
+  limit: { name: 'sign-in', perMinute: 10, per: 'address', counts: 'failures' },
   capability: 'owner.sign_in',
   summary: 'Exchanges a sign-in link for a session.',
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
