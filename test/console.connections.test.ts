@@ -77,6 +77,10 @@ describe.skipIf(withoutChromium)(
       await isLive(page);
       await shows('Not connected');
       await page.click(`${row()} .connect`);
+      // Which site it is stands there before anything is opened.
+      await page.until(`document.querySelector('dialog .host')?.innerText === ${JSON.stringify(server.address)}`);
+      expect(await page.value('location.pathname')).toBe('/console/connections');
+      await page.click('#leave');
       await consent(page, 'ann');
       await page.until(
         `location.pathname.startsWith('/interaction/') && document.querySelector('form') !== null && !document.querySelector('form').login`,
@@ -118,6 +122,12 @@ describe.skipIf(withoutChromium)(
       await page.open(at());
       await isLive(page);
       await page.click(`${row()} .connect`);
+      await page.until(`document.querySelector('#leave') !== null`);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.click(`${row()} .connect`);
+      await page.until(`document.querySelector('#leave') !== null`);
+      await page.click('#leave');
       await page.until(
         `location.pathname.startsWith('/interaction/') && document.querySelector('a[href$="/abort"]') !== null`,
       );

@@ -2,6 +2,7 @@
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
+import { forgetRegistration } from '../oauth/registration.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -126,8 +127,9 @@ export function planConnectionRemovals(planning: Planning): void {
       );
     }
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
-    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, (db) =>
-      deleteConnection(db, organisationId, id),
-    );
+    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db) => {
+      await deleteConnection(db, organisationId, id);
+      await forgetRegistration(db, { organisationId, platformId: platform, connectionId: id });
+    });
   }
 }

@@ -32,7 +32,12 @@ import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
 import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
-import { connectionCallback, connectOAuth, disconnectOAuth } from './routes/owner/connection-oauth.ts';
+import {
+  connectionCallback,
+  connectOAuth,
+  disconnectOAuth,
+  ownConnectionCallback,
+} from './routes/owner/connection-oauth.ts';
 import {
   connect,
   ownerConnections,
@@ -173,6 +178,7 @@ export const ROUTES: readonly Route[] = [
   connectOAuth,
   disconnectOAuth,
   connectionCallback,
+  ownConnectionCallback,
   ownerPolicies,
   makePolicy,
   ownerPolicy,

@@ -21,8 +21,6 @@ import { describedFor, type Registered } from './registered.ts';
 import type { Resolver } from './resolve.ts';
 import type { Kept, Steps } from './steps.ts';
 
-/** Where the server sends the browser back to. */
-export const CONNECTED_PATH = '/console/connections/callback';
 const FLOW_MS = 10 * 60_000;
 
 export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id'>;
@@ -37,8 +35,8 @@ export type OAuthConnections = {
     manifest: Manifest,
     by: { ownerId: string; sessionId: string | null },
   ): Promise<{ url: string; expiresAt: Instant } | OAuthProblem>;
-  /** The flow that an answer belongs to; undefined: none that is under way. */
-  flowOf(query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
+  /** The flow that an answer belongs to; undefined: none that is under way and that waits at this path. */
+  flowOf(path: string, query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
   /** Takes the answer to a flow that was just used up. */
   finish(
     flow: OAuthFlowTable,
@@ -60,7 +58,6 @@ export type OAuthConnections = {
 export function makeOAuthConnections(broker: Broker): OAuthConnections {
   type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
   let loaded: Promise<Loaded> | undefined;
-  const redirectUri = broker.baseUrl + CONNECTED_PATH;
   const loadNow = async (): Promise<Loaded> => {
     const [{ serverFinder }, { oauthSteps }, { resolver }] = await Promise.all([
       import('./server.ts'),
@@ -69,29 +66,31 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
     ]);
     const find = serverFinder(broker);
     const steps = oauthSteps(broker, find);
-    return { steps, refresh: refresher(broker, steps), resolve: resolver(broker, find, redirectUri) };
+    return { steps, refresh: refresher(broker, steps), resolve: resolver(broker, find) };
   };
   const load = () => {
     loaded ??= loadNow();
     return loaded;
   };
   const registered = async (
-    { organisation_id: organisation, platform_id: platform }: ConnectionId,
+    { organisation_id: organisationId, platform_id: platformId, id: connectionId }: ConnectionId,
     manifest: Manifest,
-    mayRegister = false,
+    clientId: string | undefined,
   ): Promise<Registered | OAuthProblem> => {
-    const described = await describedFor(broker, organisation, platform, manifest);
+    const described = await describedFor(broker, { organisationId, platformId, connectionId }, manifest);
     if (isProblem(described)) return described;
-    return await (await load()).resolve(described, mayRegister);
+    return await (await load()).resolve(described, clientId);
   };
+  const keptOf = ({ organisation_id: organisationId, id: rowId, flow }: OAuthFlowTable): Kept =>
+    JSON.parse(broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'));
 
   return {
     begin: async (connection, manifest, { ownerId, sessionId }) => {
-      const client = await registered(connection, manifest, true);
+      const client = await registered(connection, manifest, undefined);
       if (isProblem(client)) return client;
       const state = mintToken('state');
       const { steps } = await load();
-      const begun = await steps.begin(client, { state: state.token.reveal(), redirectUri });
+      const begun = await steps.begin(client, { state: state.token.reveal() });
       if (isProblem(begun)) return begun;
       const now = broker.clock();
       const id = uuidv4();
@@ -110,20 +109,20 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
       return { url: begun.url, expiresAt: now + FLOW_MS };
     },
 
-    flowOf: async (query) => {
+    flowOf: async (path, query) => {
       const [state, ...more] = query.getAll('state');
       if (state === undefined || more.length > 0) return undefined;
-      return await findOAuthFlow(broker.store.db, sha256Hex(state), broker.clock());
+      const found = await findOAuthFlow(broker.store.db, sha256Hex(state), broker.clock());
+      return found && keptOf(found).redirectUri === broker.baseUrl + path ? found : undefined;
     },
 
     finish: async (flow, connection, manifest, query) => {
-      const client = await registered(connection, manifest);
+      const kept = keptOf(flow);
+      const client = await registered(connection, manifest, kept.clientId);
       if (isProblem(client)) return client;
-      const place = { table: 'oauth_flows' as const, organisationId: flow.organisation_id, rowId: flow.id };
-      const kept = JSON.parse(broker.vault.open(place, flow.flow).toString('utf8')) as Kept;
       const { steps } = await load();
       const state = query.get('state') ?? '';
-      const done = await steps.exchange(client, query, { state, redirectUri, kept });
+      const done = await steps.exchange(client, query, { state, kept });
       if (isProblem(done)) return done;
       const { tokens, account, server } = done;
       const now = broker.clock();
@@ -170,14 +169,14 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
         place: { organisationId: connection.organisation_id, id: connection.id },
         seen,
         refused,
-        registered: () => registered(connection, manifest),
+        registered: (clientId) => registered(connection, manifest, clientId),
       });
     },
 
     revoke: async (connection, manifest) => {
       const facts = readFacts(connection.oauth);
       if (!facts || !connection.credential) return false;
-      const client = await registered(connection, manifest);
+      const client = await registered(connection, manifest, facts.client_id);
       if (isProblem(client)) return client;
       try {
         const { organisation_id: organisationId, id } = connection;

@@ -13,7 +13,7 @@ import { findConnection } from '../store/connections.ts';
 import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { lifeOf, type OAuthCredential, writeCredential } from './credential.ts';
-import { type OAuthConnectionFacts, writeFacts } from './facts.ts';
+import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
@@ -31,7 +31,8 @@ export type RefreshAsk = {
   place: ConnectionPlace;
   seen: OAuthCredential;
   refused: boolean;
-  registered: () => Promise<Registered | OAuthProblem>;
+  /** The client of this id, whose tokens they are. */
+  registered: (client: string) => Promise<Registered | OAuthProblem>;
 };
 
 /** Longer than an attempt can take: the server has 10 seconds, and the store the rest. */
@@ -63,14 +64,15 @@ type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
 async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
   const { db } = broker.store;
   const { place, seen } = ask;
-  const registered = await ask.registered();
-  if (isProblem(registered)) return { kind: 'unavailable', detail: registered.detail };
   const begun = performance.now();
+  let registered: Registered | OAuthProblem | undefined;
   for (let turn = 1; ; turn++) {
     const present = await findConnection(db, place.organisationId, place.id);
     if (!present?.credential) return { kind: 'gone' };
     if (present.token_id !== seen.id || present.refresh_token === null)
       return { kind: 'replaced', credential: present.credential };
+    registered ??= await ask.registered(readFacts(present.oauth)!.client_id);
+    if (isProblem(registered)) return { kind: 'unavailable', detail: registered.detail };
     if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
       // Before the claim, whose time is for asking and storing alone.
       const ready = await steps.refreshing(registered);

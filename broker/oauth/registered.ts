@@ -4,6 +4,7 @@ import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import type { OAuthProblem } from './problem.ts';
+import { redirectUriOf } from './redirect-uri.ts';
 
 export type OAuthAuth = Extract<Manifest['auth'], { type: 'oauth2' }>;
 
@@ -23,6 +24,9 @@ export type Endpoints = {
 export type Registered = {
   organisationId: string;
   platformId: string;
+  connectionId: string;
+  /** Where the browser comes back to. */
+  redirectUri: string;
   clientId: string;
   clientSecret: Secret | undefined;
   /** Where metadata is found (RFC 8414); without one the endpoints are all that is known. */
@@ -38,23 +42,20 @@ export type Registered = {
   resource: string | undefined;
   /** Whether the metadata must say that the server knows PKCE (MCP, Authorization Code Protection). */
   strictPkce: boolean;
+  /** Where the platform is asked for the issuer (RFC 9728); undefined: the manifest names the server. */
+  discoverAt: string | undefined;
 };
 
 /** What a manifest says, before anybody was asked. Without a client id the broker has to register itself. */
-export type Described = Omit<Registered, 'clientId'> & {
-  clientId: string | undefined;
-  /** Where to ask for the issuer (RFC 9728); undefined: it is known, or the endpoints are. */
-  discoverAt: string | undefined;
-};
+export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined };
 
 /** The secrets of a platform, by the names that they have in its `auth`. */
 export const PLATFORM_SECRETS = ['client_id', 'client_secret'] as const;
 
 /** Reads what the manifest names from the store. @throws SealError when a stored secret was altered */
 export async function describedFor(
-  { store, vault }: Pick<Broker, 'store' | 'vault'>,
-  organisationId: string,
-  platformId: string,
+  { store, vault, baseUrl }: Pick<Broker, 'store' | 'vault' | 'baseUrl'>,
+  { organisationId, platformId, connectionId }: { organisationId: string; platformId: string; connectionId: string },
   manifest: Manifest,
 ): Promise<Described | OAuthProblem> {
   const { auth, oauth, kind } = manifest;
@@ -83,6 +84,8 @@ export async function describedFor(
   return {
     organisationId,
     platformId,
+    connectionId,
+    redirectUri: redirectUriOf(auth, { baseUrl, connectionId, namesServer: kind !== 'mcp' || isKnown }),
     clientId,
     clientSecret,
     issuer: auth.issuer,
@@ -104,7 +107,15 @@ const endpointsOf = ({ authorization_endpoint, token_endpoint, revocation_endpoi
 
 /** What an `auth` says of its server. */
 function given(auth: OAuthAuth): Endpoints & ServerManners {
-  const { type: _type, issuer: _issuer, client_id: _id, client_secret: _secret, scopes: _scopes, ...facts } = auth;
+  const {
+    type: _type,
+    issuer: _issuer,
+    client_id: _id,
+    client_secret: _secret,
+    scopes: _scopes,
+    redirect_uri: _uri,
+    ...facts
+  } = auth;
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 

@@ -4,11 +4,14 @@ import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { ProviderFetch } from '../outbound/provider-fetch.ts';
-import { listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
+import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
+import type { Db } from '../store/store.ts';
 import type { OAuthProblem } from './problem.ts';
 
-/** The name under which it is kept among the secrets of its platform. */
-const REGISTRATION = 'registration';
+/** The name under which a connection's registration is kept among the secrets of its platform. */
+const nameOf = (connectionId: string): string => `registration:${connectionId}`;
+/** One registration for all connections of a platform, as releases before this one made it: still used for its tokens. */
+const FORMER_NAME = 'registration';
 
 const Registration = z.object({
   issuer: z.string(),
@@ -30,31 +33,39 @@ const Answer = z.object({
 });
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock'>;
-type Place = { organisationId: string; platformId: string };
+type Place = { organisationId: string; platformId: string; connectionId: string };
 
 const METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const;
 
-/** What the broker is called at this issuer; undefined when it has to register (again). */
+/**
+ * The broker's registration at this issuer for a connection, or undefined. `client`: the one of this client id, whose tokens
+ * or code there are; undefined: one that a new authorization request can use, with the redirect URI of the connection.
+ */
 export async function findRegistration(
   { store, vault, clock }: Base,
-  { organisationId, platformId }: Place,
-  expected: Pick<Registration, 'issuer' | 'redirect_uri'>,
+  { organisationId, platformId, connectionId }: Place,
+  { issuer, redirectUri, client }: { issuer: string; redirectUri: string; client: string | undefined },
 ): Promise<Registration | undefined> {
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
-  const found = stored.find((one) => one.name === REGISTRATION);
-  if (!found) return undefined;
-  const place = { table: 'platform_secrets' as const, organisationId, rowId: found.id };
-  const registration = Registration.parse(JSON.parse(vault.open(place, found.value).toString('utf8')));
-  const { issuer, redirect_uri: redirectUri, expires_at: end } = registration;
-  const fits = issuer === expected.issuer && redirectUri === expected.redirect_uri && (end === null || end > clock());
-  return fits ? registration : undefined;
+  for (const { id, name, value } of stored) {
+    if (name !== nameOf(connectionId) && name !== FORMER_NAME) continue;
+    const place = { table: 'platform_secrets' as const, organisationId, rowId: id };
+    const found = Registration.parse(JSON.parse(vault.open(place, value).toString('utf8')));
+    const fits = client === undefined ? found.redirect_uri === redirectUri : found.client_id === client;
+    if (fits && found.issuer === issuer && (found.expires_at === null || found.expires_at > clock())) return found;
+  }
+  return undefined;
 }
+
+/** Forgets the registration of a connection that was removed. */
+export const forgetRegistration = (db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> =>
+  deleteNamedPlatformSecret(db, { organisationId, platformId, name: nameOf(connectionId) });
 
 /** Registers, and keeps the answer. Of two that do so at once the later one counts. */
 export async function register(
   broker: Base,
   fetch: ProviderFetch,
-  { organisationId, platformId }: Place,
+  { organisationId, platformId, connectionId }: Place,
   { metadata, redirectUri }: { metadata: ServerMetadata; redirectUri: string },
 ): Promise<Registration | OAuthProblem> {
   const { issuer, registration_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
@@ -92,7 +103,7 @@ export async function register(
     organisation_id: organisationId,
     id,
     platform_id: platformId,
-    name: REGISTRATION,
+    name: nameOf(connectionId),
     value: broker.vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, JSON.stringify(registration)),
     created_at: broker.clock(),
   });

@@ -6,32 +6,33 @@ import { isProblem, type OAuthProblem } from './problem.ts';
 import { resourceFinder } from './protected-resource.ts';
 import type { Described, Registered } from './registered.ts';
 import { findRegistration, type Registration, register } from './registration.ts';
-import type { ServerFinder } from './server.ts';
+import { mixUpRisk, type ServerFinder } from './server.ts';
 
-/** `mayRegister`: an owner is connecting, so that the broker may register itself where it has to. */
-export type Resolver = (described: Described, mayRegister: boolean) => Promise<Registered | OAuthProblem>;
+/**
+ * `client`: the client id whose code or tokens there are; undefined: an owner is connecting, so that the broker may register
+ * itself where it has to.
+ */
+export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
 
 /** Makes it. Nobody is asked where the manifest says everything. */
-export function resolver(
-  broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound'>,
-  find: ServerFinder,
-  redirectUri: string,
-): Resolver {
+export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound'>, find: ServerFinder): Resolver {
   const findResource = resourceFinder(broker);
   const fetch = providerFetch(broker.outbound);
 
   const registrationAt = async (
     described: Described,
     issuer: string,
-    mayRegister: boolean,
+    client: string | undefined,
   ): Promise<Registration | OAuthProblem> => {
-    const known = await findRegistration(broker, described, { issuer, redirect_uri: redirectUri });
+    const { platformId, redirectUri } = described;
+    const known = await findRegistration(broker, described, { issuer, redirectUri, client });
     if (known) return known;
-    const { platformId } = described;
-    if (!mayRegister)
+    if (client !== undefined)
       return { problem: 'stale', detail: `The broker is not registered any more for ${platformId}. Connect again.` };
     const metadata = await find({ ...described, issuer });
     if (isProblem(metadata)) return metadata;
+    const misled = mixUpRisk(metadata, described);
+    if (misled) return misled;
     try {
       return await register(broker, fetch, described, { metadata, redirectUri });
     } catch (error) {
@@ -43,8 +44,9 @@ export function resolver(
     }
   };
 
-  return async (described, mayRegister) => {
-    const { discoverAt, clientId, ...rest } = described;
+  return async (described, client) => {
+    const { clientId, ...rest } = described;
+    const { discoverAt } = rest;
     const found = discoverAt === undefined ? undefined : await findResource(discoverAt);
     if (found && isProblem(found)) return found;
     const known = found
@@ -58,7 +60,7 @@ export function resolver(
     if (clientId !== undefined) return { ...known, clientId };
     if (known.issuer === undefined)
       return { problem: 'unsuitable', detail: `${rest.platformId} needs a client_id, or an issuer to register at.` };
-    const registration = await registrationAt({ ...described, ...known }, known.issuer, mayRegister);
+    const registration = await registrationAt({ ...described, ...known }, known.issuer, client);
     if (isProblem(registration)) return registration;
     const { client_id, client_secret: secret, auth_method: method } = registration;
     return {

@@ -79,6 +79,28 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
   };
 }
 
+/**
+ * Why no browser may be sent to a server that the platform itself chose (RFC 9728), or undefined. Its metadata could name
+ * the authorization endpoint of another server, whose code would then be sent to the token endpoint of this one. A server
+ * that says `iss` in its answers (RFC 9207), or that has its authorization endpoint at its own origin, cannot do that.
+ */
+export function mixUpRisk(
+  {
+    issuer,
+    authorization_endpoint: authorize,
+    authorization_response_iss_parameter_supported: iss,
+  }: client.ServerMetadata,
+  { discoverAt, endpoints, platformId }: Pick<Registered, 'discoverAt' | 'endpoints' | 'platformId'>,
+): OAuthProblem | undefined {
+  if (discoverAt === undefined || iss === true || endpoints.authorization_endpoint !== undefined) return undefined;
+  const [own, asked] = [new URL(issuer), new URL(authorize!)];
+  if (own.origin === asked.origin) return undefined;
+  return {
+    problem: 'failed',
+    detail: `The authorization server that ${platformId} chose, ${own.host}, sends people to ${asked.host} and does not say who answers (RFC 9207), so the answer of another server could be given to it. If ${asked.host} is right, name it in the manifest as authorization_endpoint, or name the issuer.`,
+  };
+}
+
 /** https, or http where the whole server is on this machine; never `javascript:`, and never with a password in it. */
 function isEndpoint(text: string, insecure: boolean): boolean {
   if (!URL.canParse(text)) return false;

@@ -8,11 +8,14 @@ import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
-import { PATIENCE_SECONDS, type ServerFinder } from './server.ts';
+import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
 import { tokenFetch } from './token-fetch.ts';
 
-/** What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one. */
-export type Kept = { verifier: string; nonce: string | null; server: string; clientId: string };
+/**
+ * What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one; `redirectUri`,
+ * because an answer that comes in anywhere else is another server's.
+ */
+export type Kept = { verifier: string; nonce: string | null; server: string; clientId: string; redirectUri: string };
 
 export type Tokens = {
   accessToken: Secret;
@@ -25,15 +28,12 @@ export type Tokens = {
 
 export type Steps = {
   /** Where to send the browser, and what to remember. */
-  begin(
-    registered: Registered,
-    flow: { state: string; redirectUri: string },
-  ): Promise<{ url: string; kept: Kept } | OAuthProblem>;
+  begin(registered: Registered, flow: { state: string }): Promise<{ url: string; kept: Kept } | OAuthProblem>;
   /** Takes the answer, as it stands in the query of the callback. */
   exchange(
     registered: Registered,
     query: URLSearchParams,
-    flow: { state: string; redirectUri: string; kept: Kept },
+    flow: { state: string; kept: Kept },
   ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
   /** Finds the server, which may take a while. What it answers asks that server, once. */
   refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
@@ -85,11 +85,13 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
   });
 
   return {
-    begin: (registered, { state, redirectUri }) =>
+    begin: (registered, { state }) =>
       asking(registered, async () => {
         const configuration = await configure(registered, false);
         if (isProblem(configuration)) return configuration;
-        const { manners, scopes, clientId } = registered;
+        const misled = mixUpRisk(configuration.serverMetadata(), registered);
+        if (misled) return misled;
+        const { manners, scopes, clientId, redirectUri } = registered;
         const verifier = client.randomPKCECodeVerifier();
         const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;
         const url = client.buildAuthorizationUrl(configuration, {
@@ -103,10 +105,10 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
           code_challenge_method: 'S256',
         });
         const server = serverOf(registered, configuration);
-        return { url: url.href, kept: { verifier, nonce, server, clientId } };
+        return { url: url.href, kept: { verifier, nonce, server, clientId, redirectUri } };
       }),
 
-    exchange: (registered, query, { state, redirectUri, kept }) =>
+    exchange: (registered, query, { state, kept }) =>
       asking(registered, async () => {
         const configuration = await configure(registered, false);
         if (isProblem(configuration)) return configuration;
@@ -121,7 +123,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
           };
         const given = await client.authorizationCodeGrant(
           configuration,
-          new URL(`${redirectUri}?${answer}`),
+          new URL(`${kept.redirectUri}?${answer}`),
           {
             expectedState: state,
             pkceCodeVerifier: kept.verifier,

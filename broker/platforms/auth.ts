@@ -103,6 +103,12 @@ export const Auth = z
             ),
           client_secret: SecretReference.optional().describe('Its secret; a public client has none.'),
           scopes: z.array(z.string().min(1)).optional().describe('The scopes to ask for when a person connects.'),
+          redirect_uri: z
+            .enum(['shared', 'connection'])
+            .optional()
+            .describe(
+              'Which redirect URI the client_id is registered with: the shared one, which is the default, or one for each connection.',
+            ),
         })
         .describe('A person connects through OAuth; the token is sent as Authorization: Bearer and refreshed.'),
     ],

@@ -23,6 +23,19 @@ export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Pr
     .execute();
 }
 
+/** Forgets the one of this name, if there is one. */
+export async function deleteNamedPlatformSecret(
+  db: Db,
+  { organisationId, platformId, name }: { organisationId: string; platformId: string; name: string },
+): Promise<void> {
+  await db
+    .deleteFrom('platform_secrets')
+    .where('organisation_id', '=', organisationId)
+    .where('platform_id', '=', platformId)
+    .where('name', '=', name)
+    .execute();
+}
+
 /** Forgets one. */
 export async function deletePlatformSecret(db: Db, organisationId: string, id: string): Promise<void> {
   await db.deleteFrom('platform_secrets').where('organisation_id', '=', organisationId).where('id', '=', id).execute();

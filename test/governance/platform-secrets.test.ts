@@ -36,7 +36,11 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
     (await governed.plan(text)).changes.filter(({ kind }) => kind === 'platform').flatMap((change) => change.details);
   const client = async (platformId = 'docs') => {
     const manifest = (await governed.present()).platforms.get(platformId)!;
-    return await describedFor(broker, governed.id, platformId, manifest);
+    return await describedFor(
+      { ...broker, baseUrl: 'https://broker.example' },
+      { organisationId: governed.id, platformId, connectionId: '00000000-0000-4000-8000-000000000000' },
+      manifest,
+    );
   };
   const stored = async () => await broker.store.db.selectFrom('platform_secrets').selectAll().execute();
 

@@ -1,4 +1,5 @@
 import { ask } from '/console/api.js';
+import { Leave } from '/console/connections/leave.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -13,21 +14,26 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
   const { id, label, platform, state, connects_by, oauth } = connection;
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(undefined);
+  const [leavingTo, setLeavingTo] = useState(undefined);
   const name = visibleLine(label);
   const { kind, words } = STATE[state];
   useEffect(() => {
     // Whoever comes back by the browser's Back finds the page as it was left.
-    const back = ({ persisted }) => persisted && setBusy(false);
+    const back = ({ persisted }) => persisted && stay();
     addEventListener('pageshow', back);
     return () => removeEventListener('pageshow', back);
   }, []);
+  const stay = () => {
+    setBusy(false);
+    setLeavingTo(undefined);
+  };
   const connect = async () => {
     if (busy) return;
     setBusy(true);
     setProblem(undefined);
     try {
       const { authorization_url } = await ask('POST', `/owner/connections/${id}/oauth/start`, {});
-      location.assign(authorization_url);
+      setLeavingTo(authorization_url);
     } catch (error) {
       setProblem(error);
       setBusy(false);
@@ -55,6 +61,7 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
         html`<button type="button" class="compact danger disconnect" onClick=${disconnect}>Disconnect<span class="unseen"> ${name}</span></button>`
       }
     </div>
+    ${leavingTo && html`<${Leave} connection=${connection} url=${leavingTo} onClose=${stay} />`}
   </li>`;
 }
 

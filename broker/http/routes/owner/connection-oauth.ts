@@ -4,8 +4,8 @@ import { recordChange } from '../../../calls/owner-change.ts';
 import { settleConsent } from '../../../calls/settle-consent.ts';
 import type { OwnerPrincipal } from '../../../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
-import { CONNECTED_PATH } from '../../../oauth/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../../../oauth/problem.ts';
+import { CONNECTED_PATH } from '../../../oauth/redirect-uri.ts';
 import { findConnection } from '../../../store/connections.ts';
 import { useOAuthFlow } from '../../../store/oauth-flows.ts';
 import { forgetTokens, putTokens } from '../../../store/oauth-tokens.ts';
@@ -120,17 +120,13 @@ export const disconnectOAuth = route({
   },
 });
 
-/** GET /console/connections/callback: where the authorization server sends the browser back to. */
-export const connectionCallback = route({
+const CALLBACK = {
   method: 'GET',
-  path: CONNECTED_PATH,
   auth: 'none',
   limit: { name: 'oauth-callbacks', perMinute: 60, per: 'address' },
-  capability: 'owner.connections.oauth_callback',
-  summary: "Takes an authorization server's answer, and connects the platform.",
   answers: { 200: { description: 'A page that leads to the connections.', type: 'text/html' } },
   errors: ['invalid_request', 'forbidden', 'conflict', 'rate_limited', 'upstream_unreachable', 'audit_unavailable'],
-  handle: async (context) => {
+  handle: async (context: Context<'none', undefined>) => {
     try {
       return await comeBack(context);
     } catch (error) {
@@ -139,6 +135,23 @@ export const connectionCallback = route({
       return errorReply(error, context);
     }
   },
+} as const;
+
+/** GET /console/connections/callback: where the authorization servers of clients registered by hand send the browser. */
+export const connectionCallback = route({
+  ...CALLBACK,
+  path: CONNECTED_PATH,
+  capability: 'owner.connections.oauth_callback',
+  summary: "Takes an authorization server's answer, and connects the platform.",
+});
+
+/** GET /console/connections/callback/{id}: where the authorization server of one connection sends the browser. */
+export const ownConnectionCallback = route({
+  ...CALLBACK,
+  path: `${CONNECTED_PATH}/{id}`,
+  capability: 'owner.connections.oauth_own_callback',
+  summary: "Takes the answer of one connection's authorization server, at the redirect URI of that connection.",
+  params,
 });
 
 const STALE =
@@ -148,10 +161,11 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const { governor, query, correlationId } = context;
   const { broker, oauth } = governor;
   const { db } = broker.store;
-  const flow = await oauth.flowOf(query);
+  const path = context.params.id === undefined ? CONNECTED_PATH : `${CONNECTED_PATH}/${context.params.id}`;
+  const flow = await oauth.flowOf(path, query);
   if (!flow) throw new Refusal('invalid_request', STALE);
   const owner = await ownerHere(context);
-  if (!owner && !query.has('again')) return onceMorePage(`${CONNECTED_PATH}?${query}&again=1`);
+  if (!owner && !query.has('again')) return onceMorePage(`${path}?${query}&again=1`);
   if (!owner || !mayFinish(owner, flow))
     throw new Refusal(
       'forbidden',

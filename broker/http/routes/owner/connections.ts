@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { testConnection } from '../../../calls/connection-test.ts';
 import { uuidv4 } from '../../../crypto/ids.ts';
 import { ConnectionName } from '../../../governance/schema.ts';
+import { forgetRegistration } from '../../../oauth/registration.ts';
 import {
   addConnection,
   clearDefaultConnection,
@@ -182,6 +183,7 @@ export const removeConnection = route({
     });
     // It is gone here whatever the server says; there it ends with its tokens.
     await context.governor.oauth.revoke(connection, manifest);
+    await forgetRegistration(db, { organisationId, platformId: platform, connectionId: id });
     return json(200, { id, removed: true });
   },
 });
