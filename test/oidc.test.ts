@@ -153,6 +153,29 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
     },
   );
 
+  test('an address that differs from an invited one by more than the case of A to Z is another address', async () => {
+    const kate = person(`kate-${crypto.randomUUID().slice(0, 8)}@acme.example`);
+    const { id } = await invite(kate.email, 'admin');
+    // U+212A KELVIN SIGN, which Unicode makes a small k of.
+    const other = person(kate.email.replace('k', '\u212a'));
+    const browser = new Browser();
+    await expectSignedOut(browser, await provider.signIn(browser, other.login, start), 403);
+    expect((await owner(id)).oidc_subject).toBeNull();
+    provider.people.set(kate.login, { email: kate.email.toUpperCase(), email_verified: true });
+    const herself = new Browser();
+    await provider.signIn(herself, kate.login, start);
+    expect((await me(herself)).body.id).toBe(id);
+  });
+
+  test('the owner of the first start is nobody whom a provider signs in by an address', async () => {
+    const first = await owner(organisation.owner.id);
+    expect(first.origin).toBe('first_start');
+    const browser = new Browser();
+    const visit = await provider.signIn(browser, person(first.email).login, start);
+    await expectSignedOut(browser, visit, 403);
+    expect((await owner(first.id)).oidc_subject).toBeNull();
+  });
+
   test('an address that was given to somebody else signs nobody in', async () => {
     const ann = person();
     const { id } = await invite(ann.email, 'admin');

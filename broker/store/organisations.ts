@@ -46,16 +46,22 @@ export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefi
   return await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+/**
+ * An e-mail address as it is stored and compared: A to Z in lower case and nothing else. Unicode makes other letters, such as
+ * U+212A (KELVIN SIGN), the same as ASCII ones, and so other addresses the same as the one of an owner.
+ */
+export const foldEmail = (email: string): string => email.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
 /** Owners with this e-mail address, one for each organisation that knows it. */
 export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTable[]> {
-  return await db.selectFrom('owners').selectAll().where('email', '=', email.toLowerCase()).execute();
+  return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
 }
 
 /** Makes an owner, or gives the one with this e-mail address the role. Answers the owner. */
 export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return await db
     .insertInto('owners')
-    .values({ ...owner, email: owner.email.toLowerCase() })
+    .values({ ...owner, email: foldEmail(owner.email) })
     .onConflict((c) => c.columns(['organisation_id', 'email']).doUpdateSet({ role: owner.role }))
     .returningAll()
     .executeTakeFirstOrThrow();

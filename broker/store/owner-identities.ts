@@ -1,4 +1,5 @@
 /** Owners by who the identity provider says that they are. */
+import { foldEmail } from './organisations.ts';
 import type { OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -31,7 +32,14 @@ export async function findIdentifiedOwners(
         eb('owners.oidc_subject', '=', identity.subject),
         ...(identity.email === undefined
           ? []
-          : [eb.and([eb('owners.oidc_subject', 'is', null), eb('owners.email', '=', identity.email.toLowerCase())])]),
+          : [
+              eb.and([
+                eb('owners.oidc_subject', 'is', null),
+                // Nobody invited the address of the first start, so whoever a provider gives it to is nobody.
+                eb('owners.origin', '!=', 'first_start'),
+                eb('owners.email', '=', foldEmail(identity.email)),
+              ]),
+            ]),
       ]),
     )
     .orderBy('organisations.created_at')

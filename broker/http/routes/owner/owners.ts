@@ -5,7 +5,14 @@ import { recordChange } from '../../../calls/owner-change.ts';
 import { UUID_PATTERN, uuidv4 } from '../../../crypto/ids.ts';
 import { listAgents, updateAgent } from '../../../store/agents.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
-import { deleteOwner, forgetIdentity, listOrganisations, listOwners, putOwner } from '../../../store/organisations.ts';
+import {
+  deleteOwner,
+  foldEmail,
+  forgetIdentity,
+  listOrganisations,
+  listOwners,
+  putOwner,
+} from '../../../store/organisations.ts';
 import { isRowFault } from '../../../store/row-fault.ts';
 import type { OwnerTable } from '../../../store/schema.ts';
 import type { Db } from '../../../store/store.ts';
@@ -73,7 +80,7 @@ export const addOwner = route({
   handle: async (context) => {
     const { body } = context;
     const by = await changing(context, body.organisation);
-    const email = body.email.toLowerCase();
+    const email = foldEmail(body.email);
     const { db } = context.governor.broker.store;
     const known = (await listOwners(db, by.owner.organisation_id)).find((owner) => owner.email === email);
     const forgets = body.forget_identity && known !== undefined && known.oidc_subject !== null;
