@@ -42,9 +42,9 @@ export function expiryOf(text: string | undefined, stored: StoredExpiry | undefi
   if (text === undefined) return { expires_at: null, expires_text: null };
   const expiry = parseExpiry(text);
   if (expiry === undefined) throw new Error(`An expiry was not checked: ${EXPIRY_FORMS}.`);
-  if (expiry.kind === 'after') {
-    if (stored?.expires_text === text) return stored;
-    return { expires_at: now + expiry.milliseconds, expires_text: text };
-  }
-  return stored?.expires_at === expiry.moment ? stored : { expires_at: expiry.moment, expires_text: text };
+  const isSame = expiry.kind === 'after' ? stored?.expires_text === text : stored?.expires_at === expiry.moment;
+  // Only these two columns: callers hand in whole rows, and spread the answer over what the file says.
+  if (stored && isSame) return { expires_at: stored.expires_at, expires_text: stored.expires_text };
+  const expiresAt = expiry.kind === 'after' ? now + expiry.milliseconds : expiry.moment;
+  return { expires_at: expiresAt, expires_text: text };
 }

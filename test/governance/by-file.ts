@@ -1,0 +1,92 @@
+/** An organisation of a whole broker that is governed by a file, and what its agents' real calls come to. */
+import { expect } from 'vitest';
+import { type Answer, type KeyPair, TestAgent } from '../world/agent.ts';
+import type { Organisation, World } from '../world/world.ts';
+
+export type Change = { action: string; kind: string; name: string; details: string[] };
+
+/** Secrets of the connections in test files, by the names under which files ask for them. */
+export const SECRETS = { 'env:MAIN': 'CANARY-main-0123456789', 'env:OTHER': 'CANARY-other-0123456789' };
+
+export class ByFile {
+  readonly world: World;
+  readonly organisation: Organisation;
+  /** Key pairs of the agents, by name. */
+  readonly keys: ReadonlyMap<string, KeyPair>;
+
+  constructor(world: World, organisation: Organisation, keys: ReadonlyMap<string, KeyPair>) {
+    this.world = world;
+    this.organisation = organisation;
+    this.keys = keys;
+  }
+
+  static async make(world: World, keys: ReadonlyMap<string, KeyPair>): Promise<ByFile> {
+    return new ByFile(world, await world.organisation(), keys);
+  }
+
+  /** YAML takes JSON. */
+  #ask(verb: 'plan' | 'apply', document: object | string): Promise<Answer> {
+    const text = typeof document === 'string' ? document : JSON.stringify(document);
+    return this.organisation.ask('POST', `/owner/governance/${verb}`, { text, values: SECRETS });
+  }
+
+  async plan(document: object | string): Promise<Change[]> {
+    const planned = await this.#ask('plan', document);
+    expect(planned.status, planned.text).toBe(200);
+    return planned.body.changes;
+  }
+
+  /** Applies what a plan said just before. */
+  async apply(document: object | string): Promise<Change[]> {
+    const planned = await this.plan(document);
+    const applied = await this.#ask('apply', document);
+    expect(applied.status, applied.text).toBe(200);
+    // A span begins at the moment at which it is planned or applied.
+    expect(withoutMoments(applied.body.changes)).toEqual(withoutMoments(planned));
+    return planned;
+  }
+
+  async export(): Promise<string> {
+    const exported = await this.organisation.ask('GET', '/owner/governance');
+    expect(exported.status, exported.text).toBe(200);
+    return exported.body.text;
+  }
+
+  async agents(): Promise<Map<string, TestAgent>> {
+    const { agents } = (await this.organisation.ask('GET', '/owner/agents')).body;
+    return new Map(
+      agents.map(({ id, name, agent_id: agentId, owner_id: ownerId }: Record<string, string>) => {
+        const { baseUrl } = this.world.running;
+        const agent = new TestAgent({
+          baseUrl,
+          id: id!,
+          agentId: agentId!,
+          ownerId: ownerId!,
+          keys: this.keys.get(name!)!,
+        });
+        agent.clock = () => Date.now() + this.world.clock.skewMs;
+        return [name!, agent];
+      }),
+    );
+  }
+
+  /** What a call of the agent of this name comes to: status, reason, and the credential that the platform saw. */
+  async call(name: string, action: Record<string, unknown>): Promise<Outcome> {
+    const agent = (await this.agents()).get(name);
+    if (!agent) return { status: 0, reason: 'no such agent', credential: undefined };
+    const before = this.world.upstream.seen.length;
+    const answer = await agent.act(action);
+    const seen = this.world.upstream.seen.slice(before);
+    expect(seen.length).toBeLessThan(2);
+    return {
+      status: answer.status,
+      reason: answer.body.reason ?? answer.body.error ?? answer.body._meta?.reason,
+      credential: seen[0]?.headers.authorization,
+    };
+  }
+}
+
+const withoutMoments = (changes: readonly Change[]): unknown =>
+  JSON.parse(JSON.stringify(changes).replace(/\(\d{4}-.*?Z\)/g, ''));
+
+export type Outcome = { status: number; reason: string | undefined; credential: string | undefined };

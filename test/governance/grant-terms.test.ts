@@ -1,0 +1,169 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { makeKeyPair } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+import { ByFile } from './by-file.ts';
+
+const KEYS = makeKeyPair();
+const MESSAGE = {
+  platform: 'crm',
+  endpoint: '/messages',
+  method: 'POST',
+  scope: 'crm:write',
+  data: { to: 'eve@evil.example' },
+};
+const READ = { platform: 'crm', endpoint: '/messages', method: 'GET', scope: 'crm:read' };
+const SECOND = { platform: 'codehost', endpoint: '/repos/acme/two', method: 'GET', scope: 'codehost:read' };
+const CREATE = {
+  platform: 'codehost',
+  endpoint: '/orgs/acme/repos',
+  method: 'POST',
+  scope: 'codehost:create',
+  data: { name: 'x' },
+};
+const MAIN = 'Bearer CANARY-main-0123456789';
+const OTHER = 'Bearer CANARY-other-0123456789';
+
+type Row = {
+  field: string;
+  platform: 'crm' | 'codehost';
+  before: Record<string, unknown>;
+  after: Record<string, unknown>;
+  call: Record<string, unknown>;
+  was: unknown;
+  is: unknown;
+  detail: string;
+};
+const CRM = { scopes: ['crm:read', 'crm:write'], connection: 'main' };
+const HUB = { scopes: ['codehost:read', 'codehost:create'], repos: ['acme/*'], allow_repo_creation: true };
+const SENT = { status: 200, credential: MAIN };
+const refused = (reason: string) => ({ status: 403, reason, credential: undefined });
+
+const ROWS: Row[] = [
+  {
+    field: 'scopes',
+    platform: 'crm',
+    before: CRM,
+    after: { ...CRM, scopes: ['crm:read'] },
+    call: MESSAGE,
+    was: SENT,
+    is: refused('scope_not_granted'),
+    detail: 'scopes: − crm:write',
+  },
+  {
+    field: 'require_approval',
+    platform: 'crm',
+    before: CRM,
+    after: { ...CRM, require_approval: true },
+    call: MESSAGE,
+    was: SENT,
+    is: { status: 202, credential: undefined },
+    detail: 'require_approval: false → true',
+  },
+  {
+    field: 'recipients',
+    platform: 'crm',
+    before: CRM,
+    after: { ...CRM, recipients: ['@acme.example'] },
+    call: MESSAGE,
+    was: SENT,
+    is: refused('recipient_not_allowed'),
+    detail: 'recipients: none → @acme.example',
+  },
+  {
+    field: 'connection',
+    platform: 'crm',
+    before: CRM,
+    after: { ...CRM, connection: 'other' },
+    call: READ,
+    was: SENT,
+    is: { status: 200, credential: OTHER },
+    detail: 'connection: main → other',
+  },
+  {
+    field: 'repos',
+    platform: 'codehost',
+    before: HUB,
+    after: { ...HUB, repos: ['acme/one'] },
+    call: SECOND,
+    was: SENT,
+    is: refused('repo_not_allowed'),
+    detail: 'repos: − acme/*, + acme/one',
+  },
+  {
+    field: 'allow_repo_creation',
+    platform: 'codehost',
+    before: HUB,
+    after: { ...HUB, allow_repo_creation: false },
+    call: CREATE,
+    was: SENT,
+    is: refused('repo_not_allowed'),
+    detail: 'allow_repo_creation: true → false',
+  },
+];
+
+describe.each(STORES)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+
+  const document = (platform: string, terms: object) => ({
+    platforms: {
+      crm: {
+        kind: 'rest',
+        base_url: world.upstream.url,
+        auth: { type: 'bearer' },
+        scopes: { 'crm:read': ['GET /**'], 'crm:write': ['POST /**'] },
+        recipients: { 'POST /messages': ['/to'] },
+      },
+      codehost: {
+        kind: 'rest',
+        base_url: world.upstream.url,
+        auth: { type: 'bearer' },
+        scopes: { 'codehost:read': ['GET /repos/**'], 'codehost:create': ['POST /orgs/*/repos'] },
+      },
+    },
+    connections: {
+      main: { platform: 'crm', secret: { env: 'MAIN' }, default: true },
+      other: { platform: 'crm', secret: { env: 'OTHER' } },
+      hub: { platform: 'codehost', secret: { env: 'MAIN' } },
+    },
+    policies: { open: { rules: [{ effect: 'allow' }] } },
+    agents: { triage: { policy: 'open', public_key: { pem: KEYS.publicPem }, grants: { [platform]: terms } } },
+  });
+
+  const cases = ROWS.flatMap((row) =>
+    [undefined, '30d', '2999-01-31T18:00:00Z'].map((expires) => ({ ...row, expires })),
+  );
+  test.each(cases)('$field counts at the next call, in both directions (expires: $expires)', async (row) => {
+    const governed = await ByFile.make(world, new Map([['triage', KEYS]]));
+    const said = (terms: object) => document(row.platform, { ...terms, ...(row.expires && { expires: row.expires }) });
+    await governed.apply(said(row.before));
+    expect(await governed.call('triage', row.call)).toMatchObject(row.was as object);
+    const [change, ...others] = await governed.apply(said(row.after));
+    expect([change, others]).toEqual([
+      expect.objectContaining({ action: 'update', kind: 'grant', details: [row.detail] }),
+      [],
+    ]);
+    expect(await governed.call('triage', row.call)).toMatchObject(row.is as object);
+    expect(await governed.apply(said(row.before))).toHaveLength(1);
+    expect(await governed.call('triage', row.call)).toMatchObject(row.was as object);
+  });
+
+  test.each([undefined, '30d', '2999-01-31T18:00:00Z'])(
+    'what an owner changed by hand is as the file says again (expires: %s)',
+    async (expires) => {
+      const governed = await ByFile.make(world, new Map([['triage', KEYS]]));
+      const file = document('crm', { ...CRM, scopes: ['crm:read'], ...(expires && { expires }) });
+      await governed.apply(file);
+      const [agent] = (await governed.agents()).values();
+      const path = `/owner/agents/${agent!.agentId}/grants/crm`;
+      const widened = await governed.organisation.ask('POST', path, { scopes: ['crm:read', 'crm:write'] });
+      expect(widened.status, widened.text).toBe(200);
+      expect(await governed.call('triage', MESSAGE)).toMatchObject(SENT);
+      expect(await governed.apply(file)).toHaveLength(1);
+      expect(await governed.call('triage', MESSAGE)).toMatchObject(refused('scope_not_granted'));
+    },
+  );
+});
