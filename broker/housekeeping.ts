@@ -14,13 +14,16 @@ import { purgeOAuthFlows } from './store/oauth-flows.ts';
 import { purgeIdleClients, purgeOAuthRecords } from './store/oauth-records.ts';
 import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
-import { purgeRegistrations } from './store/registrations.ts';
+import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
 /** A consent page (30 minutes), its code (one) and an access token (15) are over by then, one after the other. */
 const UNUSABLE_AFTER_MS = 3600 * 1000;
+
+/** Anybody may register at an owner that does not exist, at some 1 KiB a row, kept for two days. */
+const MOST_OF_NOBODY = 10_000;
 
 type Chores = Record<string, (now: Instant) => Promise<void>>;
 
@@ -37,6 +40,7 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
+    'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),

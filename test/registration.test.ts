@@ -1,10 +1,12 @@
 /** Registration (specification, Registration and binding): asked by anybody, decided by an owner, the key handed out once. */
-import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { expireRegistrations } from '../broker/agents/registration.ts';
+import { expireRegistrations, openRegistration } from '../broker/agents/registration.ts';
 import { mintToken } from '../broker/crypto/one-time-token.ts';
 import { startHousekeeping } from '../broker/housekeeping.ts';
+import { clientKey } from '../broker/identity/client-address.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { capRegistrationsOfNobody } from '../broker/store/registrations.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send, TestAgent } from './world/agent.ts';
 import { expectDeclared } from './world/declared.ts';
@@ -40,14 +42,15 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     await fresh.policy([{ effect: 'allow' }], 'default');
     return fresh;
   };
-  const request = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
+  const request = async (method: string, path: string, init: Parameters<typeof send>[1] = {}): Promise<Answer> => {
     const answer = await send(world.running.baseUrl + path, { method, ...init });
     expectDeclared(method, path, answer);
     return answer;
   };
   const get = (path: string) => request('GET', path);
-  const register = (body: Record<string, unknown> = {}): Promise<Answer> =>
+  const register = (body: Record<string, unknown> = {}, from?: string): Promise<Answer> =>
     request('POST', '/v1/register', {
+      ...(from !== undefined && { from }),
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
         owner_id: organisation.owner.id,
@@ -543,7 +546,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     // Nothing that the stranger sent about an agent is kept for nobody.
     const rows = await world.running.broker.store.db.selectFrom('registrations').selectAll().execute();
     const decoy = rows.find(({ organisation_id }) => organisation_id === null)!;
-    expect(decoy).toMatchObject({ agent_name: '', requested_scopes: '[]', source: '', private_key: null });
+    expect(decoy).toMatchObject({ agent_name: '', requested_scopes: '[]', source: '127.0.0.1', private_key: null });
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     await both(statusOf);
     const { broker, governor } = world.running;
@@ -556,20 +559,58 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await statusOf(tokens[1]!)).status).toBe(404);
   });
 
-  test('RG-07 at most 20 wait at an owner, real or not; a decision makes room', async () => {
+  test('RG-07 at most 20 wait at an owner, real or not, 5 of them from one address; a decision makes room', async () => {
     for (const owner_id of [organisation.owner.id, NOBODY]) {
       const tokens: string[] = [];
-      for (let i = 0; i < 20; i++) tokens.push((await registered({ owner_id })).token);
-      const full = await register({ owner_id });
+      for (let i = 0; i < 20; i++) {
+        const from = `127.0.0.${100 + Math.floor(i / 5)}`;
+        const { status, text, body } = await register({ owner_id }, from);
+        expect(status, text).toBe(202);
+        tokens.push(body.registration_token);
+        if (i % 5 < 4) continue;
+        const sixth = await register({ owner_id }, from);
+        expectEnvelope(sixth, 429, 'too_many_open_requests');
+        expect(sixth.body.detail).toMatch(/^5 registrations from your address wait/);
+      }
+      const full = await register({ owner_id }, '127.0.0.110');
       expectEnvelope(full, 429, 'too_many_open_requests');
-      expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(full.body.detail).toMatch(/^20 registrations at this owner wait/);
+      // Nothing changes by itself before the first of them expires.
+      const seconds = Number(full.headers.get('retry-after'));
+      expect(seconds).toBeGreaterThan(24 * 3600 - 60);
+      expect(seconds).toBeLessThanOrEqual(24 * 3600);
       if (owner_id === NOBODY) continue;
       await decide('reject', tokens[0]!);
-      expect((await register({ owner_id })).status).toBe(202);
+      expect((await register({ owner_id }, '127.0.0.110')).status).toBe(202);
     }
     expect((await organisation.ask('GET', '/owner/registrations?limit=200')).body.registrations).toHaveLength(21);
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     expect((await register()).status, 'what is over leaves room').toBe(202);
+  });
+
+  test('all addresses of one IPv6 /48 count as one source', async () => {
+    const { broker, governor } = world.running;
+    const from = (source: string) =>
+      openRegistration(broker, governor.changes, {
+        ownerId: organisation.owner.id,
+        name: 'x',
+        description: null,
+        scopes: [],
+        source: clientKey(source),
+      });
+    for (let i = 1; i <= 5; i++) expect(await from(`2001:db8:7:${i}::1`)).toMatchObject({ kind: 'opened' });
+    expect(await from('2001:db8:7:6::1')).toMatchObject({ kind: 'too_many', whose: 'source' });
+    expect(await from('2001:db8:8:1::1')).toMatchObject({ kind: 'opened' });
+  });
+
+  test('registrations at owners that do not exist are bounded: the oldest are deleted first, and no other', async () => {
+    const mine = await registered();
+    const first = await registered({ owner_id: randomUUID() });
+    world.clock.skewMs = 1_000;
+    const rest = [await registered({ owner_id: randomUUID() }), await registered({ owner_id: randomUUID() })];
+    await capRegistrationsOfNobody(world.running.broker.store.db, 2);
+    expect((await statusOf(first.token)).status).toBe(404);
+    for (const { token } of [mine, ...rest]) expect((await statusOf(token)).status).toBe(200);
   });
 
   test('an owner who leaves takes the registrations along', async () => {

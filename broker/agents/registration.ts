@@ -4,10 +4,11 @@ import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../decision/facts.ts';
+import { siteOf } from '../identity/client-address.ts';
 import { findOwner } from '../store/organisations.ts';
 import {
-  countOpenRegistrations,
   expireOpenRegistrations,
+  listOpenRegistrations,
   putRegistration,
   type RegistrationRef,
 } from '../store/registrations.ts';
@@ -20,6 +21,8 @@ export const REGISTRATION_MS = 24 * 3_600_000;
 export const CLAIM_MS = 3_600_000;
 /** Per owner: strangers fill this list, and a list that nobody reads to its end is approved unread. */
 export const MOST_OPEN_REGISTRATIONS = 20;
+/** Per owner and source: an owner's id is no secret, and one stranger must not take all of the list. */
+export const MOST_OPEN_PER_SOURCE = 5;
 
 /** What tells whoever waits; see ApprovalChanges. */
 export type News = {
@@ -36,7 +39,10 @@ export type Applicant = {
   source: string;
 };
 
-export type Registered = { kind: 'opened'; token: Secret; agentId: string } | { kind: 'too_many'; limit: number };
+/** `retryAfterMs`: until the first of those that are in the way expires. */
+export type Registered =
+  | { kind: 'opened'; token: Secret; agentId: string }
+  | { kind: 'too_many'; whose: 'source' | 'owner'; limit: number; retryAfterMs: number };
 
 /** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
 export function registrationStatusAt(
@@ -52,7 +58,8 @@ const NOBODY = 'nobody';
 /**
  * Takes a registration, whether there is such an owner or not: who registers with an owner_id that is nobody's waits, is
  * turned away at the same limit, and is told `expired` in the end, like everybody whom nobody answers; so nobody learns
- * here who is an owner. Such a row holds nothing that was sent but the owner_id, and is forgotten with the others.
+ * here who is an owner. Such a row holds nothing that was sent but the owner_id, and whence; it is forgotten with the others,
+ * or when there are too many of its kind.
  *
  * The key pair is made when an owner approves: a stranger's request costs no such work, and what is never approved never
  * had a key. The limit is counted and then written to, so as many as ask at the same instant may pass it.
@@ -68,7 +75,8 @@ export async function openRegistration(
   const id = uuidv4();
   const opened = await store.db.transaction().execute(async (tx) => {
     const owner = await findOwner(tx, ownerId);
-    if ((await countOpenRegistrations(tx, ownerId, now)) >= MOST_OPEN_REGISTRATIONS) return undefined;
+    const refused = whyTooMany(await listOpenRegistrations(tx, ownerId, now), source, now);
+    if (refused) return refused;
     await putRegistration(tx, {
       token_hash: hash,
       organisation_id: owner?.organisation_id ?? null,
@@ -78,18 +86,33 @@ export async function openRegistration(
       agent_name: owner ? name : '',
       agent_description: owner ? description : null,
       requested_scopes: JSON.stringify(owner ? scopes : []),
-      source: owner ? source : '',
+      source,
       status: 'pending',
       created_at: now,
       expires_at: now + REGISTRATION_MS,
     });
     const ref = { organisation_id: owner?.organisation_id ?? NOBODY, id };
     await news.announce(tx, ref);
-    return ref;
+    return { kind: 'opened' as const, ref };
   });
-  if (!opened) return { kind: 'too_many', limit: MOST_OPEN_REGISTRATIONS };
-  news.tell(opened);
+  if (opened.kind === 'too_many') return opened;
+  news.tell(opened.ref);
   return { kind: 'opened', token, agentId };
+}
+
+/** `open`: the registrations that wait at the owner, the first to expire first. */
+function whyTooMany(
+  open: readonly Pick<RegistrationTable, 'source' | 'expires_at'>[],
+  source: string,
+  now: Instant,
+): Extract<Registered, { kind: 'too_many' }> | undefined {
+  const site = siteOf(source);
+  const mine = open.filter((one) => siteOf(one.source) === site);
+  const refuse = (whose: 'source' | 'owner', limit: number, first: number) =>
+    ({ kind: 'too_many', whose, limit, retryAfterMs: first - now }) as const;
+  if (mine.length >= MOST_OPEN_PER_SOURCE) return refuse('source', MOST_OPEN_PER_SOURCE, mine[0]!.expires_at);
+  if (open.length >= MOST_OPEN_REGISTRATIONS) return refuse('owner', MOST_OPEN_REGISTRATIONS, open[0]!.expires_at);
+  return undefined;
 }
 
 /** Writes down which registrations nobody decided in time. To whoever reads them they were expired already. */

@@ -1,11 +1,12 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 /**
- * So many requests in a minute, counted per agent, per agent together with its children, or per client address.
+ * So many requests in a minute, counted per agent, per agent together with its children, per client address, or per site
+ * (siteOf).
  * `counts: 'failures'`: only requests that are answered with a 4xx count, and only they are refused, so that nobody at an
  * address keeps others there from using a link, a token or a passkey that is right.
  */
-export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' } | AddressLimit;
+export type Limit = { name: string; perMinute: number; per: 'agent' | 'family' | 'site' } | AddressLimit;
 export type AddressLimit = { name: string; perMinute: number; per: 'address'; counts?: 'failures' };
 
 export type LimitResult = { allowed: boolean; headers: Record<string, string>; retryAfterSeconds: number };
@@ -73,19 +74,4 @@ export function makeRateLimits(factor: number): RateLimits {
       };
     },
   };
-}
-
-/** The part of an address that one client has to itself: IPv4 whole, IPv6 its /64, IPv4 in IPv6 as IPv4. */
-export function clientKey(address: string): string {
-  if (!address.includes(':')) return address;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  if (mapped) return mapped[1]!;
-  const [head = '', tail] = address.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail !== undefined) {
-    const tailGroups = tail === '' ? [] : tail.split(':');
-    while (groups.length + tailGroups.length < 8) groups.push('0');
-    groups.push(...tailGroups);
-  }
-  return `${groups.slice(0, 4).join(':')}::/64`;
 }

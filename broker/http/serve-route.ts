@@ -2,11 +2,12 @@
 import type { Request, Response } from 'express';
 import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
+import { clientKey, siteOf } from '../identity/client-address.ts';
 import type { Principal } from '../identity/principal.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
-import { clientKey, type LimitResult, type RateLimits } from './rate-limits.ts';
+import type { LimitResult, RateLimits } from './rate-limits.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import { bodyReader } from './request-body.ts';
@@ -27,6 +28,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
       const source = clientKey(addressOf(request));
       const stranger = isStranger(route, request) ? route.strangers : undefined;
       if (stranger) limited = await takeLimit(limits, stranger, source);
+      if (route.limit?.per === 'site') limited = await takeLimit(limits, route.limit, siteOf(source));
       if (route.limit?.per === 'address' && !countsFailures(route))
         limited = await takeLimit(limits, route.limit, source);
       let parsed: ParsedBody | undefined;
@@ -37,7 +39,7 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
       };
       who = await authenticate(route, by, request, route.facts ?? (readBody ? askedPlatform : ''), source);
       if (route.atOnce) enter(limits, route, request, response, source, who);
-      if (route.limit && route.limit.per !== 'address' && who?.kind === 'agent')
+      if (route.limit && who?.kind === 'agent' && (route.limit.per === 'agent' || route.limit.per === 'family'))
         limited = await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
       const { originalUrl } = request;
       const context: Context = {

@@ -25,16 +25,21 @@ export async function putRegistration(db: Db, registration: Omit<RegistrationTab
   await db.insertInto('registrations').values(registration).execute();
 }
 
-/** How many wait for this owner, who may be nobody. */
-export async function countOpenRegistrations(db: Db, ownerId: string, now: number): Promise<number> {
-  const row = await db
+/** Those that wait for this owner, who may be nobody; the first to expire first. */
+export async function listOpenRegistrations(
+  db: Db,
+  ownerId: string,
+  now: number,
+): Promise<Pick<RegistrationTable, 'source' | 'expires_at'>[]> {
+  return await db
     .selectFrom('registrations')
-    .select((eb) => eb.fn.countAll().as('count'))
+    .select(['source', 'expires_at'])
     .where('owner_id', '=', ownerId)
     .where('status', '=', 'pending')
     .where('expires_at', '>', now)
-    .executeTakeFirstOrThrow();
-  return Number(row.count);
+    .orderBy('expires_at')
+    .orderBy('id')
+    .execute();
 }
 
 /** The registration with this token, whosever it is; or undefined. */
@@ -213,4 +218,21 @@ export async function expireOpenRegistrations(
 /** Forgets registrations whose time was over before `before`, once no key is in them; what was decided is in the audit. */
 export async function purgeRegistrations(db: Db, before: number): Promise<void> {
   await db.deleteFrom('registrations').where('expires_at', '<', before).where('private_key', 'is', null).execute();
+}
+
+/** Deletes registrations whose owner_id is nobody's, but for the `most` newest. */
+export async function capRegistrationsOfNobody(db: Db, most: number): Promise<void> {
+  await db
+    .deleteFrom('registrations')
+    .where('token_hash', 'in', (eb) =>
+      eb
+        .selectFrom('registrations')
+        .select('token_hash')
+        .where('organisation_id', 'is', null)
+        .orderBy('expires_at', 'desc')
+        .orderBy('id')
+        .limit(100_000)
+        .offset(most),
+    )
+    .execute();
 }

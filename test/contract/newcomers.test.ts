@@ -32,11 +32,12 @@ beforeAll(async () => {
 
 const show = makeShow(() => world.running.baseUrl);
 const get = (path: string) => send(world.running.baseUrl + path, {});
-const post = (path: string, body: unknown): Promise<Answer> =>
+const post = (path: string, body: unknown, from?: string): Promise<Answer> =>
   send(world.running.baseUrl + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
+    ...(from !== undefined && { from }),
   });
 /** What `ask` answers a while later. */
 async function later(ms: number, ask: () => Promise<Answer>): Promise<Answer> {
@@ -54,7 +55,9 @@ const asking = () => ({
   agent_name: `newcomer ${++names}`,
   requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
 });
-const registered = async (): Promise<string> => (await post('/v1/register', asking())).body.registration_token;
+/** From an address of its own: few registrations of one address may be open. */
+const registered = async (): Promise<string> =>
+  (await post('/v1/register', asking(), `127.0.0.${50 + names}`)).body.registration_token;
 const decide = (how: 'approve' | 'reject', token: string, by = organisation) =>
   by.ask('POST', `/v1/register/${how}/${token}`);
 /** Two of them, for each costs a key pair: the second one's key is left where it is. */

@@ -19,7 +19,7 @@ export const register = route({
   method: 'POST',
   path: '/v1/register',
   auth: 'none',
-  limit: { name: 'register', perMinute: 10, per: 'address' },
+  limit: { name: 'register', perMinute: 10, per: 'site' },
   capability: 'registrations.create',
   summary: 'Asks an owner to let an agent in. The broker makes its key pair when the owner does.',
   body: Registering,
@@ -48,8 +48,8 @@ export const register = route({
     if (registered.kind === 'too_many')
       throw new Refusal(
         'too_many_open_requests',
-        `${registered.limit} registrations at this owner wait for a decision already. Wait until some are decided or expired.`,
-        { headers: { 'Retry-After': '60' } },
+        `${registered.limit} registrations ${registered.whose === 'source' ? 'from your address' : 'at this owner'} wait for a decision already. Wait until some are decided or expired.`,
+        { headers: { 'Retry-After': String(Math.max(1, Math.ceil(registered.retryAfterMs / 1000))) } },
       );
     const token = registered.token.reveal();
     const scopes = new Set(body.requested_scopes.flatMap((one) => one.scopes));
