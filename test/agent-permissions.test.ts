@@ -44,9 +44,11 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
           {
             connection_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
             label: 'demo-main',
+            status: 'active',
+            default: true,
             scopes: ['demo:delete', 'demo:read', 'demo:write'],
             requireApproval: false,
-            default: true,
+            conditionalScopes: ['demo:write'],
           },
         ],
       },
@@ -84,7 +86,10 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
       unenforcedScopes: ['demo:none'],
       constraints,
     });
-    expect(connections[0].scopes).toEqual(rest.scopes);
+    const { connection_id: _id, label: _label, status, default: isDefault, ...granted } = connections[0];
+    const { platformId: _platform, platformName: _name, ...whole } = rest;
+    expect([status, isDefault]).toEqual(['active', true]);
+    expect(granted).toEqual({ ...whole, expiresInSeconds });
     expect(expiresInSeconds).toBeGreaterThan(590);
     expect(expiresInSeconds).toBeLessThanOrEqual(600);
   });
@@ -188,6 +193,97 @@ describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) 
     await changed('where a platform is');
     world.clock.skewMs = 3_601_000;
     await changed('an expiry');
+  });
+
+  test('each connection tells its own holds, conditions and limits, and the version changes with each of them', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const second = await fresh.connection('demo', { secret: 'a-second-credential', isDefault: false });
+    const policy = await fresh.policy([{ effect: 'allow' }]);
+    const agent = await fresh.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+    const { db } = world.running.broker.store;
+    const [first] = await listGrants(db, fresh.id, agent.id);
+    const other = { ...first!, id: crypto.randomUUID(), connection_id: second, scopes: '["demo:write"]' };
+    const now = Date.now();
+    const seen = new Set<string>();
+    const changed = async (what: string) => {
+      const answer = await agent.get(PATH, { 'if-none-match': [...seen].map((one) => `"${one}"`).join() });
+      expect(answer.status, what).toBe(200);
+      seen.add(answer.body.data.version);
+      const [platform] = answer.body.data.platforms;
+      return { platform, item: platform.connections[1] };
+    };
+    const putRules = (rules: unknown) =>
+      putPolicy(db, { organisationId: fresh.id, id: policy, name: 'p', rules: JSON.stringify(rules) }, now);
+
+    await putGrant(db, other);
+    const { platform, item } = await changed('another grant');
+    expect(platform).toMatchObject({ scopes: ['demo:read'] });
+    expect(platform).not.toHaveProperty('approvalScopes');
+    expect(item).toEqual({
+      connection_id: second,
+      label: `demo-${second.slice(0, 8)}`,
+      status: 'active',
+      default: false,
+      scopes: ['demo:write'],
+      requireApproval: false,
+    });
+
+    await putRules([{ effect: 'allow' }, { effect: 'require_approval', scopes: ['demo:write'] }]);
+    const held = await changed('a hold of the policy');
+    expect(held.item.approvalScopes).toEqual(['demo:write']);
+    expect(held.platform).toMatchObject({ scopes: ['demo:read'], approvalScopes: ['demo:write'] });
+    const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
+    expect((await agent.act({ ...call, connection_id: second })).status).toBe(202);
+
+    const limit = (amount: number) => [
+      { effect: 'allow' },
+      { effect: 'deny', scopes: ['demo:write'], when: `has(request.body.n) && request.body.n > ${amount}` },
+    ];
+    await putRules(limit(1000));
+    expect((await changed('a condition')).item.conditionalScopes).toEqual(['demo:write']);
+    await putRules(limit(10));
+    await changed('what a condition says');
+    await putGuardrails(db, fresh.id, JSON.stringify([{ name: 'g', effect: 'deny', methods: ['DELETE'] }]), now);
+    await changed('a guardrail of other calls');
+    for (const recipients of [['@acme.example'], ['@other.example']]) {
+      await putGrant(db, { ...other, constraints: JSON.stringify({ recipients }) });
+      expect((await changed(`recipients ${recipients}`)).item.constraints).toEqual({ recipients });
+    }
+    await putGrant(db, { ...other, expires_at: now + 600_000 });
+    const ending = await changed('an end');
+    expect(ending.item.expiresInSeconds).toBeGreaterThan(590);
+    expect(ending.platform).not.toHaveProperty('expiresInSeconds');
+    const narrower = {
+      kind: 'rest',
+      base_url: `${world.upstream.url}/v1`,
+      auth: { type: 'bearer' },
+      scopes: { ...DEMO_SCOPES, 'demo:read': ['GET /items'] },
+    };
+    await putPlatform(db, { organisationId: fresh.id, platformId: 'demo', manifest: JSON.stringify(narrower) }, now);
+    await changed('a narrower scope of the manifest');
+  });
+
+  test('a connection without a credential, or whose credential was refused, is told; where there is none none is named', async () => {
+    const fresh = await world.organisation();
+    const statuses = async (agent: TestAgent) => {
+      const [platform] = await platformsOf(agent);
+      return [platform.scopes.length, ...platform.connections.map((one: { status: string }) => one.status)];
+    };
+    await fresh.platform({ secret: null });
+    const agent = await fresh.agent();
+    expect(await statuses(agent)).toEqual([3]);
+    const unconnected = await fresh.connection('demo', { secret: null });
+    expect(await statuses(agent)).toEqual([3, 'not_connected']);
+    const { db } = world.running.broker.store;
+    await db.deleteFrom('connections').where('id', '=', unconnected).execute();
+    await fresh.connection('demo');
+    expect(await statuses(agent)).toEqual([3, 'active']);
+    world.upstream.answer = (_request, response) => void response.writeHead(401).end();
+    const refused = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+    world.upstream.answer = undefined;
+    expect(refused.body.error).toBe('platform_reauth_needed');
+    expect(await statuses(agent)).toEqual([3, 'reauth_needed']);
   });
 
   test('a grant on another connection ends when its time is over, and the version with it', async () => {

@@ -1,5 +1,5 @@
 /** What a parent may pass on (specification, Child identity; Repository constraint): at most what it holds itself. */
-import { attenuate, selectGrant } from '../decision/attenuation.ts';
+import { attenuate, connectionChoices, selectGrant } from '../decision/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../decision/facts.ts';
 import { intersectRecipients } from '../decision/recipients.ts';
 import { intersectRepositories } from '../decision/repos.ts';
@@ -51,7 +51,13 @@ export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: 
 function passOnOne(wanted: WantedGrant, where: string, holdings: Holdings, now: Instant): PassedOn {
   const { platform, connectionId } = wanted;
   const ask = { platformId: platform, scope: '', ...(connectionId !== undefined && { connectionId }) };
-  const found = selectGrant(holdings.grants, ask, holdings.defaultConnections.get(platform) ?? null);
+  const standard = holdings.defaultConnections.get(platform) ?? null;
+  if (connectionChoices(holdings.grants, ask, standard).length > 0)
+    throw new GrantsRefused(
+      'no_scopes_after_attenuation',
+      `${where}.connection_id: the parent has grants on several connections of ${platform} and none on its default one; say which is meant.`,
+    );
+  const found = selectGrant(holdings.grants, ask, standard);
   const held = found && (found.expiresAt === null || found.expiresAt > now) ? found : undefined;
   const scopes = [...new Set(wanted.scopes)].filter((scope) => held?.scopes.includes(scope));
   if (!held || scopes.length === 0)

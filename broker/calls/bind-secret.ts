@@ -13,7 +13,7 @@ import { findSecretAuthorization, useSecretAuthorization } from '../store/secret
 import type { Db } from '../store/store.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Governor } from './governor.ts';
-import { changedGrant, describeGrant, findGrant, findGround, type Ground } from './grant-terms.ts';
+import { changedGrant, describeGrant, findGrant, findGround, GrantRefused, type Ground } from './grant-terms.ts';
 import { recordChange } from './owner-change.ts';
 import { secretAuthorizationStatusAt } from './secret-authorization.ts';
 
@@ -133,7 +133,9 @@ async function grantOnIt(
   connectionId: string,
   now: number,
 ): Promise<{ before: GrantTable | undefined; after: GrantTable }> {
-  const before = await findGrant(db, ground, undefined);
+  const before = await findGrant(db, ground, undefined).catch((error) => {
+    throw error instanceof GrantRefused ? new SecretRefused() : error;
+  });
   if (before) return { before, after: { ...before, connection_id: connectionId } };
   if (scopes === null) throw new SecretRefused();
   const word = { connectionId, scopes: { all: JSON.parse(scopes) as string[] } };

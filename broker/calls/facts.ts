@@ -37,10 +37,17 @@ export function grantOf(row: GrantTable): Grant {
 
 /** The grant of a row that has one. */
 export function grantOfFacts(row: FactsRow): Grant {
+  const connection = connectionOf(row);
   return {
     id: row.grant_id!,
     platformId: row.platform_id ?? '',
     connectionId: row.grant_connection_id,
+    ...(connection && {
+      connection: {
+        label: connection.label,
+        status: connection.credential === null ? 'not_connected' : connection.status,
+      },
+    }),
     scopes: JSON.parse(row.grant_scopes!),
     constraints: JSON.parse(row.grant_constraints!),
     requireApproval: row.grant_require_approval === 1,

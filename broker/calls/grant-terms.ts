@@ -1,6 +1,6 @@
 /** What an owner's word makes of a grant, checked by the rules of governance files. */
 import { uuidv4 } from '../crypto/ids.ts';
-import { selectGrant } from '../decision/attenuation.ts';
+import { connectionChoices, selectGrant } from '../decision/attenuation.ts';
 import type { Constraints, Instant, JsonObject } from '../decision/facts.ts';
 import { checkReferences } from '../governance/check-references.ts';
 import type { GrantTerms } from '../governance/schema.ts';
@@ -89,7 +89,7 @@ export function checkTerms(ground: Ground, terms: Partial<GrantTerms>): string[]
 
 /**
  * The grant on a connection of a platform, or the one that calls without a connection use, as it is in the store. Throws
- * GrantRefused when there is no such connection.
+ * GrantRefused when there is no such connection, or when it has to be named because several grants could be meant.
  */
 export async function findGrant(
   db: Db,
@@ -104,7 +104,16 @@ export async function findGrant(
     throw new GrantRefused('invalid_request', `connection_id: ${platformId} has no such connection.`);
   const ask = { platformId, scope: '', ...(connectionId !== undefined && { connectionId }) };
   const standard = connections.find((one) => one.is_default === 1);
-  const found = selectGrant(grants.map(grantOf), ask, standard?.id ?? null);
+  const held = grants.map(grantOf);
+  const choices = connectionChoices(held, ask, standard?.id ?? null);
+  if (choices.length > 0) {
+    const labels = choices.map((one) => connections.find(({ id }) => id === one.connectionId)?.label ?? '');
+    throw new GrantRefused(
+      'conflict',
+      `The agent has grants on several connections of ${platformId} (${labels.sort().join(', ')}) and none on its default one: calls have to name a connection there. Say which grant is meant.`,
+    );
+  }
+  const found = selectGrant(held, ask, standard?.id ?? null);
   return grants.find(({ id }) => id === found?.id);
 }
 

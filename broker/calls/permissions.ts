@@ -1,6 +1,6 @@
 /** Effective permissions: the same facts and the same `decide` as a call, for every scope that an agent holds. */
 import { sha256Base64url } from '../crypto/canonical.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Facts, Instant } from '../decision/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../decision/permissions.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import type { FactsRow } from '../store/facts.ts';
@@ -36,22 +36,21 @@ export function permissionsReader(): PermissionsReader {
 }
 
 async function readPermissions(governor: Governor, who: AgentPrincipal, now: Instant): Promise<Permissions> {
-  const byPlatform = new Map<string, FactsRow[]>();
-  for (const row of who.rows) {
-    if (row.platform_id === null) continue;
-    byPlatform.set(row.platform_id, [...(byPlatform.get(row.platform_id) ?? []), row]);
-  }
+  const byPlatform = Map.groupBy(who.rows, (row) => row.platform_id);
+  byPlatform.delete(null);
+  // The rows come in no order of their own, and what is hashed must not depend on it.
+  const ids = ([...byPlatform.keys()] as string[]).sort();
   const hosts = new Set<string>();
   const servers = new Map<string, { serverHost: string; serverName: string }>();
-  const facts = [];
-  for (const [platformId, rows] of byPlatform) {
+  const facts: Facts[] = [];
+  for (const platformId of ids) {
+    const rows = byPlatform.get(platformId)!;
     const loaded = await governor.loadFacts(rows, platformId, now);
     const { manifest } = loaded.platform!;
     const host = new URL(manifest.base_url).host;
     hosts.add(host);
     if (manifest.kind === 'mcp') servers.set(platformId, { serverHost: host, serverName: manifest.name ?? platformId });
-    const labels = [...loaded.connections.values()].map(({ id, label }) => [id, label] as const);
-    facts.push({ facts: loaded.facts, connectionLabels: new Map(labels) });
+    facts.push(loaded.facts);
   }
   const platforms = effectivePermissions(facts, now);
   const acted = {
@@ -59,6 +58,9 @@ async function readPermissions(governor: Governor, who: AgentPrincipal, now: Ins
     platforms,
     hosts: [...hosts].sort(),
     servers: [...servers],
+    // What these say of a single call is more than what is answered here.
+    rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
+    manifests: ids.map((id) => byPlatform.get(id)![0]!.platform_version),
   };
   return { platforms, hosts: [...hosts].sort(), servers, version: sha256Base64url(JSON.stringify(acted)) };
 }

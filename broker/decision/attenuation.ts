@@ -4,9 +4,8 @@ import { intersectRecipients } from './recipients.ts';
 import { intersectRepositories } from './repos.ts';
 
 /**
- * The grant that an ask uses; undefined when there is none. With a connection: the grant on it, or the grant on the
- * default connection when it is that. Without: the grant on the default connection, else the first. A child's grant
- * comes narrowed to what its parent's grant on the same connection allows now; a parent without one leaves no scope.
+ * The grant that an ask uses; undefined when there is none (see `selectGrant`). A child's grant comes narrowed to what its
+ * parent's grant on the same connection allows now; a parent without one leaves no scope.
  */
 export function effectiveGrant(facts: Facts, ask: Ask): Grant | undefined {
   const { platform, agent } = facts;
@@ -35,26 +34,71 @@ export function earliest(a: Instant | null, b: Instant | null): Instant | null {
   return b === null ? a : Math.min(a, b);
 }
 
-/** Of an agent's own grants the one that an ask uses; see `effectiveGrant`. */
+/**
+ * Of an agent's own grants the one that an ask uses, whatever their order. With a connection: the grant on it. Without: the
+ * grant on the default connection, else the only one. Undefined also when several could be meant: which stored account a
+ * call acts with is never left to chance (see `connectionChoices`).
+ *
+ * @param defaultConnection the platform's; null when it has none. A grant that names no connection is a grant on it.
+ */
 export function selectGrant(grants: readonly Grant[], ask: Ask, defaultConnection: string | null): Grant | undefined {
-  if (ask.connectionId !== undefined) return onConnection(grants, ask.platformId, ask.connectionId, defaultConnection);
-  const here = grants.filter((grant) => grant.platformId === ask.platformId);
-  return (
-    here.find((grant) => grant.connectionId === null) ??
-    (defaultConnection === null ? undefined : here.find((grant) => grant.connectionId === defaultConnection)) ??
-    here[0]
-  );
+  const { platformId, connectionId } = ask;
+  if (connectionId !== undefined) return onConnection(grants, platformId, connectionId, defaultConnection);
+  const standard = onDefault(grants, platformId, defaultConnection);
+  if (standard !== undefined) return standard;
+  const [only, other] = namedConnections(grants, platformId);
+  return only === undefined || other !== undefined
+    ? undefined
+    : onConnection(grants, platformId, only, defaultConnection);
 }
 
+/**
+ * The connections among which an ask has to choose by name, because it names none and the agent has grants on several and
+ * none on the default one; sorted, one grant each. Empty when there is nothing to choose.
+ */
+export function connectionChoices(
+  grants: readonly Grant[],
+  { platformId, connectionId }: Ask,
+  defaultConnection: string | null,
+): Grant[] {
+  if (connectionId !== undefined) return [];
+  if (onDefault(grants, platformId, defaultConnection) !== undefined) return [];
+  const named = namedConnections(grants, platformId);
+  return named.length < 2 ? [] : named.map((one) => onConnection(grants, platformId, one, defaultConnection)!);
+}
+
+/** A grant that names no connection goes before one that names the default one. */
+function onDefault(grants: readonly Grant[], platformId: string, defaultConnection: string | null): Grant | undefined {
+  const unnamed = onConnection(grants, platformId, null, null);
+  if (unnamed !== undefined || defaultConnection === null) return unnamed;
+  return onConnection(grants, platformId, defaultConnection, defaultConnection);
+}
+
+/** A grant that names the connection goes before one that leads to it as the default; of equals the one with the least id. */
 function onConnection(
   grants: readonly Grant[],
   platformId: string,
   connection: string | null,
   defaultConnection: string | null,
 ): Grant | undefined {
-  const here = grants.filter((grant) => grant.platformId === platformId);
-  const exact = here.find((grant) => grant.connectionId === connection);
-  return exact ?? (connection === defaultConnection ? here.find((grant) => grant.connectionId === null) : undefined);
+  let exact: Grant | undefined;
+  let standard: Grant | undefined;
+  for (const grant of grants) {
+    if (grant.platformId !== platformId) continue;
+    if (grant.connectionId === connection) exact = leastId(exact, grant);
+    else if (grant.connectionId === null && connection === defaultConnection) standard = leastId(standard, grant);
+  }
+  return exact ?? standard;
+}
+
+function leastId(a: Grant | undefined, b: Grant): Grant {
+  return a === undefined || b.id < a.id ? b : a;
+}
+
+/** The connections that grants on a platform name, each once, sorted. */
+function namedConnections(grants: readonly Grant[], platformId: string): string[] {
+  const named = grants.flatMap((one) => (one.platformId === platformId ? (one.connectionId ?? []) : []));
+  return [...new Set(named)].sort();
 }
 
 function intersect(a: Constraints, b: Constraints): Constraints {

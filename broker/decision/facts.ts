@@ -79,11 +79,16 @@ export type Constraints = {
   allow_repo_creation?: boolean;
 };
 
+/** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
+export type GrantedConnection = { label: string; status: 'active' | 'reauth_needed' | 'not_connected' };
+
 export type Grant = {
   id: string;
   platformId: string;
   /** null: the platform's default connection. */
   connectionId: string | null;
+  /** The connection that it leads to, where that was read with it. */
+  connection?: GrantedConnection;
   scopes: readonly string[];
   constraints: Constraints;
   requireApproval: boolean;

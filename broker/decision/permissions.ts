@@ -1,53 +1,56 @@
 /** What an agent can act on (specification, Effective permissions), asked of `decide` scope by scope. */
 import { earliest, effectiveGrant } from './attenuation.ts';
 import { decide } from './decide.ts';
-import type { Ask, Constraints, Facts, Grant, Instant, PlatformFacts, Verdict } from './facts.ts';
+import type { Ask, Constraints, Facts, Grant, GrantedConnection, Instant, PlatformFacts, Verdict } from './facts.ts';
 
-/** One platform of an agent: the facts about it, and the names that its connections go by. */
-export type PermissionFacts = { facts: Facts; connectionLabels?: ReadonlyMap<string, string> };
+/** Instants stand in place of `expiresInSeconds`: the ETag is made over these values, and does not change while time passes. */
+type Expiring = { expiresAt: Instant | null };
 
-/** One item of `connections`. `connection_id` null: the platform's default connection, of which there is none now. */
-export type ConnectionPermissions = {
-  connection_id: string | null;
-  label: string | null;
-  scopes: string[];
-  requireApproval: boolean;
-  default: boolean;
-};
-
-/**
- * One item of `platforms`, with an instant in place of `expiresInSeconds`: the ETag is made over these values, and does not
- * change while time passes. `changesAt`: when the first of the grants ends that this is made of.
- */
-export type PlatformPermissions = {
-  platformId: string;
-  platformName: string;
+/** What a grant gives on a connection. */
+type Granted = {
   scopes: string[];
   requireApproval: boolean;
   approvalScopes?: string[];
   conditionalScopes?: string[];
   unenforcedScopes?: string[];
   constraints?: Constraints;
-  connections?: ConnectionPermissions[];
+} & Expiring;
+
+/** One item of `connections`. `default`: it is what a call without `connection_id` goes through. */
+export type ConnectionPermissions = {
+  connection_id: string;
+  label: string | null;
+  status: GrantedConnection['status'];
+  default: boolean;
+} & Granted;
+
+/** One item of `platforms`. `changesAt`: when the first of the grants ends that this is made of. */
+export type PlatformPermissions = {
+  platformId: string;
+  platformName: string;
+  connections: ConnectionPermissions[];
   callStyle?: 'graphql';
-  expiresAt: Instant | null;
   changesAt: Instant | null;
-};
+} & Granted;
 
 /**
- * The permissions of an agent on its platforms, sorted by platform id. The fields beside `connections` describe a call
- * without `connection_id`. A platform on which no scope can be used now is left out.
+ * The permissions of an agent on its platforms, sorted by platform id. `scopes`, `requireApproval`, `constraints` and the end of
+ * a platform describe a call without `connection_id`; where one has to be named there are no such scopes. The lists of scopes
+ * that are held, conditional or unenforced are those of all connections. A platform on which no scope can be used now is left out.
  */
-export function effectivePermissions(platforms: readonly PermissionFacts[], now: Instant): PlatformPermissions[] {
+export function effectivePermissions(platforms: readonly Facts[], now: Instant): PlatformPermissions[] {
   return platforms
-    .flatMap((platform) => platformPermissions(platform, now) ?? [])
+    .flatMap((facts) => platformPermissions(facts, now) ?? [])
     .sort((a, b) => (a.platformId < b.platformId ? -1 : 1));
 }
 
 /** The wire form of one platform, at the moment of the answer. */
-export function toWirePermissions({ expiresAt, changesAt: _, ...permissions }: PlatformPermissions, now: Instant) {
-  if (expiresAt === null) return permissions;
-  return { ...permissions, expiresInSeconds: Math.max(0, Math.floor((expiresAt - now) / 1000)) };
+export function toWirePermissions({ connections, changesAt: _, ...permissions }: PlatformPermissions, now: Instant) {
+  return { ...inSeconds(permissions, now), connections: connections.map((one) => inSeconds(one, now)) };
+}
+
+function inSeconds<T extends Expiring>({ expiresAt, ...rest }: T, now: Instant) {
+  return expiresAt === null ? rest : { ...rest, expiresInSeconds: Math.max(0, Math.floor((expiresAt - now) / 1000)) };
 }
 
 /** The first moment after `now` at which these permissions become others by themselves; null when none is in sight. */
@@ -55,37 +58,47 @@ export function nextChange(permissions: readonly PlatformPermissions[]): Instant
   return permissions.reduce<Instant | null>((first, { changesAt }) => earliest(first, changesAt), null);
 }
 
-function platformPermissions(
-  { facts, connectionLabels }: PermissionFacts,
-  now: Instant,
-): PlatformPermissions | undefined {
+function platformPermissions(facts: Facts, now: Instant): PlatformPermissions | undefined {
   const { platform } = facts;
   if (platform === undefined) return undefined;
-  const own = scopesOf(facts, platform, undefined, now);
-  const grants = facts.grants.filter((grant) => grant.platformId === platform.platformId);
-  const connections = grants.flatMap((grant) => connectionPermissions(facts, platform, grant, connectionLabels, now));
-  if (own === undefined || (own.scopes.length === 0 && connections.length === 0)) return undefined;
-  const { grant } = own;
+  const own = grantedTo(facts, platform, undefined, now);
+  const usual = own === undefined ? undefined : (own.grant.connectionId ?? platform.defaultConnectionId);
+  const here = facts.grants.filter(({ platformId }) => platformId === platform.platformId);
+  const named = here.map((grant) => grant.connectionId ?? platform.defaultConnectionId);
+  const connections = [...new Set(named)]
+    .flatMap((id) => (id === null ? [] : connectionPermissions(facts, platform, id, id === usual, now)))
+    .sort(byDefaultAndLabel);
+  const granted = own?.granted ?? {
+    scopes: [],
+    requireApproval: connections.every((one) => one.requireApproval),
+    expiresAt: null,
+  };
+  if (granted.scopes.length === 0 && connections.length === 0) return undefined;
+  const everywhere = [granted, ...connections];
   return {
     platformId: platform.platformId,
     platformName: platform.name,
-    scopes: own.scopes,
-    requireApproval: grant.requireApproval,
-    ...(own.approval.length > 0 && { approvalScopes: own.approval }),
-    ...(own.conditional.length > 0 && { conditionalScopes: own.conditional }),
-    ...(own.unenforced.length > 0 && { unenforcedScopes: own.unenforced }),
-    ...(Object.keys(grant.constraints).length > 0 && { constraints: grant.constraints }),
-    ...(connections.length > 0 && { connections }),
+    ...granted,
+    ...listed(
+      everywhere.flatMap((one) => one.approvalScopes ?? []),
+      everywhere.flatMap((one) => one.conditionalScopes ?? []),
+      everywhere.flatMap((one) => one.unenforcedScopes ?? []),
+    ),
+    connections,
     ...(platform.rules.kind === 'graphql' && { callStyle: 'graphql' as const }),
-    expiresAt: expiryOf(facts, grant),
-    changesAt: [...facts.grants, ...(facts.agent.parent?.grants ?? [])]
-      .filter(({ platformId }) => platformId === platform.platformId)
+    changesAt: [...here, ...(facts.agent.parent?.grants ?? [])]
       .map((each) => expiryOf(facts, each))
       .reduce<Instant | null>((first, end) => (end !== null && end > now ? earliest(first, end) : first), null),
   };
 }
 
-function scopesOf(facts: Facts, platform: PlatformFacts, connectionId: string | undefined, now: Instant) {
+/** What the grant that an ask with this connection uses gives now, and that grant; undefined when there is none. */
+function grantedTo(
+  facts: Facts,
+  platform: PlatformFacts,
+  connectionId: string | undefined,
+  now: Instant,
+): { grant: Grant; granted: Granted } | undefined {
   const asked: Ask = {
     platformId: platform.platformId,
     scope: '',
@@ -100,35 +113,47 @@ function scopesOf(facts: Facts, platform: PlatformFacts, connectionId: string | 
   const held = ({ reason }: Verdict) =>
     reason === 'approval_required_by_policy' || reason === 'approval_required_by_guardrail';
   const names = (those: typeof found) => those.map(([scope]) => scope);
-  return {
-    grant,
+  const granted = {
     scopes: names(usable),
-    approval: names(usable.filter(([, verdict]) => held(verdict))),
-    conditional: names(usable.filter(([, verdict]) => verdict.conditional)),
-    unenforced: names(usable).filter((scope) => (platform.rules.scopes.get(scope)?.length ?? 0) === 0),
+    requireApproval: grant.requireApproval,
+    ...listed(
+      names(usable.filter(([, verdict]) => held(verdict))),
+      names(usable.filter(([, verdict]) => verdict.conditional)),
+      names(usable).filter((scope) => (platform.rules.scopes.get(scope)?.length ?? 0) === 0),
+    ),
+    ...(Object.keys(grant.constraints).length > 0 && { constraints: grant.constraints }),
+    expiresAt: expiryOf(facts, grant),
+  };
+  return { grant, granted };
+}
+
+/** The lists of scopes of which something more is said: sorted, and absent when empty. */
+function listed(approval: readonly string[], conditional: readonly string[], unenforced: readonly string[]) {
+  const sorted = (scopes: readonly string[]) => [...new Set(scopes)].sort();
+  return {
+    ...(approval.length > 0 && { approvalScopes: sorted(approval) }),
+    ...(conditional.length > 0 && { conditionalScopes: sorted(conditional) }),
+    ...(unenforced.length > 0 && { unenforcedScopes: sorted(unenforced) }),
   };
 }
 
 function connectionPermissions(
   facts: Facts,
   platform: PlatformFacts,
-  grant: Grant,
-  labels: ReadonlyMap<string, string> | undefined,
+  id: string,
+  isDefault: boolean,
   now: Instant,
 ): ConnectionPermissions[] {
-  const id = grant.connectionId ?? platform.defaultConnectionId;
-  const found = scopesOf(facts, platform, id ?? undefined, now);
-  // Two grants on one connection: the one that an ask with this connection uses speaks for both.
-  if (found === undefined || found.grant.id !== grant.id || found.scopes.length === 0) return [];
-  return [
-    {
-      connection_id: id,
-      label: id === null ? null : (labels?.get(id) ?? null),
-      scopes: found.scopes,
-      requireApproval: found.grant.requireApproval,
-      default: id === platform.defaultConnectionId,
-    },
-  ];
+  const found = grantedTo(facts, platform, id, now);
+  if (found === undefined || found.granted.scopes.length === 0) return [];
+  const { label = null, status = 'not_connected' } = found.grant.connection ?? {};
+  return [{ connection_id: id, label, status, default: isDefault, ...found.granted }];
+}
+
+function byDefaultAndLabel(a: ConnectionPermissions, b: ConnectionPermissions): number {
+  if (a.default !== b.default) return a.default ? -1 : 1;
+  const [one, other] = [a, b].map(({ label, connection_id }) => `${label ?? ''} ${connection_id}`);
+  return one! < other! ? -1 : 1;
 }
 
 function expiryOf({ agent }: Facts, grant: Grant): Instant | null {

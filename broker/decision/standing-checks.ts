@@ -1,4 +1,5 @@
 /** The checks of every question, also those that know no concrete call (specification, TRQP response base). */
+import { connectionChoices } from './attenuation.ts';
 import { refuses } from './breaker.ts';
 import type {
   CheckName,
@@ -69,8 +70,10 @@ function checkStatus({ facts: { agent }, now }: Matter): Finding {
   return deny('agent_revoked', expired ? 'the agent expired' : 'the agent is revoked', { halt });
 }
 
-function checkGrant({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
+function checkGrant({ facts: { platform, grants }, grant, question: { ask } }: Matter): Finding {
   if (platform === undefined || grant === undefined) {
+    const choices = platform === undefined ? [] : connectionChoices(grants, ask, platform.defaultConnectionId);
+    if (choices.length > 0) return deny('scope_not_granted', nameOneOf(choices, ask.platformId));
     const where = ask.connectionId === undefined ? '' : ' for this connection';
     return deny('no_permission_record', `the agent has no grant on platform ${ask.platformId}${where}`);
   }
@@ -78,6 +81,19 @@ function checkGrant({ facts: { platform }, grant, question: { ask } }: Matter): 
     return deny('platform_suspended', `the organisation has suspended platform ${ask.platformId}`);
   if (!grant.requireApproval) return PASS;
   return { kind: 'hold', reason: 'approval_required_by_grant', detail: 'every call with this grant needs an approval' };
+}
+
+const MOST_NAMED = 20;
+
+/** For an agent that has to say which of its grants a call is to use. */
+function nameOneOf(choices: readonly Grant[], platformId: string): string {
+  const named = choices
+    .map(({ connectionId, connection }) => (connection ? `${connection.label} (${connectionId})` : connectionId))
+    .sort()
+    .slice(0, MOST_NAMED)
+    .join(', ');
+  const more = choices.length > MOST_NAMED ? ` and ${choices.length - MOST_NAMED} more` : '';
+  return `the agent has grants on several connections of ${platformId} and none on its default connection: say in connection_id which is meant, one of ${named}${more}`;
 }
 
 function checkTtl({ grant, now }: Matter): Finding {

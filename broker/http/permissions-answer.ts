@@ -4,28 +4,35 @@ import { EnvelopeMeta } from './governed-answers.ts';
 
 const scopes = z.array(z.string());
 
-const Connection = z.looseObject({
-  connection_id: z.string().nullable().describe('for connection_id of a call'),
-  label: z.string().nullable(),
+const granted = {
   scopes,
-  requireApproval: z.boolean(),
-  default: z.boolean().describe('what a call without connection_id goes through'),
+  requireApproval: z.boolean().describe('whether every call is held'),
+  approvalScopes: scopes.optional().describe('scopes whose calls a policy or a guardrail holds'),
+  conditionalScopes: scopes.optional().describe('usable scopes whose real call may still be held or refused'),
+  unenforcedScopes: scopes.optional().describe('scopes that no rule of the platform knows, so that they allow nothing'),
+  constraints: z.looseObject({}).optional().describe('recipients or repositories that the grant is held to'),
+  expiresInSeconds: z.int().optional().describe('until the grant ends'),
+};
+
+const Connection = z.looseObject({
+  connection_id: z.string().describe('for connection_id of a call'),
+  label: z.string().nullable(),
+  status: z
+    .enum(['active', 'reauth_needed', 'not_connected'])
+    .describe('reauth_needed: the platform refused the stored credential; not_connected: there is none'),
+  default: z.boolean().describe('what a call without connection_id goes through; nowhere true: it has to be named'),
+  ...granted,
 });
 
 const Platform = z
   .object({
     platformId: z.string(),
     platformName: z.string(),
-    scopes,
-    requireApproval: z.boolean().describe('whether every call is held'),
-    approvalScopes: scopes.optional().describe('scopes whose calls a policy or a guardrail holds'),
-    conditionalScopes: scopes.optional().describe('usable scopes whose real call may still be held or refused'),
-    unenforcedScopes: scopes
+    ...granted,
+    connections: z
+      .array(Connection)
       .optional()
-      .describe('scopes that no rule of the platform knows, so that they allow nothing'),
-    constraints: z.looseObject({}).optional().describe('recipients or repositories that the grant is held to'),
-    connections: z.array(Connection).optional(),
-    expiresInSeconds: z.int().optional(),
+      .describe('what is granted through each; empty: the platform is not connected'),
     callStyle: z.literal('graphql').optional(),
     serverHost: z.string().optional(),
     serverName: z.string().optional(),

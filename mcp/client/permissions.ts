@@ -1,8 +1,7 @@
 /** What the agent may do now (specification, Effective permissions). */
 
-export type PlatformPermissions = {
-  platformId: string;
-  platformName: string;
+/** What is granted through one connection, or without naming one. */
+export type Granted = {
   /** What can be used now. */
   scopes: string[];
   /** True: the grant holds every call for a person. */
@@ -13,14 +12,21 @@ export type PlatformPermissions = {
   conditionalScopes?: string[];
   unenforcedScopes?: string[];
   constraints?: Record<string, unknown>;
-  connections?: {
-    connection_id: string | null;
-    label: string | null;
-    scopes: string[];
-    requireApproval: boolean;
-    default: boolean;
-  }[];
   expiresInSeconds?: number;
+};
+
+/** `scopes`, `requireApproval` and `constraints` are of a call without `connection_id`; the other lists of all connections. */
+export type PlatformPermissions = Granted & {
+  platformId: string;
+  platformName: string;
+  connections?: (Granted & {
+    connection_id: string;
+    label: string | null;
+    /** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
+    status: 'active' | 'reauth_needed' | 'not_connected';
+    /** What a call without `connection_id` goes through. */
+    default: boolean;
+  })[];
   /** `graphql`: calls are POSTs to `/`. */
   callStyle?: string;
   /** Of MCP platforms. */

@@ -1,5 +1,5 @@
 /** What the agent may do, in the words of a tool's description. */
-import type { Permissions, PlatformPermissions } from '../client/permissions.ts';
+import type { Granted, Permissions, PlatformPermissions } from '../client/permissions.ts';
 
 /** Models read every description with every request. */
 const MOST_CHARACTERS = 4_000;
@@ -27,28 +27,58 @@ export function describePermissions(permissions: Permissions | 'untold' | undefi
 }
 
 function describePlatform(platform: PlatformPermissions): string {
-  const { platformId, platformName, callStyle, requireApproval, constraints } = platform;
-  const held = new Set(platform.approvalScopes);
-  const maybe = new Set(platform.conditionalScopes);
-  const scopes = platform.scopes.map((scope) =>
+  const { platformId, platformName, callStyle, connections = [] } = platform;
+  const own = describeGrant(platform);
+  const needsNaming = connections.length > 1 && !connections.some((one) => one.default);
+  const notes = [
+    own.held,
+    callStyle === 'graphql' ? 'GraphQL: write_platform, POST to /, data {query, variables}' : undefined,
+    platform.serverHost === undefined
+      ? undefined
+      : 'an MCP server: read_platform /tools lists its tools; write_platform, POST to /tools/NAME with the arguments as data',
+    own.limits,
+    connections.length > 1
+      ? `connections: ${connections.map((one) => describeConnection(one, own)).join(', ')}`
+      : undefined,
+  ].filter((note) => note !== undefined);
+  const name = platformName === platformId ? platformId : `${platformId} (${platformName})`;
+  const none = needsNaming ? 'only with connection_id' : 'no scopes by its default connection';
+  return `- ${name}: ${own.scopes || none}${notes.length === 0 ? '' : ` [${notes.join('; ')}]`}`;
+}
+
+type Described = { scopes: string; held: string | undefined; limits: string | undefined };
+
+/** What is granted through a connection, or where none is named. */
+function describeGrant({
+  scopes,
+  requireApproval,
+  approvalScopes,
+  conditionalScopes,
+  constraints,
+}: Granted): Described {
+  const held = new Set(approvalScopes);
+  const maybe = new Set(conditionalScopes);
+  const words = scopes.map((scope) =>
     !requireApproval && held.has(scope)
       ? `${scope} (waits for a person)`
       : maybe.has(scope)
         ? `${scope} (may wait)`
         : scope,
   );
-  const notes = [
-    requireApproval ? 'every call waits for a person' : undefined,
-    callStyle === 'graphql' ? 'GraphQL: write_platform, POST to /, data {query, variables}' : undefined,
-    platform.serverHost === undefined
-      ? undefined
-      : 'an MCP server: read_platform /tools lists its tools; write_platform, POST to /tools/NAME with the arguments as data',
-    constraints === undefined ? undefined : `only ${JSON.stringify(constraints)}`,
-    platform.connections !== undefined && platform.connections.length > 1
-      ? `connections: ${platform.connections.map(({ connection_id, label }) => `${label ?? 'default'} = ${connection_id}`).join(', ')}`
-      : undefined,
-  ].filter((note) => note !== undefined);
-  const name = platformName === platformId ? platformId : `${platformId} (${platformName})`;
-  const list = scopes.length === 0 ? 'no scopes by its default connection' : scopes.join(', ');
-  return `- ${name}: ${list}${notes.length === 0 ? '' : ` [${notes.join('; ')}]`}`;
+  return {
+    scopes: words.join(', '),
+    held: requireApproval ? 'every call waits for a person' : undefined,
+    limits: constraints === undefined ? undefined : `only ${JSON.stringify(constraints)}`,
+  };
+}
+
+/** Its name, and what is granted there where that is something else than without a name. */
+function describeConnection(
+  connection: NonNullable<PlatformPermissions['connections']>[number],
+  own: Described,
+): string {
+  const { scopes, held, limits } = describeGrant(connection);
+  const name = `${connection.label ?? 'default'} = ${connection.connection_id}`;
+  if (scopes === own.scopes && held === own.held && limits === own.limits) return name;
+  return `${name} (${[scopes, held, limits].filter((note) => note !== undefined).join('; ')})`;
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../broker/decision/decide.ts';
 import { AGENT_CASES, childOf, open } from './cases-of-agents.ts';
@@ -107,7 +108,7 @@ describe('what was looked at', () => {
     expect(decide(facts({ grants: [] }), READ, NOW).grant).toBeUndefined();
   });
 
-  test('without a connection the default grant is used, then the one on the default connection, then the first', () => {
+  test('without a connection the default grant is used, then the one on the default connection, then the only one', () => {
     const [other, main, none] = [
       grant({ id: 'other', connectionId: 'conn-2' }),
       grant({ id: 'main', connectionId: 'conn-main' }),
@@ -117,6 +118,42 @@ describe('what was looked at', () => {
     expect(decide(facts({ grants: [other, main] }), READ, NOW).grant?.id).toBe('main');
     expect(decide(facts({ grants: [other] }), READ, NOW).grant?.id).toBe('other');
     expect(decide(facts({ grants: [none, main] }), onConnection('conn-main'), NOW).grant?.id).toBe('main');
+  });
+
+  test('with grants on several connections and none on the default one a question has to name the connection', () => {
+    const two = grant({ id: 'two', connectionId: 'conn-2', connection: { label: 'crm-two', status: 'active' } });
+    const three = grant({ id: 'three', connectionId: 'conn-3' });
+    for (const grants of [
+      [two, three],
+      [three, two],
+    ]) {
+      const refused = decide(facts({ grants }), READ, NOW);
+      expect(refused).toMatchObject({ kind: 'deny', reason: 'scope_not_granted' });
+      expect(refused.detail).toMatch(/connection_id .* one of conn-3, crm-two \(conn-2\)$/);
+      expect(refused.grant).toBeUndefined();
+      expect(decide(facts({ grants }), onConnection('conn-2', READ), NOW)).toMatchObject({
+        kind: 'allow',
+        grant: { id: 'two' },
+      });
+    }
+    const twice = [two, { ...two, id: 'again' }];
+    for (const grants of [twice, twice.toReversed()])
+      expect(decide(facts({ grants }), READ, NOW)).toMatchObject({ kind: 'allow', grant: { id: 'again' } });
+  });
+
+  test('the grant that is used does not depend on the order of the grants', () => {
+    const connections = fc.constantFrom(null, 'conn-main', 'conn-2', 'conn-3');
+    const grantsAnd = fc
+      .uniqueArray(fc.integer({ min: 1, max: 6 }), { maxLength: 4 })
+      .chain((ids) => fc.tuple(...ids.map((id) => connections.map((on) => grant({ id: `g${id}`, connectionId: on })))))
+      .chain((grants) => fc.tuple(fc.constant(grants), fc.shuffledSubarray(grants, { minLength: grants.length })));
+    fc.assert(
+      fc.property(grantsAnd, connections, ([grants, shuffled], named) => {
+        const asked = named === null ? READ : { ...READ, connectionId: named };
+        const [one, other] = [grants, shuffled].map((given) => decide(facts({ grants: given }), asked, NOW));
+        expect(other).toEqual(one);
+      }),
+    );
   });
 });
 

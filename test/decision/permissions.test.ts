@@ -6,7 +6,7 @@ import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } f
 
 const of = (...changes: Partial<Facts>[]) =>
   effectivePermissions(
-    changes.map((change) => ({ facts: facts(change) })),
+    changes.map((change) => facts(change)),
     NOW,
   );
 const first = (changes: Partial<Facts>) => of(changes)[0];
@@ -23,9 +23,11 @@ describe('effective permissions', () => {
           {
             connection_id: 'conn-main',
             label: null,
+            status: 'not_connected',
+            default: true,
             scopes: ['crm:contacts.read', 'crm:contacts.write', 'crm:messages.send'],
             requireApproval: false,
-            default: true,
+            expiresAt: null,
           },
         ],
         expiresAt: null,
@@ -71,7 +73,7 @@ describe('effective permissions', () => {
   });
 
   test('the ETag is made over values that stay the same while time passes', () => {
-    const given = { facts: facts({ grants: [grant({ expiresAt: NOW + 90_000 })] }) };
+    const given = facts({ grants: [grant({ expiresAt: NOW + 90_000 })] });
     const at = (now: number) => effectivePermissions([given], now);
     expect(at(NOW + 5000)).toEqual(at(NOW));
     expect(at(NOW + 90_000)).toEqual([]);
@@ -80,39 +82,79 @@ describe('effective permissions', () => {
   });
 
   test('the grant on another connection may be the first that ends', () => {
-    const given = {
-      facts: facts({
-        grants: [
-          grant({ expiresAt: NOW + 90_000 }),
-          grant({ id: 'b', connectionId: 'conn-2', expiresAt: NOW + 60_000 }),
-          grant({ id: 'c', connectionId: 'conn-3', expiresAt: NOW - 1 }),
-        ],
-      }),
-    };
+    const given = facts({
+      grants: [
+        grant({ expiresAt: NOW + 90_000 }),
+        grant({ id: 'b', connectionId: 'conn-2', expiresAt: NOW + 60_000 }),
+        grant({ id: 'c', connectionId: 'conn-3', expiresAt: NOW - 1 }),
+      ],
+    });
     expect(nextChange(effectivePermissions([given], NOW))).toBe(NOW + 60_000);
     expect(nextChange(effectivePermissions([given], NOW + 60_000))).toBe(NOW + 90_000);
   });
 
   test('several connections, of which the top level describes the default one', () => {
     const grants = [
-      grant({ id: 'b', connectionId: 'conn-2', scopes: ['crm:contacts.write'] }),
-      grant({ id: 'a', scopes: ['crm:contacts.read'] }),
+      grant({
+        id: 'b',
+        connectionId: 'conn-2',
+        connection: { label: 'second', status: 'reauth_needed' },
+        scopes: ['crm:contacts.write', 'crm:ghost'],
+        constraints: { recipients: ['@acme.example'] },
+        expiresAt: NOW + 60_000,
+      }),
+      grant({ id: 'a', scopes: ['crm:contacts.read'], connection: { label: 'main', status: 'active' } }),
     ];
-    const [permissions] = effectivePermissions(
-      [{ facts: facts({ grants }), connectionLabels: new Map([['conn-2', 'second']]) }],
-      NOW,
+    const policy = policyOf(
+      ALLOW_ALL,
+      { effect: 'require_approval', scopes: ['*.write'] },
+      { effect: 'deny', scopes: ['*.write'], when: 'request.query.all == "yes"' },
     );
-    expect(permissions?.scopes).toEqual(['crm:contacts.read']);
+    const permissions = first({ grants, policy });
+    const marked = {
+      approvalScopes: ['crm:contacts.write'],
+      conditionalScopes: ['crm:contacts.write'],
+      unenforcedScopes: ['crm:ghost'],
+    };
+    expect(permissions).toMatchObject({ scopes: ['crm:contacts.read'], expiresAt: null, ...marked });
+    expect(permissions).not.toHaveProperty('constraints');
     expect(permissions?.connections).toEqual([
+      {
+        connection_id: 'conn-main',
+        label: 'main',
+        status: 'active',
+        default: true,
+        scopes: ['crm:contacts.read'],
+        requireApproval: false,
+        expiresAt: null,
+      },
       {
         connection_id: 'conn-2',
         label: 'second',
-        scopes: ['crm:contacts.write'],
-        requireApproval: false,
+        status: 'reauth_needed',
         default: false,
+        scopes: ['crm:contacts.write', 'crm:ghost'],
+        requireApproval: false,
+        ...marked,
+        constraints: { recipients: ['@acme.example'] },
+        expiresAt: NOW + 60_000,
       },
-      { connection_id: 'conn-main', label: null, scopes: ['crm:contacts.read'], requireApproval: false, default: true },
     ]);
+    expect(toWirePermissions(permissions!, NOW).connections[1]).toMatchObject({ expiresInSeconds: 60 });
+    expect(toWirePermissions(permissions!, NOW).connections[1]).not.toHaveProperty('expiresAt');
+    expect(first({ grants: grants.toReversed(), policy })).toEqual(permissions);
+  });
+
+  test('where a connection has to be named none is the default, and nothing can be used without a name', () => {
+    const two = grant({ id: 'b', connectionId: 'conn-2', requireApproval: true });
+    const three = grant({ id: 'c', connectionId: 'conn-3', scopes: ['crm:contacts.read'] });
+    const permissions = first({ grants: [three, two] });
+    expect(permissions).toMatchObject({ scopes: [], requireApproval: false, expiresAt: null });
+    expect(permissions?.connections.map((one) => [one.connection_id, one.default, one.scopes.length])).toEqual([
+      ['conn-2', false, 3],
+      ['conn-3', false, 1],
+    ]);
+    expect(first({ grants: [three] })?.connections).toMatchObject([{ connection_id: 'conn-3', default: true }]);
   });
 
   test('two grants on one connection are one item: the grant that a call there uses', () => {
@@ -121,7 +163,15 @@ describe('effective permissions', () => {
       grant({ id: 'named', connectionId: 'conn-main', scopes: ['crm:contacts.read'] }),
     ];
     expect(first({ grants })?.connections).toEqual([
-      { connection_id: 'conn-main', label: null, scopes: ['crm:contacts.read'], requireApproval: false, default: true },
+      {
+        connection_id: 'conn-main',
+        label: null,
+        status: 'not_connected',
+        default: true,
+        scopes: ['crm:contacts.read'],
+        requireApproval: false,
+        expiresAt: null,
+      },
     ]);
   });
 
@@ -136,7 +186,7 @@ describe('effective permissions', () => {
     const mailGrant = grant({ platformId: 'amail', scopes: ['mail:read'] });
     const [one, two] = of({}, { platform: mail, grants: [mailGrant] });
     expect([one?.platformId, two?.platformId]).toEqual(['amail', 'crm']);
-    expect(one).toMatchObject({ callStyle: 'graphql', connections: [{ connection_id: null, default: true }] });
+    expect(one).toMatchObject({ callStyle: 'graphql', connections: [] });
     expect(two).not.toHaveProperty('callStyle');
     expect(
       of(

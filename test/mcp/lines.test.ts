@@ -208,3 +208,34 @@ test('what an agent may do is told in a bounded number of words', () => {
     '- crm: crm:read [every call waits for a person; GraphQL: write_platform, POST to /, data {query, variables}; only {"repos":["acme/*"]}]',
   );
 });
+
+test('of several connections each is told with what is granted there, and which has to be named', () => {
+  const agent = { id: 'x', name: 'x' };
+  const granted = { scopes: ['crm:read'], requireApproval: false };
+  const connection = (label: string, more: object = {}) => ({
+    ...granted,
+    connection_id: `id-${label}`,
+    label,
+    status: 'active' as const,
+    default: false,
+    ...more,
+  });
+  const told = (platform: object) =>
+    describePermissions({
+      agent,
+      platforms: [{ platformId: 'crm', platformName: 'crm', ...granted, ...platform }],
+      version: 'v',
+    });
+  const write = { scopes: ['crm:write'], approvalScopes: ['crm:write'], constraints: { recipients: ['@a.example'] } };
+  expect(
+    told({
+      approvalScopes: ['crm:write'],
+      connections: [connection('main', { default: true }), connection('two', write)],
+    }),
+  ).toContain(
+    '- crm: crm:read [connections: main = id-main, two = id-two (crm:write (waits for a person); only {"recipients":["@a.example"]})]',
+  );
+  expect(told({ scopes: [], connections: [connection('two'), connection('three')] })).toContain(
+    '- crm: only with connection_id [connections: two = id-two (crm:read), three = id-three (crm:read)]',
+  );
+});
