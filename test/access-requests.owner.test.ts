@@ -313,6 +313,17 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect(await grantsOf(agent)).toHaveLength(2);
   });
 
+  test('a platform that refused its credential: it is granted, and the answer says to connect it again', async () => {
+    const connection = await organisation.connection('demo', { isDefault: false });
+    const agent = await newAgent();
+    const { db } = world.running.broker.store;
+    await db.updateTable('connections').set({ status: 'reauth_needed' }).where('id', '=', connection).execute();
+    const { body } = await approve(await ask(agent), { connection_id: connection });
+    expect(body.next_steps).toEqual([
+      { reason: 'platform_reauth_needed', detail: expect.stringMatching(/^Connect demo again: .*\.$/) },
+    ]);
+  });
+
   test.each<[string, string, string, string]>([
     ['a platform that is not connected', 'bare', 'not_connected', 'platform_not_connected'],
     ['a policy that says nothing of it', 'demo', 'scope_denied', 'denied_by_policy'],

@@ -146,6 +146,16 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
       await organisation.connection(id, { secret: null });
       return place;
     };
+    /** The platform answered a call with 401. */
+    const refusedAt = async (id: string): Promise<Place> => {
+      const place = await here(id);
+      const agent = await newAgent({ grants: { [id]: BOTH } });
+      world.upstream.answer = (_request, response) => void response.writeHead(401).end();
+      const refused = await agent.act({ ...WRITE, platform: id });
+      world.upstream.answer = undefined;
+      expect([refused.status, refused.body.error]).toEqual([409, 'platform_reauth_needed']);
+      return place;
+    };
     const BOTH = { scopeList: ['demo:read', 'demo:write'] };
     const READ = { scopeList: ['demo:read'] };
     type Row = [what: string, place: () => Promise<Place>, made: Made, scope: string | null, answer: string];
@@ -210,7 +220,28 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
         () => here('c1', { secret: null }),
         { grant: null },
         'demo:write',
-        '403',
+        'not_connected',
+      ],
+      [
+        'a held scope, with a credential that the platform refused',
+        () => refusedAt('c6'),
+        { grant: BOTH },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'the platform, with a credential that it refused',
+        () => refusedAt('c7'),
+        { grant: READ },
+        null,
+        'not_connected',
+      ],
+      [
+        'a scope that the grant lacks, with a credential that the platform refused',
+        () => refusedAt('c8'),
+        { grant: READ },
+        'demo:write',
+        'not_granted',
       ],
       ['a scope that the platform does not have', () => here('c2'), { grant: READ }, 'demo:wirte', '403'],
       ['a scope that a policy denies', () => here('c3'), { grant: READ, policy: DENY }, 'demo:write', '403'],

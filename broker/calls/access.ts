@@ -1,6 +1,6 @@
 /** What stands between an agent and a scope today: the decision that calls get, and the connection that they would use. */
-import { type Access, accessTo } from '../decision/access.ts';
-import { effectiveGrant } from '../decision/attenuation.ts';
+import { accessTo } from '../decision/access.ts';
+import { connectionChoices, effectiveGrant } from '../decision/attenuation.ts';
 import { decide } from '../decision/decide.ts';
 import type { Ask, DenyReason, Instant } from '../decision/facts.ts';
 import { didYouMean } from '../governance/near.ts';
@@ -38,58 +38,80 @@ export async function standingOf(
   const { platform } = loaded.facts;
   if (!platform) return { kind: 'unknown_platform' };
   if (scope === undefined) return standingOnPlatform(loaded, rows, platformId, now);
-  const access = accessTo(loaded.facts, { platformId, scope }, now);
-  const lack = lackOf(loaded, rows, { platformId, scope });
-  if (access.kind === 'refused') {
-    const known = platform.rules.scopes;
-    const detail = known.has(scope) ? access.detail : `${access.detail}.${didYouMean(scope, known.keys())}`;
-    return { kind: 'refused', detail: detail.replace(/\.$/, '') };
-  }
-  if (access.kind === 'missing' && lack === 'platform_not_connected')
-    return {
-      kind: 'refused',
-      detail: `${platformId} is not connected, so there is nothing to grant. Ask for the platform itself first, without a scope`,
-    };
-  return withLack(access, lack, platformId);
+  const standing = standingOfScope(loaded, rows, { platformId, scope }, now);
+  if (standing.kind !== 'refused' || platform.rules.scopes.has(scope)) return standing;
+  const detail = `${standing.detail}.${didYouMean(scope, platform.rules.scopes.keys())}`;
+  return { kind: 'refused', detail: detail.replace(/\.$/, '') };
 }
 
-/** The same access, if its connection is there for it. */
-function withLack(access: Access, lack: ReturnType<typeof connectionLack>, platformId: string): Standing {
-  if (access.kind !== 'usable' || lack === undefined) return access;
+/** Where a call would have to name a connection: the best that can be said of one. */
+function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
+  const { platform, grants } = loaded.facts;
+  const choices = connectionChoices(grants, ask, platform!.defaultConnectionId);
+  if (choices.length === 0) return standingThrough(loaded, rows, ask, now);
+  const standings = choices.map(({ connectionId, connection }): Standing => {
+    const standing = standingThrough(loaded, rows, { ...ask, connectionId: connectionId! }, now);
+    if (standing.kind !== 'usable') return standing;
+    const name = connection ? `${connectionId} (${connection.label})` : connectionId;
+    return { kind: 'usable', detail: `${standing.detail}, with connection_id ${name}` };
+  });
+  return bestOf(standings);
+}
+
+/** What the decision says, and whether its connection is there for it. An owner can change either. */
+function standingThrough(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
+  const { platformId } = ask;
+  const access = accessTo(loaded.facts, ask, now);
+  if (access.kind === 'refused') return access;
+  const lack = lackOf(loaded, rows, ask);
+  if (lack === 'platform_not_connected')
+    return { kind: 'missing', reason: 'not_connected', detail: `no connection of ${platformId} can be used` };
+  if (access.kind === 'missing' || lack === undefined) return access;
   return lack === 'needs_consent'
     ? {
         kind: 'missing',
         reason: 'needs_consent',
         detail: `the connection of ${platformId} was granted less than it needs`,
       }
-    : { kind: 'missing', reason: 'not_connected', detail: `no connection of ${platformId} can be used` };
+    : {
+        kind: 'missing',
+        reason: 'not_connected',
+        detail: `${platformId} refused the credential of its connection, which has to be connected again`,
+      };
 }
 
-/** What says most of a platform when no scope was named, the best first. */
+/** What says most when nothing is said of one scope or connection, the best first. */
 const TELLING: readonly (ReasonCode | 'usable')[] = [
   'usable',
   'needs_consent',
+  'not_connected',
   'grant_expired',
   'not_granted',
   'scope_denied',
 ];
 
+/** `standings`: at least one. */
+function bestOf<T extends Standing>(standings: readonly T[]): T {
+  const rank = (one: Standing) =>
+    one.kind === 'missing'
+      ? TELLING.indexOf(one.reason)
+      : one.kind === 'usable'
+        ? TELLING.indexOf('usable')
+        : TELLING.length;
+  return standings.toSorted((a, b) => rank(a) - rank(b))[0]!;
+}
+
 function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string, now: Instant): Standing {
   const { facts } = loaded;
   const scopes = new Set([...facts.platform!.rules.scopes.keys(), ...facts.grants.flatMap((grant) => grant.scopes)]);
-  const all = [...scopes].map((scope): Standing & { scope: string } => {
-    const lack = lackOf(loaded, rows, { platformId, scope });
-    return { scope, ...withLack(accessTo(facts, { platformId, scope }, now), lack, platformId) };
-  });
-  const open = all.filter((one) => one.kind === 'usable' || one.kind === 'missing');
-  if (open.length === 0)
-    return all[0] ?? { kind: 'refused', detail: `${platformId} has no scope that could be granted` };
-  if (lackOf(loaded, rows, { platformId, scope: '' }) === 'platform_not_connected')
-    return { kind: 'missing', reason: 'not_connected', detail: `no connection of ${platformId} can be used` };
-  const rank = (one: Standing) => TELLING.indexOf(one.kind === 'missing' ? one.reason : 'usable');
-  const best = open.toSorted((a, b) => rank(a) - rank(b))[0]!;
+  const all = [...scopes].map((scope) => ({
+    scope,
+    ...standingOfScope(loaded, rows, { platformId, scope }, now),
+  }));
+  if (all.length === 0) return { kind: 'refused', detail: `${platformId} has no scope that could be granted` };
+  const best = bestOf(all);
   if (best.kind !== 'usable') return best;
-  const usable = open.filter(({ kind }) => kind === 'usable').map((one) => one.scope);
+  const usable = all.filter(({ kind }) => kind === 'usable').map((one) => one.scope);
   return { kind: 'usable', detail: `the agent can use ${usable.join(', ')} there. Name the scope that it lacks` };
 }
 
@@ -98,13 +120,14 @@ function lackOf({ facts, platform, connections }: LoadedFacts, rows: Rows, ask: 
   const { manifest } = platform!;
   if (manifest.per_person?.enabled) return undefined;
   const grant = effectiveGrant(facts, ask);
+  // Of an agent without a grant there the rows tell of the default connection.
   const connection = grant === undefined ? connectionOf(rows[0]!) : connections.get(grant.id);
   return connectionLack(manifest, connection, ask.scope);
 }
 
 /** What keeps a granted scope from being used still, as far as it is an owner's to change. */
 export type Remaining = {
-  reason: DenyReason | 'platform_not_connected' | 'needs_consent' | 'governance_file';
+  reason: DenyReason | 'platform_not_connected' | 'platform_reauth_needed' | 'needs_consent' | 'governance_file';
   detail: string;
 };
 
@@ -125,11 +148,7 @@ export async function whatRemains(
     if (verdict.kind === 'deny') return [{ reason: verdict.reason, detail: `${scope}: ${verdict.detail}.` }];
     const reason = lackOf(loaded, rows, ask);
     if (reason === undefined) return [];
-    const detail =
-      reason === 'needs_consent'
-        ? `Connect ${platformId} again and consent to more: ${scope} needs it.`
-        : `Connect ${platformId}: calls have no connection of it that they could use.`;
-    return [{ reason, detail }];
+    return [{ reason, detail: toConnect(reason, platformId, scope) }];
   });
   if (agent.origin === 'governance')
     found.push({
@@ -137,4 +156,15 @@ export async function whatRemains(
       detail: 'A governance file decides about this agent: write the grant there too, or the next apply takes it back.',
     });
   return [...new Map(found.map((one) => [one.detail, one])).values()];
+}
+
+function toConnect(lack: NonNullable<ReturnType<typeof connectionLack>>, platformId: string, scope: string): string {
+  switch (lack) {
+    case 'needs_consent':
+      return `Connect ${platformId} again and consent to more: ${scope} needs it.`;
+    case 'platform_reauth_needed':
+      return `Connect ${platformId} again: it refused the credential of this connection.`;
+    case 'platform_not_connected':
+      return `Connect ${platformId}: calls have no connection of it that they could use.`;
+  }
 }

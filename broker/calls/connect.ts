@@ -54,11 +54,12 @@ export function connectionLack(
   manifest: Manifest,
   connection: ConnectionFacts | undefined,
   scope: string,
-): 'platform_not_connected' | 'needs_consent' | undefined {
+): 'platform_not_connected' | 'needs_consent' | 'platform_reauth_needed' | undefined {
   if (!connection?.credential) return 'platform_not_connected';
   const needed = manifest.needs?.[scope];
   const { upstreamScopes } = connection;
-  return needed && upstreamScopes && !needed.some((one) => upstreamScopes.includes(one)) ? 'needs_consent' : undefined;
+  if (needed && upstreamScopes && !needed.some((one) => upstreamScopes.includes(one))) return 'needs_consent';
+  return connection.status === 'reauth_needed' ? 'platform_reauth_needed' : undefined;
 }
 
 /** `asserted`: the sources whose word for who somebody is is taken. Assertions always are. */

@@ -18,10 +18,11 @@ export type Access =
  *
  * @param now milliseconds since the epoch
  */
-export function accessTo(facts: Facts, { platformId, scope }: Ask, now: Instant): Access {
+export function accessTo(facts: Facts, asked: Ask, now: Instant): Access {
+  const { platformId, scope, connectionId } = asked;
   const nowhere = leadsNowhere(facts, platformId, scope);
   if (nowhere !== undefined) return { kind: 'refused', detail: nowhere };
-  const ask = { platformId, scope };
+  const ask = { platformId, scope, ...(connectionId !== undefined && { connectionId }) };
   const { agent } = facts;
   const calm = {
     ...facts,

@@ -130,7 +130,7 @@ async function reasonFor({ governor, who }: Context<'agent'>, asked: Asking, now
 }
 
 const REASONS: Record<ReasonCode, string> = {
-  not_connected: 'the platform is not connected',
+  not_connected: 'no connection of the platform can be used',
   not_granted: 'it is not granted',
   grant_expired: 'the grant has ended',
   needs_consent: 'the connection of the platform needs more consent',

@@ -21,7 +21,7 @@ const ruleInWords = ({ source, name }) =>
     : visibleLine(/^rule \d+$/.test(name) ? name : `rule ${name}`);
 
 const LACKS = {
-  not_connected: 'The platform is not connected',
+  not_connected: 'The platform has to be connected',
   not_granted: 'It is not granted',
   grant_expired: 'Its grant is over',
   needs_consent: 'The connection needs more consent',
