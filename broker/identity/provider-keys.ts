@@ -13,23 +13,24 @@ import type { Instant } from '../decision/facts.ts';
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 /** At most one request for the keys in so long, whatever it brought. */
 const PAUSE_MS = 30_000;
-/** Older ones are fetched again beside the verification, so that a rotation at the provider comes through. */
+/** Older ones are fetched again before anything is verified with them, so that a withdrawn key is good for no longer. */
 const FRESH_MS = 5 * 60_000;
+/** While the provider does not answer, the keys that it published last verify for so long. */
+const LONGEST_MS = 3600_000;
 const SKEW_SECONDS = 30;
 
 export type VerifiedToken =
   | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
   | { kind: 'refused'; code: 'invalid_token' | 'token_expired'; detail: string }
-  /** There are no keys to verify with. */
+  /** There are no keys to verify with, or only ones that are too old. */
   | { kind: 'unavailable' };
 
 export type ProviderKeys = {
   /**
    * Verifies a token of this issuer: signature, times, and that it has `sub`, `iat` and `exp`. The audience is the caller's
-   * to check. `fetchUnknown`: whether a key that is not here is fetched; only for what came from the provider itself,
-   * because strangers make up as many as they like.
+   * to check. A key that is not known yet is fetched, once in PAUSE_MS however many a stranger makes up.
    */
-  verify(token: string, issuer: string, options: { fetchUnknown: boolean }): Promise<VerifiedToken>;
+  verify(token: string, issuer: string): Promise<VerifiedToken>;
 };
 
 /** `fetchKeys` throws when the provider does not answer. `onFailure` hears why. */
@@ -60,8 +61,10 @@ export function providerKeys(options: {
     return asking;
   };
 
+  const ageOf = ({ at }: { at: Instant }): number => Math.abs(clock() - at);
+
   const attempt = async (token: string, issuer: string): Promise<VerifiedToken | 'unknown_key'> => {
-    if (!kept) return { kind: 'unavailable' };
+    if (!kept || ageOf(kept) > LONGEST_MS) return { kind: 'unavailable' };
     try {
       const { payload, protectedHeader } = await jwtVerify(token, kept.find, {
         algorithms: [...ALGORITHMS],
@@ -85,11 +88,10 @@ export function providerKeys(options: {
   };
 
   return {
-    async verify(token, issuer, { fetchUnknown }) {
-      if (!kept) await refresh();
-      else if (Math.abs(clock() - kept.at) > FRESH_MS) void refresh();
+    async verify(token, issuer) {
+      if (!kept || ageOf(kept) > FRESH_MS) await refresh();
       let verified = await attempt(token, issuer);
-      if (verified === 'unknown_key' && fetchUnknown) {
+      if (verified === 'unknown_key') {
         await refresh();
         verified = await attempt(token, issuer);
       }

@@ -67,7 +67,7 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
         return { identity, address: typeof person.email === 'string' ? person.email.slice(0, 254) : undefined };
       }),
     verifyBearer: async (token) => {
-      const verified = await keys.verify(token, issuer, { fetchUnknown: false });
+      const verified = await keys.verify(token, issuer);
       if (verified.kind !== 'verified') return verified;
       if (isPersonsToken(verified.header, verified.claims) && isForUs(verified.claims, us)) return verified;
       return {
@@ -98,7 +98,7 @@ async function verifiedClaims(
   token: string,
   expected: { nonce: string; clientId: string; baseUrl: string },
 ) {
-  const verified = await keys.verify(token, issuer, { fetchUnknown: true });
+  const verified = await keys.verify(token, issuer);
   const { host } = new URL(issuer);
   if (verified.kind === 'unavailable')
     throw new ProviderFault(`The keys of the identity provider ${host} are not to be had. Try again shortly.`);
