@@ -12,6 +12,7 @@ import { closeByDecision, countFailure, giveBack, takeTrials } from './breakers.
 import { beginRow, type Call, noteFlags, noteVerdict, requestHash, requestOf } from './call.ts';
 import { conclude } from './conclude.ts';
 import { connect } from './connect.ts';
+import { decideAgain } from './decide-again.ts';
 import { anew, listFirst } from './first-list.ts';
 import { forward } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
@@ -142,11 +143,19 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
   const { platform, connection, credential } = connected;
   const { grant } = verdict;
   const sent = recorder.intend(row, async () => {
-    const forwarded = await forwardFresh(governor, platform.manifest, call, connection, credential, (fresh) =>
-      isMcp
-        ? forwardMcp(governor, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
-        : forward(broker, platform.manifest, call, connection, fresh),
+    const forwarded = await forwardFresh(
+      governor,
+      platform.manifest,
+      call,
+      connection,
+      credential,
+      (fresh) =>
+        isMcp
+          ? forwardMcp(governor, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
+          : forward(broker, platform.manifest, call, connection, fresh),
+      () => decideAgain(governor, call, ask, { connectionId: connection.id, isApproved: replay !== undefined }),
     );
+    if (forwarded.kind === 'denied_meanwhile') return await refuse(governor, call, forwarded.verdict);
     if (forwarded.kind === 'held_back') return await refuseTool(governor, call, verdict, forwarded.detail);
     return await conclude(governor, call, trials, connection, forwarded);
   });

@@ -4,13 +4,13 @@ import { setConnectionStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import { type Call, noteFlags } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
-import type { Forwarded } from './forward.ts';
+import type { Concluded } from './forward.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
 import { piiKinds } from './pii.ts';
 import type { Recorded } from './record.ts';
 
-type Answered = Extract<Forwarded, { kind: 'answer' }>;
+type Answered = Extract<Concluded, { kind: 'answer' }>;
 
 /** Records what became of a call that was forwarded, and makes its outcome. `trials`: those that the call was. */
 export async function conclude(
@@ -18,7 +18,7 @@ export async function conclude(
   call: Call,
   trials: readonly Trial[],
   connection: ConnectionFacts,
-  forwarded: Exclude<Forwarded, { kind: 'held_back' }>,
+  forwarded: Concluded,
 ): Promise<Recorded<Outcome>> {
   switch (forwarded.kind) {
     case 'answer':
@@ -47,7 +47,7 @@ async function concludeUnreachable(
   governor: Governor,
   call: Call,
   trials: readonly Trial[],
-  { code, detail, sent }: Extract<Forwarded, { kind: 'unreachable' }>,
+  { code, detail, sent }: Extract<Concluded, { kind: 'unreachable' }>,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const { row } = call;
@@ -63,7 +63,7 @@ async function concludeRefused(
   { recorder }: Governor,
   call: Call,
   { id: connectionId }: ConnectionFacts,
-  { error, detail }: Extract<Forwarded, { kind: 'refused_locally' }>,
+  { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,
 ): Promise<Recorded<Outcome>> {
   const { row } = call;
   row.result = 'errored';
@@ -82,14 +82,19 @@ async function concludeAnswer(
   call: Call,
   trials: readonly Trial[],
   connection: ConnectionFacts,
-  { status, read, lapsed }: Answered,
+  { status, read, lapsed, justIssued }: Answered,
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const { row, who, action } = call;
   const notes = notesOf(call);
   row.upstream_status = status;
   const place = { organisationId: row.organisation_id, id: connection.id };
-  if (status === 401) {
+  const isUnauthorized = status === 401;
+  // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
+  if (
+    isUnauthorized &&
+    !(justIssued && !governor.freshRefusals.note(connection.id, `${action.method} ${call.path}`, broker.clock()))
+  ) {
     row.result = 'errored';
     row.reason = 'platform_reauth_needed';
     noteFlags(row, notes);
@@ -99,7 +104,8 @@ async function concludeAnswer(
   }
   if (status >= 500) await aside(broker, () => countUpstreamFailure(governor, who, action.platform, trials));
   else {
-    if (connection.status === 'reauth_needed' && !lapsed)
+    if (!isUnauthorized) governor.freshRefusals.forget(connection.id);
+    if (!isUnauthorized && connection.status === 'reauth_needed' && !lapsed)
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
     if (trials.length > 0) await aside(broker, () => closeByTrial(governor, trials));
   }

@@ -3,13 +3,13 @@ import type { AgentPrincipal } from '../identity/principal.ts';
 import { unreachable } from '../outbound/unreachable.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Call } from './call.ts';
-import type { Forwarded } from './forward.ts';
+import type { Concluded, Forwarded } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
 import { type McpPassage, whyUnlisted } from './forward-mcp.ts';
 import type { Governor } from './governor.ts';
 
 /** The tools are on file, and who asked for the call is as they are now; or what becomes of the call without a list. */
-export type FirstList = { kind: 'listed'; who: AgentPrincipal } | Exclude<Forwarded, { kind: 'held_back' }>;
+export type FirstList = { kind: 'listed'; who: AgentPrincipal } | Concluded;
 
 /** The server has answered, and nobody is told what. */
 const LISTED: Forwarded = {
@@ -27,13 +27,24 @@ export async function listFirst(governor: Governor, call: Call, passage: McpPass
   let isListed = false;
   try {
     const listed = await governor.recorder.readFirst(rowOfList(call), () =>
-      forwardFresh(governor, platform.manifest, call, connection, credential, async (fresh) => {
-        const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
-        isListed = unlisted === undefined;
-        return unlisted ?? LISTED;
-      }),
+      forwardFresh(
+        governor,
+        platform.manifest,
+        call,
+        connection,
+        credential,
+        async (fresh) => {
+          const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
+          isListed = unlisted === undefined;
+          return unlisted ?? LISTED;
+        },
+        // Whatever the list says, the call is decided again after it.
+        async () => undefined,
+      ),
     );
-    return isListed || listed.kind === 'held_back' ? { kind: 'listed', who: await anew(governor, call) } : listed;
+    return isListed || listed.kind === 'held_back' || listed.kind === 'denied_meanwhile'
+      ? { kind: 'listed', who: await anew(governor, call) }
+      : listed;
   } catch (error) {
     governor.broker.log.error(
       { err: error, auditId: call.row.id },

@@ -8,8 +8,13 @@ import type { Governor } from './governor.ts';
 
 /** A platform that refuses a token which was just issued refuses more than the token. */
 const JUST_ISSUED_MS = 30_000;
+/** Whoever waited longer for a token may have been suspended meanwhile. */
+const LONG_WAIT_MS = 1_000;
 
-/** Sends the call with a credential, by `send`, which is all that is done with one that is no OAuth token. */
+/**
+ * Sends the call with a credential, by `send`, which is all that is done with one that is no OAuth token. `decideAgain`: asked
+ * after a wait for another token; its answer, if there is one, takes the place of sending.
+ */
 export async function forwardFresh(
   governor: Governor,
   manifest: Manifest,
@@ -17,29 +22,37 @@ export async function forwardFresh(
   connection: ConnectionFacts,
   credential: Credential,
   send: (credential: Credential) => Promise<Forwarded>,
+  decideAgain: () => Promise<Forwarded | undefined>,
 ): Promise<Forwarded> {
   const { broker } = governor;
   if (!credential.oauth) return await send(credential);
   let current = credential;
   let { oauth } = credential;
-  const now = broker.clock();
-  if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= now) {
+  if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= broker.clock()) {
+    const begun = performance.now();
     const fresh = await refreshed(governor, manifest, call, connection, { oauth, refused: false });
     if (fresh.kind === 'credential') current = fresh.credential;
-    // What cannot be refreshed just now may be good for a minute still.
-    else if (isOver(oauth, now)) return fresh.forwarded;
+    // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
+    else if (fresh.isGone || isOver(oauth, broker.clock())) return fresh.forwarded;
+    const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
+    if (changed) return changed;
   }
   oauth = current.oauth ?? oauth;
   if (isOver(oauth, broker.clock())) return REAUTH;
   const first = await send(current);
-  const isRefused = first.kind === 'answer' && first.status === 401;
-  if (!isRefused || !oauth.refreshable || broker.clock() - oauth.issuedAt < JUST_ISSUED_MS)
-    return first.kind === 'answer' && oauth.lapsed ? { ...first, lapsed: true } : first;
+  if (first.kind !== 'answer') return first;
+  const isRefused = first.status === 401;
+  if (isRefused && broker.clock() - oauth.issuedAt < JUST_ISSUED_MS) return { ...first, justIssued: true };
+  if (!isRefused || !oauth.refreshable) return oauth.lapsed ? { ...first, lapsed: true } : first;
+  const begun = performance.now();
   const fresh = await refreshed(governor, manifest, call, connection, { oauth, refused: true });
   // The platform refused the call, so it did nothing of it: it may be sent again.
   if (fresh.kind !== 'credential') return fresh.forwarded;
   if (fresh.credential.oauth?.lapsed) return first;
-  return await send(fresh.credential);
+  const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
+  if (changed) return changed;
+  const second = await send(fresh.credential);
+  return second.kind === 'answer' && second.status === 401 ? { ...second, justIssued: true } : second;
 }
 
 /** As if the platform had been asked with a token that is over, which it would refuse. */
@@ -49,24 +62,31 @@ const REAUTH: Forwarded = {
   detail: 'The consent to this connection is over; somebody has to connect it again.',
 };
 
+const GONE = { kind: 'forwarded', forwarded: REAUTH, isGone: true } as const;
+
 async function refreshed(
   { oauth: connections, credentials, broker }: Governor,
   manifest: Manifest,
   { row, action }: Call,
   connection: ConnectionFacts,
   { oauth, refused }: { oauth: OAuthCredential; refused: boolean },
-): Promise<{ kind: 'credential'; credential: Credential } | { kind: 'forwarded'; forwarded: Forwarded }> {
+): Promise<
+  | { kind: 'credential'; credential: Credential }
+  /** `isGone`: somebody disconnected, so that no token of before may be used. */
+  | { kind: 'forwarded'; forwarded: Forwarded; isGone: boolean }
+> {
   const { organisation_id: organisation } = row;
   const place = { organisation_id: organisation, id: connection.id, platform_id: action.platform };
   const done = await connections.refresh(place, manifest, oauth, refused);
-  if (done.kind === 'gone') return { kind: 'forwarded', forwarded: REAUTH };
+  if (done.kind === 'gone') return GONE;
   if (done.kind === 'unavailable') {
     noteFlags(row, { refresh: 'unavailable' });
     const { detail } = done;
-    return { kind: 'forwarded', forwarded: { kind: 'unreachable', code: 'token_unavailable', detail, sent: false } };
+    const forwarded = { kind: 'unreachable', code: 'token_unavailable', detail, sent: false } as const;
+    return { kind: 'forwarded', forwarded, isGone: false };
   }
   const credential = credentials.open(organisation, { ...connection, credential: done.credential }, false);
-  if (credential === undefined || credential === 'unreadable') return { kind: 'forwarded', forwarded: REAUTH };
+  if (credential === undefined || credential === 'unreadable') return GONE;
   broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
   return { kind: 'credential', credential };
 }

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject, Verdict } from '../decision/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth/credential.ts';
 import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
 import { makeNeedles, type SecretNeedles } from '../outbound/needles.ts';
@@ -12,8 +12,11 @@ import type { Call } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
 
 export type Forwarded =
-  /** `lapsed`: the credential works still, and will soon be over for good. */
-  | { kind: 'answer'; status: number; read: ReadAnswer; lapsed?: boolean }
+  /**
+   * `lapsed`: the credential works still, and will soon be over for good. `justIssued`: of a 401 to a token that the
+   * authorization server had just issued.
+   */
+  | { kind: 'answer'; status: number; read: ReadAnswer; lapsed?: boolean; justIssued?: boolean }
   | {
       kind: 'refused_locally';
       error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
@@ -21,7 +24,12 @@ export type Forwarded =
     }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   /** The tool of an MCP server is not the one that was accepted. */
-  | { kind: 'held_back'; detail: string };
+  | { kind: 'held_back'; detail: string }
+  /** While the call waited for a token it was forbidden. */
+  | { kind: 'denied_meanwhile'; verdict: Extract<Verdict, { kind: 'deny' }> };
+
+/** What can be concluded without another decision. */
+export type Concluded = Exclude<Forwarded, { kind: 'held_back' | 'denied_meanwhile' }>;
 
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {

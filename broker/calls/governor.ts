@@ -17,6 +17,7 @@ import { endLifetime } from './child-end.ts';
 import { type Compiled, compiledGovernance } from './compiled.ts';
 import { type FactsLoader, factsLoader } from './facts.ts';
 import { type Credentials, credentialOpener } from './forward.ts';
+import { type FreshRefusals, freshRefusals } from './fresh-refusals.ts';
 import { type Lab, makeLab } from './lab.ts';
 import { type McpManners, mcpManners } from './mcp-manners.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
@@ -28,6 +29,7 @@ export type Governor = {
   compiled: Compiled;
   loadFacts: FactsLoader;
   credentials: Credentials;
+  freshRefusals: FreshRefusals;
   /** How MCP servers are spoken to. */
   manners: McpManners;
   permissions: PermissionsReader;
@@ -65,6 +67,7 @@ export function makeGovernor(broker: Broker): Governor {
     compiled,
     loadFacts: factsLoader(compiled),
     credentials: credentialOpener(broker),
+    freshRefusals: freshRefusals(),
     manners: mcpManners(),
     permissions: permissionsReader(),
     recorder: makeRecorder(broker),

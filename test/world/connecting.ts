@@ -31,8 +31,11 @@ export async function connectAtOnce(world: World, owner: OwnerTable, connection:
   expect([visit.status, visit.text.includes('The platform is connected.')], visit.text).toEqual([200, true]);
 }
 
-/** Makes the access token of a connection one that has been over for a minute, whatever the clock says. */
-export async function outlive(world: World, connection: string): Promise<void> {
+/**
+ * Makes the access token of a connection one that has been over for a minute, whatever the clock says; with `leftMs` one that
+ * is good for so long, and due to be refreshed.
+ */
+export async function outlive(world: World, connection: string, leftMs = -60_000): Promise<void> {
   const { store, vault, clock } = world.running.broker;
   const row = await store.db
     .selectFrom('connections')
@@ -41,10 +44,10 @@ export async function outlive(world: World, connection: string): Promise<void> {
     .executeTakeFirstOrThrow();
   const place = { table: 'connections' as const, organisationId: row.organisation_id, rowId: row.id };
   const credential = readCredential(vault.open(place, row.credential!).toString('utf8'))!;
-  const over = clock() - 60_000;
+  const now = clock();
   const sealed = vault.seal(
     place,
-    writeCredential({ ...credential, issuedAt: over - 60_000, refreshAt: over, expiresAt: over }),
+    writeCredential({ ...credential, issuedAt: now - 120_000, refreshAt: now - 60_000, expiresAt: now + leftMs }),
   );
   await store.db.updateTable('connections').set({ credential: sealed }).where('id', '=', connection).execute();
 }

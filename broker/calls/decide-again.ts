@@ -1,0 +1,37 @@
+/** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
+import { decide } from '../decision/decide.ts';
+import type { Ask, Facts } from '../decision/facts.ts';
+import { type Call, noteVerdict } from './call.ts';
+import { anew } from './first-list.ts';
+import type { Forwarded } from './forward.ts';
+import type { Governor } from './governor.ts';
+
+/** Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. */
+export async function decideAgain(
+  governor: Governor,
+  call: Call,
+  ask: Ask,
+  { connectionId, isApproved }: { connectionId: string; isApproved: boolean },
+): Promise<Forwarded | undefined> {
+  const { broker } = governor;
+  const { platform: platformId } = call.action;
+  const now = broker.clock();
+  const { rows } = await anew(governor, call);
+  const loaded = await governor.loadFacts(rows, platformId, now);
+  const verdict = decide(withoutBreakers(loaded.facts), ask, now);
+  if (verdict.kind === 'deny') {
+    noteVerdict(call.row, verdict, loaded);
+    return { kind: 'denied_meanwhile', verdict };
+  }
+  const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
+  if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId) return undefined;
+  const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';
+  return { kind: 'unreachable', code: 'token_unavailable', detail, sent: false };
+}
+
+/** Breakers are counted when a call begins; the trial call of a half-open one would be refused because of itself. */
+function withoutBreakers(facts: Facts): Facts {
+  const { agent } = facts;
+  const parent = agent.parent && { ...agent.parent, breakers: [] };
+  return { ...facts, agent: { ...agent, ...(parent && { parent }) }, breakers: [] };
+}
