@@ -1,4 +1,10 @@
-/** The JSON-RPC messages of a request to `/mcp`, as far as the broker looks at them before the SDK does. */
+/** The JSON-RPC messages of a request to `/mcp`: read once, for the broker's own checks and for the SDK. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
+import { idOf, wrongArgumentsResult } from '../../mcp/tools/wrong-arguments.ts';
+import { parseStrictJson } from '../wire/strict-json.ts';
+import { jsonText } from './parsed-body.ts';
+import { bytesReader } from './request-body.ts';
 
 export type McpMessage = { method?: unknown; id?: unknown; params?: McpParams | null };
 
@@ -10,21 +16,75 @@ type McpParams = {
   taskId?: unknown;
 };
 
-/** As many as the SDK takes in one list (its MAX_BATCH_SIZE), which it says only after the broker has looked at them. */
+/** As many as the SDK takes in one list (its MAX_BATCH_SIZE), in whose words a longer one is refused. */
 const MOST_MESSAGES = 100;
 
-/** One message, or a list of them as revision 2025-03-26 allows; none of what is neither. Undefined: they are too many. */
-export async function messagesIn(request: Request): Promise<McpMessage[] | undefined> {
-  const body: unknown = await request.json().catch(() => undefined);
-  const list: unknown[] = Array.isArray(body) ? body : [body];
-  if (list.length > MOST_MESSAGES) return undefined;
-  return list.filter((one): one is McpMessage => typeof one === 'object' && one !== null);
+/** A call of 1 MiB, the largest there is, as it stands in a message. */
+const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
+
+/** Levels that a call takes (broker/wire/strict-json.ts), below its message and `params`; in a list, one more. */
+const MOST_LEVELS = 64 + 2;
+const ARGUMENTS = '/params/arguments/';
+
+const PARSE_ERROR = -32700;
+const INVALID_REQUEST = -32600;
+
+/** `value`: the whole body. `messages`: those in it; none of what is neither an object nor a list of them. */
+export type McpBody = { ok: true; value: unknown; messages: McpMessage[] } | { ok: false; answer: Response };
+
+const readBytes = bytesReader(() => true, MAX_MESSAGE_BYTES);
+
+/**
+ * Reads the body of a request to `/mcp`: one message, or a list of them as revision 2025-03-26 allows. It is parsed once, as
+ * strictly as the body of a call (specification, Governed call), so that what is judged, shown and sent is what came.
+ */
+export async function readMcpBody(received: IncomingMessage, response: ServerResponse): Promise<McpBody> {
+  // Every request and response here is Express's.
+  const request = received as ExpressRequest;
+  const unread = await readBytes(request, response as ExpressResponse);
+  if (unread) return refused(unread.status, null, unread.status === 413 ? INVALID_REQUEST : PARSE_ERROR, unread.detail);
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const text = jsonText(bytes, request.headers['content-type']);
+  if (text === undefined) return refused(400, null, PARSE_ERROR, 'The body must be in UTF-8.');
+  const isList = /^\s*\[/.test(text);
+  const parsed = parseStrictJson(text, { maxDepth: isList ? MOST_LEVELS + 1 : MOST_LEVELS, nulAllowedIn: ['params'] });
+  if (!parsed.ok) return misread(text, parsed.error);
+  const value: unknown = parsed.value;
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  if (list.length > MOST_MESSAGES)
+    return refused(400, null, INVALID_REQUEST, `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages`);
+  const messages = list.filter((one): one is McpMessage => typeof one === 'object' && one !== null);
+  // The SDK leaves such a member out without an error.
+  const odd = messages.find(({ params }) => Object.hasOwn(Object(params?.arguments), '__proto__'));
+  if (odd) return wrong(odd, '__proto__: there is no such argument');
+  return { ok: true, value, messages };
 }
 
-/** The SDK's own answer to a list that is too long. */
-export function tooManyMessages(): Response {
-  const error = { code: -32600, message: `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages` };
-  return Response.json({ jsonrpc: '2.0', error, id: null }, { status: 400 });
+/** Of the arguments of one call the model reads what is wrong with them; of anything else, the client. */
+function misread(text: string, error: string): McpBody {
+  let message: McpMessage | undefined;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return refused(400, null, PARSE_ERROR, `This is not JSON: ${error}`);
+  }
+  if (message?.method === 'tools/call' && error.startsWith(ARGUMENTS))
+    return wrong(message, error.slice(ARGUMENTS.length));
+  return refused(400, idOf(message), INVALID_REQUEST, `${error}. Nothing was done.`);
+}
+
+function wrong(message: McpMessage, detail: string): McpBody {
+  const result = wrongArgumentsResult(message, detail);
+  return { ok: false, answer: Response.json({ jsonrpc: '2.0', id: idOf(message), result }) };
+}
+
+function refused(status: number, id: string | number | null, code: number, message: string): McpBody {
+  const headers = status === 413 ? { connection: 'close' } : undefined;
+  const answer = Response.json(
+    { jsonrpc: '2.0', id, error: { code, message } },
+    { status, ...(headers && { headers }) },
+  );
+  return { ok: false, answer };
 }
 
 /** What is to be answered, and so may wait. Notifications, and answers of the client's, are taken and that is all. */

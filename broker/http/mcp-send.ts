@@ -2,9 +2,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { BrokerReply, BrokerRequest, Send } from '../../mcp/client/send.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
-import { parseBody } from './parsed-body.ts';
+import { type ParsedBody, platformOf } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import type { Reply } from './reply.ts';
+import { MAX_BODY_BYTES } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
@@ -56,8 +57,7 @@ async function answerWithin(
   let who: AgentPrincipal | undefined;
   let reply: Reply;
   try {
-    const sent = { body: Buffer.from(JSON.stringify(body ?? {})), headers: { 'content-type': 'application/json' } };
-    const parsed = route.body ? parseBody(sent as Parameters<typeof parseBody>[0], route) : undefined;
+    const parsed = route.body ? parsedWithin(body ?? {}, route) : undefined;
     who = await withFacts(outer, route.facts ?? (parsed?.ok ? parsed.platform : ''));
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
     const context: Context = {
@@ -73,7 +73,7 @@ async function answerWithin(
       stillMay: outer.stillMay,
       left,
     };
-    const refused = route.body ? await validate(route, parsed!, context) : undefined;
+    const refused = parsed ? await validate(route, parsed, context) : undefined;
     reply = refused ?? (await route.handle(context as never));
   } catch (error) {
     reply = refusalReply(error, route, outer, who);
@@ -84,6 +84,16 @@ async function answerWithin(
     headers: { get: (name) => own.get(name.toLowerCase()) ?? null },
     text: String(reply.body ?? ''),
   };
+}
+
+/**
+ * The body as the route's reader answers it: a part of what was parsed strictly when it came (readMcpBody). What is too large
+ * over the network is too large here, where a message may have more, because a call can be written with escapes.
+ */
+function parsedWithin(body: unknown, route: Route): ParsedBody {
+  if (Buffer.byteLength(JSON.stringify(body)) > MAX_BODY_BYTES)
+    return { ok: false, code: 'payload_too_large', error: 'The body is too large: 1 MiB at most.' };
+  return { ok: true, value: body, platform: platformOf(body, route) };
 }
 
 function find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined {

@@ -1,14 +1,14 @@
 /** One request of an MCP client: the SDK's handler behind what the token was asked for. */
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
-import { createMcpHandler, type Server } from '@modelcontextprotocol/server';
+import { createMcpHandler, isJsonContentType, type Server } from '@modelcontextprotocol/server';
 import { agentClient } from '../../mcp/client/agent-client.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
 import { readBuild } from '../build.ts';
 import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
-import { isRequest, type McpMessage, messagesIn, tooManyMessages } from './mcp-messages.ts';
+import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
 import { countMessages, takeOpenPlace } from './mcp-places.ts';
 import { storedRepeats } from './mcp-repeats.ts';
@@ -19,8 +19,8 @@ import { JSON_TYPE, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
 import { refusalReply } from './route-steps.ts';
 
-/** A call of 1 MiB, the largest there is, as it stands in a message. */
-const MAX_BODY_BYTES = 2 * 1024 * 1024;
+/** Stands for the body, so that the adapter neither reads nor writes it again: it was read by readMcpBody. */
+const READ_ELSEWHERE = null;
 /** Longer than any tool waits. A stream of news is opened again by its client. */
 const MAX_REQUEST_MS = 120_000;
 /** For the last words of a stream that ends in good order. */
@@ -39,7 +39,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   const onerror = (error: Error) => log.debug({ err: error }, 'an MCP request was refused');
   const gone = new AbortController();
   const served = serve(context, response, gone.signal, onerror);
-  const answer = toNodeHandler(served, { onerror, maxRequestBodySize: MAX_BODY_BYTES });
+  const answer = toNodeHandler(served, { onerror });
   const ending = setTimeout(() => void served.close(), MAX_REQUEST_MS);
   const over = setTimeout(() => response.destroy(), MAX_REQUEST_MS + GOODBYE_MS);
   response.once('close', () => {
@@ -48,7 +48,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
     gone.abort(new Error('nobody is there any more'));
     void served.close();
   });
-  void answer(context.request as Parameters<typeof answer>[0], response);
+  void answer(context.request as Parameters<typeof answer>[0], response, READ_ELSEWHERE);
 }
 
 /** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
@@ -69,7 +69,7 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
       servers.push(server);
       return server;
     },
-    { onerror, maxRequestBodySize: MAX_BODY_BYTES, maxSubscriptions: 1 },
+    { onerror, maxSubscriptions: 1 },
   );
   const close = async () => {
     await Promise.all([handler.close(), ...servers.map((server) => server.close())]);
@@ -90,11 +90,14 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
     return undefined;
   };
   const fetch: typeof handler.fetch = async (asked, options) => {
-    const messages = await messagesIn(asked.clone());
-    if (!messages) return tooManyMessages();
+    // Another type than JSON is the SDK's to refuse, which it does before it reads anything.
+    if (!isJsonContentType(asked.headers.get('content-type'))) return await handler.fetch(asked, options);
+    const body = await readMcpBody(request, response);
+    if (!body.ok) return body.answer;
+    const { messages, value } = body;
     const refused = await prepare(messages).catch((error) => webResponse(refusalReply(error, ROUTE, context, who)));
     if (refused) return refused;
-    const answer = await handler.fetch(asked, options);
+    const answer = await handler.fetch(asked, { ...options, parsedBody: value });
     const greeting = messages.find(({ method }) => method === 'initialize');
     if (greeting && answer.ok) answer.headers.set(SESSION_HEADER, newSession(greeting.params));
     return answer;

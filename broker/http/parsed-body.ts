@@ -11,10 +11,7 @@ export type ParsedBody =
   | { ok: true; value: unknown; platform: string }
   | { ok: false; error: string; code?: 'payload_too_large' };
 
-/**
- * The platform is read before the schema is checked: the facts about it come with the authentication's one query. A body
- * that is not UTF-8 (RFC 8259 section 8.1) is refused: decoded with replacement characters it would be another one.
- */
+/** The platform is read before the schema is checked: the facts about it come with the authentication's one query. */
 export function parseBody({ body, headers }: Request, route: Route): ParsedBody {
   const isBuffer = Buffer.isBuffer(body);
   // In chunks, that there is nothing shows only when it was read.
@@ -22,15 +19,29 @@ export function parseBody({ body, headers }: Request, route: Route): ParsedBody 
     return { ok: true, value: {}, platform: '' };
   if (!isBuffer || body.length === 0)
     return { ok: false, error: 'Send a JSON body with the header "Content-Type: application/json".' };
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1]?.toLowerCase();
-  if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body))
-    return { ok: false, error: 'The body must be in UTF-8.' };
-  const parsed = parseStrictJson(body.toString('utf8'), { nulAllowedIn: route.nulAllowedIn ?? [] });
+  const text = jsonText(body, headers['content-type']);
+  if (text === undefined) return { ok: false, error: 'The body must be in UTF-8.' };
+  const parsed = parseStrictJson(text, { nulAllowedIn: route.nulAllowedIn ?? [] });
   if (!parsed.ok) return { ok: false, error: route.secretBody ? 'The body is not well-formed JSON.' : parsed.error };
   const { value } = parsed;
+  return { ok: true, value, platform: platformOf(value, route) };
+}
+
+/** The platform that a body of this route asks about; the empty string where it names none. */
+export function platformOf(value: unknown, route: Route): string {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   const { platformIn = ({ platform }: JsonObject) => platform } = route;
-  return { ok: true, value, platform: isObject ? askedPlatform(platformIn(value)) : '' };
+  return isObject ? askedPlatform(platformIn(value as JsonObject)) : '';
+}
+
+/**
+ * The text of a JSON body, byte for byte; undefined when it is not in UTF-8 (RFC 8259 section 8.1), or is said to be in
+ * another character set: decoded with replacement characters it would be another body.
+ */
+export function jsonText(body: Buffer, contentType = ''): string | undefined {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
+  if ((charset !== undefined && charset !== 'utf-8') || !isUtf8(body)) return undefined;
+  return body.toString('utf8');
 }
 
 /** No body was sent (RFC 9112 section 6.3). */

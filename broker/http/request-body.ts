@@ -1,38 +1,51 @@
 /** Reads and parses the body of a request; only after the caller's token was looked at, where a route asks for one. */
-import type { Request, Response } from 'express';
-import express, { type RequestHandler } from 'express';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 import { Refusal } from './errors.ts';
 import { type ParsedBody, parseBody } from './parsed-body.ts';
 import type { Route } from './route.ts';
 
 const KIB = 1024;
-const MAX_BODY_BYTES = 1024 * KIB;
+/** Of a body, unless its route says otherwise. */
+export const MAX_BODY_BYTES = 1024 * KIB;
 
 /** Reads the body of one request, at the first call; undefined where the route takes none. */
 export type ReadBody = (request: Request, response: Response) => Promise<ParsedBody>;
 
+/** Why a body could not be read, for a person. */
+export type Unread = { status: 400 | 413; detail: string };
+
 /**
- * Makes the reader of a route's bodies. Inflates gzip, deflate and brotli; at most `maxBodyBytes` bytes when inflated.
- * A body that is too large is a `ParsedBody` like any other that cannot be parsed: who sent it is known by then, so it
- * can be recorded. Rejects with Refusal (400) where the body cannot be read at all.
+ * Makes the reader of a route's bodies. A body that is too large is a `ParsedBody` like any other that cannot be parsed: who
+ * sent it is known by then, so it can be recorded. Rejects with Refusal (400) where the body cannot be read at all.
  */
 export function bodyReader(route: Route): ReadBody | undefined {
   if (!route.body) return undefined;
-  const limit = route.maxBodyBytes ?? MAX_BODY_BYTES;
-  const read: RequestHandler = express.raw({ type: 'application/json', limit });
+  const read = bytesReader('application/json', route.maxBodyBytes ?? MAX_BODY_BYTES);
+  return async (request, response) => {
+    const unread = await read(request, response);
+    if (unread === undefined) return parseBody(request, route);
+    if (unread.status === 413) return { ok: false, code: 'payload_too_large', error: unread.detail };
+    throw new Refusal('invalid_request', unread.detail);
+  };
+}
+
+/**
+ * Makes what reads bodies of a media type into `request.body`: a Buffer, or nothing where there is none. Inflates gzip,
+ * deflate and brotli; at most `limit` bytes when inflated. Answers why it cannot be read, when the sender is the reason.
+ */
+export function bytesReader(
+  type: string | (() => boolean),
+  limit: number,
+): (request: Request, response: Response) => Promise<Unread | undefined> {
+  const read: RequestHandler = express.raw({ type, limit });
   return async (request, response) => {
     const error = await new Promise<BodyError | undefined>((resolve) => {
       read(request, response, resolve as (error?: unknown) => void);
     });
-    if (error === undefined) return parseBody(request, route);
-    if (error.status === 413)
-      return {
-        ok: false,
-        code: 'payload_too_large',
-        error: `The body is too large: ${sizeInWords(limit)} at most.`,
-      };
+    if (error === undefined) return undefined;
+    if (error.status === 413) return { status: 413, detail: `The body is too large: ${sizeInWords(limit)} at most.` };
     if (error.status === undefined || error.status >= 500) throw error;
-    throw new Refusal('invalid_request', describeBodyError(error));
+    return { status: 400, detail: describeBodyError(error) };
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
-import { toolAnswer } from '../tools/answer.ts';
+import { idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
 import { type Line, lineReader } from './lines.ts';
 import { type Misread, misreadIn } from './one-reading.ts';
 
@@ -78,6 +78,9 @@ function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessa
   } catch (error) {
     return refused(null, PARSE_ERROR, `This is not JSON: ${(error as Error).message}`);
   }
+  // Decoded with replacement characters it would be another message (RFC 8259 section 8.1).
+  if (line.kind === 'not_utf8')
+    return refused(idOf(value), PARSE_ERROR, 'The message is not in UTF-8. Nothing was done.');
   let message: JSONRPCMessage;
   try {
     message = parseJSONRPCMessage(value);
@@ -92,29 +95,12 @@ function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessa
   return misread === undefined ? { message } : misreadCall(message, misread);
 }
 
-/** Wrong arguments are an answer, so that the model reads what is wrong with them (SEP-1303). */
+/** Of arguments the model reads what is wrong with them; of anything else, the client. */
 function misreadCall(message: JSONRPCMessage, { place, reason }: Misread): Refused {
   const [params, member, ...inside] = place;
   if (params !== 'params' || member !== 'arguments' || inside.length === 0)
     return refused(idOf(message), INVALID_REQUEST, `${place.join('/')}: ${reason}. Nothing was sent.`);
-  const answer = toolAnswer({
-    status: 'failed',
-    code: 'invalid_arguments',
-    detail: `The arguments are wrong: ${inside.join('/')}: ${reason}`,
-    next: 'Correct them, then call again. Nothing was sent.',
-  });
-  return { id: idOf(message), result: { ...answer, ...(saysItsVersion(message) && { resultType: 'complete' }) } };
-}
-
-/** Requests of 2026-07-28 and later say their version themselves, and each result then says of what type it is. */
-function saysItsVersion(message: JSONRPCMessage): boolean {
-  const { params } = message as { params?: { _meta?: Record<string, unknown> } };
-  return params?._meta?.['io.modelcontextprotocol/protocolVersion'] !== undefined;
-}
-
-function idOf(value: unknown): Id {
-  const id = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : undefined;
-  return typeof id === 'string' || typeof id === 'number' ? id : null;
+  return { id: idOf(message), result: wrongArgumentsResult(message, `${inside.join('/')}: ${reason}`) };
 }
 
 /** The id of a request of which only the two ends are known: clients write it first or last. */

@@ -1,10 +1,12 @@
 /** Lines of a byte stream, as long as they may be and no longer. */
+import { isUtf8 } from 'node:buffer';
 
 const NEWLINE = 0x0a;
 /** Kept of a line that is too long, from its beginning and its end: the id of a request stands at one of them. */
 const KEPT_BYTES = 512;
 
-export type Line = { kind: 'line'; text: string } | { kind: 'too_long'; beginning: string; end: string };
+/** `not_utf8`: `text` has replacement characters instead of the bytes that are none. */
+export type Line = { kind: 'line' | 'not_utf8'; text: string } | { kind: 'too_long'; beginning: string; end: string };
 
 /** Answers what takes chunks as they come, and calls `onLine` with each whole line. */
 export function lineReader(mostBytes: number, onLine: (line: Line) => void): (chunk: Buffer) => void {
@@ -29,7 +31,7 @@ export function lineReader(mostBytes: number, onLine: (line: Line) => void): (ch
   const finish = (): void => {
     const line: Line = skipped
       ? { kind: 'too_long', beginning: skipped.beginning, end: skipped.end.toString('utf8') }
-      : { kind: 'line', text: Buffer.concat(parts).toString('utf8') };
+      : decoded(Buffer.concat(parts));
     parts = [];
     length = 0;
     skipped = undefined;
@@ -46,3 +48,5 @@ export function lineReader(mostBytes: number, onLine: (line: Line) => void): (ch
     if (from < chunk.length) take(chunk.subarray(from));
   };
 }
+
+const decoded = (bytes: Buffer): Line => ({ kind: isUtf8(bytes) ? 'line' : 'not_utf8', text: bytes.toString('utf8') });

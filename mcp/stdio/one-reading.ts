@@ -10,6 +10,10 @@ export type Misread = { place: readonly (string | number)[]; reason: string };
 type Level = { names: Set<string> | undefined; place: string | number };
 
 const MOST_SHOWN = 40;
+/** What the broker takes in a call, below the message and its `params`. Deeper than the stack is, nothing could be compared. */
+const MOST_LEVELS = 64 + 2;
+/** Where the SDK leaves a member `__proto__` out without an error. */
+const ARGUMENTS = ['params', 'arguments'];
 
 /** The first of it in `text`, which JSON.parse has taken; undefined when there is none. */
 export function misreadIn(text: string): Misread | undefined {
@@ -25,6 +29,7 @@ export function misreadIn(text: string): Misread | undefined {
         const name = JSON.parse(text.slice(at, end)) as string;
         level.place = name;
         if (level.names.has(name)) return placed('this member is there twice: write it once');
+        if (name === '__proto__' && isIn(levels, ARGUMENTS)) return placed('there is no such argument');
         level.names.add(name);
         isName = false;
       }
@@ -43,6 +48,7 @@ export function misreadIn(text: string): Misread | undefined {
     }
     if (code === '{' || code === '[') {
       isName = code === '{';
+      if (levels.length === MOST_LEVELS) return placed('this is more levels deep than a call may be');
       levels.push(isName ? { names: new Set(), place: '' } : { names: undefined, place: 0 });
     } else if (code === '}' || code === ']') levels.pop();
     else if (code === ',' && level) {
@@ -53,6 +59,10 @@ export function misreadIn(text: string): Misread | undefined {
   }
   return undefined;
 }
+
+/** Whether the level that is read last is the one at this place. */
+const isIn = (levels: readonly Level[], place: readonly string[]): boolean =>
+  levels.length === place.length + 1 && place.every((name, at) => levels[at]!.place === name);
 
 function stringEnd(text: string, from: number): number {
   for (let at = from + 1; ; at++) {

@@ -18,8 +18,25 @@ const connection_id = z
   .string()
   .optional()
   .describe('Which connection, where the platform has several; left out: the default one.');
-const headers = z.record(z.string(), z.string()).optional().describe('Further headers for the platform.');
-const data = z.record(z.string(), z.unknown()).describe('The JSON body for the platform.');
+
+/**
+ * An object with the members that it came with: `z.record` leaves out a member `__proto__` without an error, so that another
+ * body would be sent than the one asked for. `meta` is its JSON Schema, because a custom type has none.
+ */
+const objectOf = <Value>(meta: { type: 'object'; additionalProperties: boolean | Record<string, unknown> }) =>
+  z
+    .custom<Record<string, Value>>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+      'must be an object',
+    )
+    .meta(meta);
+const headers = objectOf<string>({ type: 'object', additionalProperties: { type: 'string' } })
+  .refine((all) => Object.values(all).every((value) => typeof value === 'string'), 'must be an object of strings')
+  .optional()
+  .describe('Further headers for the platform.');
+const data = objectOf<unknown>({ type: 'object', additionalProperties: true }).describe(
+  'The JSON body for the platform.',
+);
 
 const call = { platform, scope, endpoint, reason, connection_id, headers };
 

@@ -92,6 +92,7 @@ export function listTools(permissions: Permissions | 'untold' | undefined): Tool
 const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
   z.toJSONSchema(schema, {
     io,
+    unrepresentable: 'any',
     override: ({ jsonSchema }) => {
       const { additionalProperties: more } = jsonSchema;
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;

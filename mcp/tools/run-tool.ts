@@ -2,7 +2,6 @@
 import type { z } from 'zod';
 import type { Action } from '../client/action.ts';
 import { askForAccess, listPermissions } from './access.ts';
-import { toolAnswer } from './answer.ts';
 import {
   AccessArguments,
   CheckArguments,
@@ -16,6 +15,7 @@ import { callPlatform, type Handed } from './call-platform.ts';
 import { checkApproval } from './check-approval.ts';
 import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
+import { wrongArguments } from './wrong-arguments.ts';
 
 /** Answers undefined when there is no such tool. Throws the reason of the request's signal when it is aborted. */
 export async function runTool(
@@ -50,7 +50,6 @@ export async function runTool(
   }
 }
 
-/** Wrong arguments are an answer, so that the model reads what is wrong with them (SEP-1303). */
 async function parsed<S extends z.ZodType>(
   schema: S,
   given: unknown,
@@ -58,13 +57,7 @@ async function parsed<S extends z.ZodType>(
 ): Promise<Handed> {
   const read = schema.safeParse(given ?? {});
   if (read.success) return await run(read.data);
-  const answer = toolAnswer({
-    status: 'failed',
-    code: 'invalid_arguments',
-    detail: `The arguments are wrong: ${problemsOf(read.error)}`,
-    next: 'Correct them, then call again. Nothing was sent.',
-  });
-  return { kind: 'answer', answer };
+  return { kind: 'answer', answer: wrongArguments(problemsOf(read.error)) };
 }
 
 const action = (taken: z.output<typeof DeleteArguments>, method: Action['method']): Action =>

@@ -47,7 +47,7 @@ export type McpProcess = {
   request(method: string, params?: unknown, id?: number): Promise<Message>;
   notify(method: string, params?: unknown): void;
   /** Sends bytes as they are. */
-  write(text: string): void;
+  write(bytes: string | Uint8Array): void;
   /** The next message from now on that this is true of. */
   next(matches: (message: Message) => boolean): Promise<Message>;
   ended: Promise<number | null>;
@@ -83,7 +83,7 @@ export function startMcp(profile: string, words: readonly string[] = [], env: Re
       });
     });
   let last = 0;
-  const write = (text: string) => void child.stdin.write(text);
+  const write = (bytes: string | Uint8Array) => void child.stdin.write(bytes);
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;
