@@ -94,6 +94,8 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }) => {
+      // Any text names a member anyway, and some clients' models refuse every tool over it.
+      delete jsonSchema.propertyNames;
       const { additionalProperties: more } = jsonSchema;
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;
     },

@@ -90,6 +90,14 @@ describe.each([
   });
 });
 
+test('no schema has `propertyNames`: models behind some clients refuse every tool over it', async () => {
+  const { tools } = await (await second('legacy')).listTools();
+  const { data, headers } = tools.find(({ name }) => name === 'write_platform')!.inputSchema.properties!;
+  expect(data).toMatchObject({ type: 'object', additionalProperties: true });
+  expect(headers).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
+  expect(JSON.stringify(tools)).not.toContain('propertyNames');
+});
+
 test.each([
   ['read_platform', {}, 'GET', '/items/7'],
   ['write_platform', { data: { title: 'x' }, method: 'PATCH' }, 'PATCH', '/items/7'],
