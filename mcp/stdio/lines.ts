@@ -13,10 +13,12 @@ export function lineReader(mostBytes: number, onLine: (line: Line) => void): (ch
   let parts: Buffer[] = [];
   let length = 0;
   /** Of a line that is too long already. */
-  let skipped: { beginning: string; end: Buffer } | undefined;
+  let skipped: { beginning: Buffer; end: Buffer } | undefined;
 
   const take = (piece: Buffer): void => {
     if (skipped) {
+      if (skipped.beginning.length < KEPT_BYTES)
+        skipped.beginning = Buffer.concat([skipped.beginning, piece]).subarray(0, KEPT_BYTES);
       skipped.end = Buffer.concat([skipped.end, piece]).subarray(-KEPT_BYTES);
       return;
     }
@@ -24,13 +26,13 @@ export function lineReader(mostBytes: number, onLine: (line: Line) => void): (ch
     length += piece.length;
     if (length <= mostBytes) return;
     const whole = Buffer.concat(parts);
-    skipped = { beginning: whole.toString('utf8', 0, KEPT_BYTES), end: Buffer.from(whole.subarray(-KEPT_BYTES)) };
+    skipped = { beginning: Buffer.from(whole.subarray(0, KEPT_BYTES)), end: Buffer.from(whole.subarray(-KEPT_BYTES)) };
     parts = [];
   };
 
   const finish = (): void => {
     const line: Line = skipped
-      ? { kind: 'too_long', beginning: skipped.beginning, end: skipped.end.toString('utf8') }
+      ? { kind: 'too_long', beginning: skipped.beginning.toString('utf8'), end: skipped.end.toString('utf8') }
       : decoded(Buffer.concat(parts));
     parts = [];
     length = 0;
