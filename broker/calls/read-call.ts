@@ -1,8 +1,10 @@
 /** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
 import { parseEndpoint } from '../decision/endpoint.ts';
 import type { Ask, JsonObject } from '../decision/facts.ts';
+import { foldName } from '../decision/names.ts';
 import { classify } from '../decision/operation.ts';
-import { filterAgentHeaders } from '../outbound/request-headers.ts';
+import { formProblem } from '../outbound/form.ts';
+import { type FilteredHeaders, filterAgentHeaders } from '../outbound/request-headers.ts';
 import { platformHeaderNames } from '../outbound/rest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
@@ -15,7 +17,7 @@ export type ReadCall =
   | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
 
 /** What an MCP client says of itself and of its session: here that client is the broker. */
-const MCP_HEADERS = new Set(['accept', 'last-event-id']);
+const MCP_HEADERS = ['accept', 'last-event-id'].map(foldName);
 const MCP_PREFIXES = ['mcp-'];
 
 /** What can be said of a request without deciding: its endpoint, its headers, its GraphQL document. */
@@ -28,7 +30,6 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
       code: 'invalid_request',
       detail: 'data: a GET carries none; put parameters into the query of the endpoint',
     };
-  const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
   const isMcp = platform?.rules.kind === 'mcp';
   if (isMcp && endpoint.query !== '')
     return {
@@ -36,10 +37,11 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
       code: 'invalid_endpoint',
       detail: 'endpoint: a tool takes no query; its arguments go into `data`',
     };
-  const headers = action.headers
-    ? filterAgentHeaders(action.headers, isMcp ? new Set([...names, ...MCP_HEADERS]) : names, isMcp ? MCP_PREFIXES : [])
-    : { ok: true as const, headers: {}, dropped: [] };
+  const headers = readHeaders(action, platform);
   if (!headers.ok) return { ok: false, code: 'invalid_headers', detail: headers.error };
+  const problem =
+    platform?.manifest.body === 'form' && action.data ? formProblem(action.data as JsonObject) : undefined;
+  if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
   if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
     const classified = classify(platform.rules, askOf(action, call).call!);
@@ -47,6 +49,13 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
       return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
   }
   return { ok: true, call };
+}
+
+function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
+  if (headers === undefined) return { ok: true, headers: {}, dropped: [] };
+  const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
+  if (platform?.rules.kind !== 'mcp') return filterAgentHeaders(headers, names);
+  return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), MCP_PREFIXES);
 }
 
 /** What is asked of the decision. */

@@ -6,8 +6,15 @@
 import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
 import type { JsonObject, JsonValue } from './facts.ts';
 
-/** What one evaluation may still spend. A step is about a fifth of a microsecond. */
-export type Meter = { left: number };
+/**
+ * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond); `loose`, whether it reads
+ * parameters as lenient servers do; `isAmbiguous`, whether it would have read something else then.
+ */
+export type Meter = { left: number; loose: boolean; isAmbiguous: boolean };
+
+export function newMeter(): Meter {
+  return { left: EVALUATION_STEPS, loose: false, isAmbiguous: false };
+}
 
 /** Enough for a loop over some thousand members; used up in about 10 ms. */
 export const EVALUATION_STEPS = 50_000;

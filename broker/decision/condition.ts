@@ -5,16 +5,20 @@
 import { type CelValue, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
+import { formMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
-import { EVALUATION_STEPS, type Meter, type Source, toCelValue } from './condition-values.ts';
+import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
 import type { AgentFacts, CallAsk, Instant } from './facts.ts';
 
 export type Condition = {
   source: string;
   /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
   readsWithoutHas: string[];
-  evaluate(input: ConditionInput): { ok: true; value: boolean } | { ok: false; error: string };
+  /** `loosely`: the result as a lenient server reads the parameters, where it may be another one. */
+  evaluate(input: ConditionInput): Evaluated & { loosely?: Evaluated };
 };
+
+export type Evaluated = { ok: true; value: boolean } | { ok: false; error: string };
 
 /** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
 export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };
@@ -31,21 +35,27 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
   if (source.length > MAX_SOURCE_LENGTH)
     return { ok: false, error: `a condition has at most ${MAX_SOURCE_LENGTH} characters` };
   const literals: Literals = { regexes: new Map(), zones: new Map() };
-  const running: { meter: Meter } = { meter: { left: 0 } };
+  const running: { meter: Meter } = { meter: newMeter() };
   try {
     const env = celEnv({ funcs: conditionFunctions(literals, () => running.meter) });
     const { expr } = parse(source);
     const readsWithoutHas = checkSyntax(expr, env.funcs, literals);
     const run = plan(env, expr);
-    const evaluate: Condition['evaluate'] = (input) => {
+    const evaluateOnce = (input: ConditionInput, loose: boolean): Evaluated => {
       running.meter = input.meter;
       input.meter.left = EVALUATION_STEPS;
+      input.meter.loose = loose;
       const value = run(input.variables);
       if (typeof value === 'boolean') return { ok: true, value };
       return {
         ok: false,
         error: isCelError(value) ? describe(value.message, source) : 'the result is neither true nor false',
       };
+    };
+    const evaluate: Condition['evaluate'] = (input) => {
+      input.meter.isAmbiguous = false;
+      const exactly = evaluateOnce(input, false);
+      return input.meter.isAmbiguous ? { ...exactly, loosely: evaluateOnce(input, true) } : exactly;
     };
     return { ok: true, condition: { source, readsWithoutHas, evaluate } };
   } catch (error) {
@@ -61,20 +71,27 @@ export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'owner
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
+ *
+ * @param isForm whether the body is sent as a form
  */
 export function conditionInput(
   agent: ConditionAgent,
   ask: { platformId: string; scope: string; call: CallAsk },
   now: Instant,
+  isForm = false,
 ): ConditionInput {
   const { call } = ask;
-  const meter: Meter = { left: EVALUATION_STEPS };
+  const meter = newMeter();
+  const { body = {} } = call;
+  let maps: ReturnType<typeof queryMaps> | undefined;
+  let form: CelValue | undefined;
+  const queried = () => (maps ??= queryMaps(call.query, meter));
   const request = {
     method: call.method,
     endpoint: call.path,
-    body: call.body ?? {},
-    query: () => singles(queryLists(call.query)),
-    query_all: () => Object.fromEntries(queryLists(call.query)),
+    body: isForm ? () => (form ??= formMap(body, meter)) : body,
+    query: () => queried().query,
+    query_all: () => queried().query_all,
     headers: () => Object.fromEntries(Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value])),
   };
   const who = {
@@ -98,23 +115,6 @@ export function conditionInput(
   };
 }
 
-function queryLists(query: string): Map<string, string[]> {
-  const lists = new Map<string, string[]>();
-  for (const [name, value] of new URLSearchParams(query)) {
-    const list = lists.get(name);
-    if (list === undefined) lists.set(name, [value]);
-    else list.push(value);
-  }
-  return lists;
-}
-
-function singles(lists: ReadonlyMap<string, string[]>): { [name: string]: Source } {
-  return Object.fromEntries(
-    Array.from(lists, ([name, values]) => [name, values.length === 1 ? values[0]! : new Error(REPEATED)]),
-  );
-}
-
-const REPEATED = 'the name is given more than once in the query; look at request.query_all';
 const VALUE_FREE =
   /^(?:found no matching overload|type mismatch|unresolved attribute|(?:u?int|double) |the |a string |`contains` )/;
 

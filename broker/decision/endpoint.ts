@@ -3,6 +3,7 @@
  * form already is refused, so that the one text that is matched is the one that is logged and sent.
  */
 import { unescapeOnce, unescapeToFixedPoint } from './escapes.ts';
+import { foldName, parameterNames } from './names.ts';
 
 export type Endpoint = {
   ok: true;
@@ -25,7 +26,7 @@ const LOWER_CASE_ESCAPE = /%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])/;
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 const DOT_SEGMENT = /^\.\.?$/;
 
-/** Names under which credentials travel in a query, without case and punctuation. The broker injects credentials itself. */
+/** Names under which credentials travel in a query, folded. The broker injects credentials itself. */
 const CREDENTIAL_NAMES = new Set(
   `accesstoken apikey apitoken authtoken oauthtoken idtoken refreshtoken bearertoken privatetoken sessiontoken clientsecret
   secretkey accesskey authorization xapikey xauthtoken xaccesstoken token bearer jwt secret password passwd sessionid
@@ -33,13 +34,9 @@ const CREDENTIAL_NAMES = new Set(
 );
 
 /** Names by which some servers take another method than the one that was judged (hostile case HD-06). */
-const METHOD_NAMES = new Set([
-  '_method',
-  '$httpmethod',
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-]);
+const METHOD_NAMES = new Set(
+  ['_method', '$httpmethod', 'x-http-method', 'x-http-method-override', 'x-method-override'].map(foldName),
+);
 
 /**
  * Reads the `endpoint` of an action.
@@ -137,16 +134,26 @@ function queryError(query: string): string | undefined {
   if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
   for (const pair of query.split(/[&;]/)) {
-    const name = decodeURIComponent(pair.split('=', 1)[0]!);
-    if (METHOD_NAMES.has(name.toLowerCase())) {
+    const name = decodeURIComponent(pair.split('=', 1)[0]!.replaceAll('+', ' '));
+    if (namesMethod(name)) {
       return `the query names a method (\`${name}\`); the method of a call is the one in its field \`method\``;
     }
-    // `auth[token]` names a credential as much as `token` does.
-    if (name.split(/[[\]]/).some((part) => CREDENTIAL_NAMES.has(part.toLowerCase().replace(/[^a-z0-9]/g, '')))) {
+    if (namesCredential(name)) {
       return `the query names a credential (\`${name}\`); leave it out, the broker adds the credential`;
     }
   }
   return undefined;
+}
+
+/** Whether a server that takes methods from parameters may take one from a parameter or form field of this name. */
+export function namesMethod(name: string): boolean {
+  return parameterNames(name).some((one) => METHOD_NAMES.has(one));
+}
+
+/** `auth[token]` names a credential as much as `token` does. */
+function namesCredential(name: string): boolean {
+  const parts = [...parameterNames(name), ...name.split(/[[\]]/).map(foldName)];
+  return parts.some((part) => CREDENTIAL_NAMES.has(part.replace(/^_/, '')));
 }
 
 function isUtf8(text: string): boolean {

@@ -4,7 +4,8 @@
  */
 import type { Method } from './facts.ts';
 import type { Operation } from './operation.ts';
-import { compilePattern, type Pattern, type Spelling, spellingsOf } from './pattern.ts';
+import { compilePattern, type Pattern } from './pattern.ts';
+import { isFolded, isPlainPath, type Spelling, spellingsOf } from './spelling.ts';
 
 /** Frozen and shared: made when the rules are compiled, handed out on every call. */
 export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
@@ -34,9 +35,6 @@ export type OperationIndex = {
   /** The path of a REST platform's GraphQL door. */
   door: Pattern | undefined;
 };
-
-/** What may read differently in another spelling: capitals, escapes, parameters, a trailing slash. */
-const NOT_PLAIN = /[A-Z%;]|\/$/;
 
 /** Made once for each version of a platform. */
 export function indexOperations(
@@ -77,7 +75,7 @@ function indexHttpRules(rules: readonly (IndexedRule & { method: Method })[]): H
     const folded = spellingsOf(rule.pattern.source)[0] ?? [];
     insert(tree.exact, rule.pattern.segments, entry);
     insert(tree.folded, folded, entry);
-    if (NOT_PLAIN.test(rule.pattern.source)) tree.foldsItself = false;
+    if (!isFolded(rule.pattern.source)) tree.foldsItself = false;
   }
   return {
     find(method, path) {
@@ -85,9 +83,8 @@ function indexHttpRules(rules: readonly (IndexedRule & { method: Method })[]): H
       if (tree === undefined) return undefined;
       const segments = path.slice(1).split('/');
       const exact = mostSpecific(candidates(tree.exact, segments).filter(({ pattern }) => pattern.matches(path)));
-      const plain = !NOT_PLAIN.test(path);
-      if (exact === undefined || (plain && tree.foldsItself)) return exact?.answer;
-      const spellings = plain ? [segments] : spellingsOf(path);
+      if (exact === undefined || (tree.foldsItself && isPlainPath(path))) return exact?.answer;
+      const spellings = spellingsOf(path);
       const stronger = spellings
         .flatMap((spelling) => candidates(tree.folded, spelling))
         .filter(

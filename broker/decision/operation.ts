@@ -5,8 +5,10 @@
 import { type CallAsk, type JsonObject, METHODS, type Method } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
+import { parameterNames } from './names.ts';
 import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
+import { POINTER, pointerNames } from './pointer.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
 export type Operation = { source: string } & (
@@ -39,6 +41,7 @@ export type RulesSource = {
   scopes: Readonly<Record<string, readonly string[]>>;
   recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
   graphql?: { path: string } | undefined;
+  body?: 'json' | 'form' | undefined;
   encoded_slash?: boolean | undefined;
 };
 
@@ -48,6 +51,8 @@ export type PlatformRules = {
   recipients: readonly RecipientRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
+  /** Bodies are sent as forms. */
+  isForm: boolean;
   /** Built from `scopes` by `compilePlatformRules`, and only there. */
   index: OperationIndex;
 };
@@ -57,8 +62,6 @@ export type Classification = Classified | { kind: 'unclassified' } | { kind: 'ma
 const HTTP = /^([A-Z]+) (\/\S*)$/;
 const GRAPHQL = /^(query|mutation) ([_A-Za-z*][_0-9A-Za-z*]*)$/;
 const TOOL = /^tool ([A-Za-z0-9_.*-]{1,128})$/;
-/** RFC 6901, with `*` for every element of a list or member of an object. */
-const POINTER = /^(?:\/(?:[^~/]|~[01])*)+$/;
 const ALLOWED = 'write "GET /path/*", "query name*", "mutation name" or "tool name_*"';
 const UNCLASSIFIED: Classification = Object.freeze({ kind: 'unclassified' });
 
@@ -130,6 +133,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     recipients,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,
+    isForm: source.body === 'form',
     index: indexOperations(scopes, source.graphql?.path),
   };
 }
@@ -185,10 +189,13 @@ function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[
 function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query === '') return [];
   return [...new URLSearchParams(query)].flatMap(([name, value]) => {
-    const member = name.split(/[[.]/, 1)[0]!;
-    const here = rule.pointers.filter(({ pointer }) => pointer.split('/')[1]?.toLowerCase() === member.toLowerCase());
+    // `to.email` is a member of `to` to some readers, and one name to others.
+    const names = [...parameterNames(name), ...parameterNames(name.split('.', 1)[0]!)];
+    const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0]!));
     if (here.length === 0) return [];
-    const pointers = here.map((pointer) => ({ ...pointer, pointer: `/${member}` }));
+    const member = name.split(/[[.]/, 1)[0]!;
+    const place = `/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const pointers = here.map((pointer) => ({ ...pointer, pointer: place }));
     return [{ ...rule, pointers, subject: { [member]: value } }];
   });
 }

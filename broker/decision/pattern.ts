@@ -3,7 +3,7 @@
  * segment and `**` any rest; in scopes, platforms, GraphQL fields and tool names `*` is any text. Matching walks the
  * text by hand, never through a backtracking regular expression, so that no pattern can stall the broker.
  */
-import { unescapeToFixedPoint } from './escapes.ts';
+import { foldPath, type Spelling, spellingsOf, withoutFormat } from './spelling.ts';
 
 export type Pattern = {
   source: string;
@@ -11,7 +11,8 @@ export type Pattern = {
   matches(text: string): boolean;
   /**
    * Also matches other spellings of a path that some servers take for the same: other case, escaped reserved characters,
-   * `;parameters`, a trailing slash. For rules that deny or hold; a spelling must never be a way around them.
+   * `;parameters`, a trailing slash, a format such as `.json` at the end (see spelling.ts). For rules that deny or hold; a
+   * spelling must never be a way around them.
    */
   matchesAnySpelling(text: string, spellings?: readonly Spelling[]): boolean;
   /** Higher is more specific: a literal counts more than `*`, and `*` more than `**`. Compare within one kind only. */
@@ -19,9 +20,6 @@ export type Pattern = {
   /** The pieces of an endpoint pattern; empty for other patterns. Only `relate` looks at them. */
   segments: readonly string[];
 };
-
-/** A path, cut into segments, as a lenient server might read it. */
-export type Spelling = readonly string[];
 
 /** How much of what `inner` matches is matched by `outer` too. */
 export type Relation = 'all' | 'some' | 'none';
@@ -60,7 +58,15 @@ export function relate(
   const widened = inner.segments.flatMap((segment) => widen(segment, spelling === 'any_with_slashes'));
   const spelt = foldPath(widened);
   if (covers(folded, spelt)) return 'all';
-  return together || overlaps(folded, spelt) ? 'some' : 'none';
+  const bare = withoutAnyFormat(spelt);
+  if (bare !== undefined && !inner.source.includes('*') && covers(folded, bare)) return 'all';
+  return together || overlaps(folded, spelt) || (bare && overlaps(folded, bare)) ? 'some' : 'none';
+}
+
+/** The shortest that is left of what a pattern matches when a format at the end is taken away. */
+function withoutAnyFormat(segments: readonly string[]): string[] | undefined {
+  const rest = segments.findLastIndex((segment) => segment !== '**') + 1;
+  return rest === 0 ? undefined : withoutFormat(segments.slice(0, rest));
 }
 
 /** What the readings of a segment can be: `;` may cut off what a `*` and all after it stand for, `%2F` may end it. */
@@ -68,17 +74,8 @@ function widen(segment: string, slashes: boolean): string[] {
   const star = segment.indexOf('*');
   if (star < 0) return slashes && /%2f/i.test(segment) ? ['**'] : [segment];
   if (segment === '**') return [segment];
-  const cut = segment.slice(0, star + 1);
+  const cut = `${segment.slice(0, star).replace(/(?:\.|%20)+$/, '')}*`;
   return slashes ? [cut, '**'] : [cut];
-}
-
-/** The readings of a path that `matchesAnySpelling` compares; compute them once when many patterns look at one path. */
-export function spellingsOf(path: string): Spelling[] {
-  const segments = path.slice(1).split('/');
-  const kept = foldPath(segments);
-  if (!/%2f/i.test(path)) return [kept];
-  // An escaped slash may be data or a separator, as the server likes.
-  return [kept, foldPath(segments.flatMap((segment) => fold(segment, false).split('/')))];
 }
 
 /** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
@@ -210,22 +207,4 @@ function segmentsOverlap(a: string, b: string): boolean {
   const [a0, b0] = [a.slice(0, a.indexOf('*')), b.slice(0, b.indexOf('*'))];
   const [a1, b1] = [a.slice(a.lastIndexOf('*') + 1), b.slice(b.lastIndexOf('*') + 1)];
   return (a0.startsWith(b0) || b0.startsWith(a0)) && (a1.endsWith(b1) || b1.endsWith(a1));
-}
-
-/** One segment with escapes, letter case, `;parameters` and what follows an escaped `?` or `#` taken away. An escaped slash stays, written `%2f`. */
-function fold(segment: string, keepSlash: boolean): string {
-  let text = segment;
-  if (text.includes('%')) {
-    const guarded = keepSlash ? text.replace(/%(?:25)*2f/gi, '%2f').replaceAll('%2f', '\u0000') : text;
-    text = (unescapeToFixedPoint(guarded)?.at(-1) ?? guarded).replaceAll('\u0000', '%2f');
-  }
-  // Some servers take an escaped `?` or `#` for a real one, and end the path there.
-  const end = text.slice(1).search(/[;?#]/) + 1;
-  return (end === 0 ? text : text.slice(0, end)).toLowerCase();
-}
-
-function foldPath(segments: readonly string[]): string[] {
-  const folded = segments.map((segment) => fold(segment, true));
-  if (folded.length > 1 && folded[folded.length - 1] === '') folded.pop();
-  return folded;
 }

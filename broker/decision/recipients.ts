@@ -5,6 +5,7 @@
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import type { CallAsk, JsonValue } from './facts.ts';
 import { type PlatformRules, type RecipientPointer, recipientRulesFor } from './operation.ts';
+import { pointerNames, walkPointer } from './pointer.ts';
 
 export type RecipientRefusal = { violating: string[]; detail: string };
 
@@ -104,11 +105,7 @@ function readRecipients(text: string, format: RecipientPointer['format']): Recip
 function recipientsAt(subject: JsonValue, { pointer, format, optional }: RecipientPointer): Recipient[] {
   const found: Recipient[] = [];
   const unclear = (value: JsonValue) => found.push({ text: JSON.stringify(value), who: undefined });
-  const names = pointer
-    .slice(1)
-    .split('/')
-    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
-  walk(subject, names, 0, false, {
+  walkPointer(subject, pointerNames(pointer), {
     value: (value, listed) => {
       const read = typeof value === 'string' ? readRecipients(value, format) : [];
       found.push(...read);
@@ -119,33 +116,6 @@ function recipientsAt(subject: JsonValue, { pointer, format, optional }: Recipie
     },
   });
   return found;
-}
-
-/** `deadEnd`: an element of a list, or what stands in a list's place, under which the rest of the pointer is not found. */
-type Visitor = { value(value: JsonValue, listed: boolean): void; deadEnd(value: JsonValue): void };
-
-/**
- * Walks to the values under a pointer. Where the call has another shape than the pointer (one text for a list, a list for
- * one member), the platform may take that too, and so do we. Member names match in any case, as some servers' do.
- */
-function walk(value: JsonValue, names: readonly string[], at: number, listed: boolean, visitor: Visitor): void {
-  const name = names[at];
-  if (value === null) {
-    if (listed) visitor.deadEnd(value);
-  } else if (Array.isArray(value)) {
-    const past = name === '*' || (name !== undefined && /^[0-9]+$/.test(name)) ? at + 1 : at;
-    if (listed && value.length === 0) visitor.deadEnd(value);
-    for (const member of value) walk(member, names, past, true, visitor);
-  } else if (typeof value !== 'object' || name === undefined) {
-    visitor.value(value, listed);
-  } else {
-    const members = Object.entries(value).filter(
-      ([member]) => name === '*' || member.toLowerCase() === name.toLowerCase(),
-    );
-    const within = listed || name === '*';
-    if (within && members.length === 0) visitor.deadEnd(value);
-    for (const [, inner] of members) walk(inner, names, at + 1, within, visitor);
-  }
 }
 
 function shorten(text: string): string {

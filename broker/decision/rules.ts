@@ -2,11 +2,19 @@
  * Policies and guardrails: compiled once per version, matched on every decision. The most severe matching effect wins
  * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
  */
-import { type ConditionAgent, type ConditionInput, compileCondition, conditionInput } from './condition.ts';
+import {
+  type Condition,
+  type ConditionAgent,
+  type ConditionInput,
+  compileCondition,
+  conditionInput,
+  type Evaluated,
+} from './condition.ts';
 import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { PlatformRules } from './operation.ts';
-import { compilePattern, type Pattern, type Relation, type Spelling, spellingsOf } from './pattern.ts';
+import { compilePattern, type Pattern, type Relation } from './pattern.ts';
 import { coverageOf } from './rule-coverage.ts';
+import { type Spelling, spellingsOf } from './spelling.ts';
 
 /** Where in a list of rules something is wrong, such as `[2, 'endpoints', 0]`, and what. */
 export type RuleProblem = { path: readonly (string | number)[]; message: string };
@@ -77,7 +85,7 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
     ask,
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () => (input ??= conditionInput(who, { ...ask, call: call! }, now)),
+    input: () => (input ??= conditionInput(who, { ...ask, call: call! }, now, facts.platform?.rules.isForm)),
   };
 }
 
@@ -161,8 +169,14 @@ function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: stri
   }
   if (rule.endpoints !== undefined && !matchesPath(rule, call.path, question)) return 'no';
   if (rule.when === undefined) return 'yes';
-  const result = rule.when.evaluate(question.input());
+  const result = stricter(rule, rule.when.evaluate(question.input()));
   return result.ok ? (result.value ? 'yes' : 'no') : { error: result.error };
+}
+
+/** Of two readings of a call, the one that gives the agent less. */
+function stricter(rule: Rule, { loosely, ...exactly }: ReturnType<Condition['evaluate']>): Evaluated {
+  if (loosely === undefined || !exactly.ok || exactly.value === (rule.effect !== 'allow')) return exactly;
+  return loosely;
 }
 
 /** Permission is byte for byte; what denies or holds also takes other spellings of the path. */

@@ -1,4 +1,6 @@
 /** JSON as `application/x-www-form-urlencoded`, the way Stripe and others nest it. */
+
+import { namesMethod } from '../decision/endpoint.ts';
 import type { JsonObject, JsonValue } from '../decision/facts.ts';
 
 export type FormBody = { ok: true; body: string } | { ok: false; error: string };
@@ -13,6 +15,16 @@ export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
   const error = write(object, '', pairs);
   return error === undefined ? { ok: true, body: pairs.join('&') } : { ok: false, error };
+}
+
+/**
+ * What cannot be sent as a form, in a sentence for the agent; undefined when all can. A field such as `_method` makes Rack,
+ * Symfony and Laravel take a POST for another method than the one that was judged.
+ */
+export function formProblem(object: JsonObject): string | undefined {
+  const name = Object.keys(object).find(namesMethod);
+  if (name === undefined) return undefined;
+  return `the form names a method (${JSON.stringify(name)}); the method of a call is the one in its field \`method\``;
 }
 
 function write(value: JsonValue, name: string, pairs: string[]): string | undefined {

@@ -1,4 +1,5 @@
 /** Which of an agent's headers are sent on (decisions, Calling; HD-01 to HD-09). */
+import { foldName } from '../decision/names.ts';
 import { isHeaderValue } from './request-check.ts';
 
 /**
@@ -7,9 +8,10 @@ import { isHeaderValue } from './request-check.ts';
  */
 const DROPPED = new Set(
   `accept-encoding alt-used authorization cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
-  host http2-settings keep-alive max-forwards private-token te trailer trailers transfer-encoding true-client-ip upgrade
-  via x-client-ip x-cluster-client-ip x-host x-http-method x-http-method-override x-method-override x-original-host
-  x-original-method x-original-uri x-original-url x-real-ip x-rewrite-url x-upstream-authorization`.split(/\s+/),
+  host http2-settings keep-alive max-forwards private-token sudo te trailer trailers transfer-encoding true-client-ip
+  upgrade via x-accel-mapping x-client-ip x-cluster-client-ip x-envoy-original-path x-host x-http-method
+  x-http-method-override x-method-override x-original-host x-original-method x-original-uri x-original-url x-override-url
+  x-real-ip x-rewrite-url x-sendfile-type x-upstream-authorization`.split(/\s+/),
 );
 const DROPPED_PREFIXES = ['content-', 'proxy-', 'x-forwarded', 'x-svc-'];
 
@@ -17,6 +19,8 @@ const MAX_HEADERS = 100;
 const MAX_VALUE_BYTES = 8 * 1024;
 /** RFC 9110 §5.6.2. */
 const NAME = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}$/;
+/** Names that servers read alike. Any other may stand for one of these where names are folded (CGI: `X_A` is `X-A`). */
+const PLAIN_NAME = /^[a-z0-9-]+$/;
 
 export type FilteredHeaders =
   /** `headers` is a fresh map, names in lower case; `dropped` the names that were left out, in lower case, sorted. */
@@ -27,9 +31,10 @@ export type FilteredHeaders =
 /**
  * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a
  * malformed name or value, a name twice (whatever the case) and more than 100 headers are errors. Values are visible
- * ASCII with inner spaces, at most 8 KiB.
+ * ASCII with inner spaces, at most 8 KiB. A name with other characters than letters, digits and `-` is dropped: servers
+ * that fold names would take it for another one.
  *
- * @param platformHeaderNames names, in lower case, that the platform authenticates with or sets itself.
+ * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
  * @param prefixes what names must not begin with on this platform, in lower case.
  */
 export function filterAgentHeaders(
@@ -54,8 +59,8 @@ export function filterAgentHeaders(
       return refuse(`headers: the value of ${name} must be visible ASCII, without spaces at its ends`);
     }
     if (name === 'connection') perHop = value.toLowerCase().split(',');
-    if (platformHeaderNames.has(name) || isDropped(name) || prefixes.some((one) => name.startsWith(one)))
-      dropped.add(name);
+    const isPlain = PLAIN_NAME.test(name) && !isDropped(name) && !prefixes.some((one) => name.startsWith(one));
+    if (!isPlain || platformHeaderNames.has(foldName(name))) dropped.add(name);
     else kept.set(name, value);
   }
   // What Connection names is of this hop too. Only the agent's own: the broker's headers are added later.

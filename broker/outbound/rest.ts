@@ -2,6 +2,7 @@
 import type { Secret } from '../crypto/secret.ts';
 import { joinUpstreamUrl } from '../decision/endpoint.ts';
 import type { JsonObject, Method } from '../decision/facts.ts';
+import { foldName, parameterNames } from '../decision/names.ts';
 import type { OutboundRequest } from './dispatcher.ts';
 import { encodeForm } from './form.ts';
 import { isHeaderValue } from './request-check.ts';
@@ -46,13 +47,13 @@ export type BuiltRequest =
 const USER_AGENT = 'agent-broker';
 const MALFORMED = 'the stored credential is empty or holds characters that no header can carry; connect it again';
 
-/** The headers, in lower case, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
+/** The headers, folded, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
 export function platformHeaderNames(
   platform: Pick<RestPlatform, 'headers' | 'forbiddenHeaders' | 'auth'>,
 ): Set<string> {
   const { auth, headers = {}, forbiddenHeaders = [] } = platform;
   const names = [...Object.keys(headers), ...forbiddenHeaders];
-  return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map((name) => name.toLowerCase()));
+  return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map(foldName));
 }
 
 /**
@@ -113,5 +114,6 @@ function headerCredential(auth: Exclude<AuthPlacement, { type: 'query' }>, secre
 
 function namesParameter(url: URL, name: string): boolean {
   if (url.search === '') return false;
-  return [...url.searchParams.keys()].some((key) => key.toLowerCase() === name.toLowerCase());
+  const folded = foldName(name);
+  return [...url.searchParams.keys()].some((key) => parameterNames(key).includes(folded));
 }

@@ -1,5 +1,6 @@
 /** What a platform is, as data: one schema for the built-in ones and for those an operator describes in governance.yaml. */
 import { z } from 'zod';
+import { foldName } from '../decision/names.ts';
 import {
   compilePlatformRules,
   misplaced,
@@ -145,8 +146,8 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
   }
   if (overrides.headers !== undefined) {
-    const changed = new Set(Object.keys(overrides.headers).map((name) => name.toLowerCase()));
-    const kept = Object.entries(builtin.headers ?? {}).filter(([name]) => !changed.has(name.toLowerCase()));
+    const changed = new Set(Object.keys(overrides.headers).map(foldName));
+    const kept = Object.entries(builtin.headers ?? {}).filter(([name]) => !changed.has(foldName(name)));
     merged.headers = { ...Object.fromEntries(kept), ...overrides.headers };
   }
   if (overrides.base_url !== undefined && overrides.oauth === undefined && builtin.oauth?.account !== undefined) {
@@ -196,14 +197,14 @@ function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
   if (manifest.per_person?.enabled && auth.type !== 'oauth2') {
     found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
   }
-  const carriesSecret = new Set(['authorization', auth.type === 'header' ? auth.name.toLowerCase() : '']);
+  const carriesSecret = new Set(['authorization', auth.type === 'header' ? foldName(auth.name) : '']);
   const seen = new Set<string>();
   for (const name of Object.keys(manifest.headers ?? {})) {
-    const lower = name.toLowerCase();
-    if (seen.has(lower))
+    const folded = foldName(name);
+    if (seen.has(folded))
       found.push({ path: ['headers', name], message: 'is given twice; the case of a name means nothing' });
-    seen.add(lower);
-    if (!carriesSecret.has(lower)) continue;
+    seen.add(folded);
+    if (!carriesSecret.has(folded)) continue;
     found.push({ path: ['headers', name], message: 'carries a credential; give it to a connection as its secret' });
   }
   for (const scope of Object.keys(manifest.needs ?? {})) {

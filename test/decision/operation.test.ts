@@ -117,11 +117,14 @@ describe('classifying an endpoint', () => {
   });
 
   test('the index finds what looking at every rule finds', () => {
-    const segment = fc.constantFrom('a', 'b', 'B', '*', 'a*', '**');
+    const segment = fc.constantFrom('a', 'b', 'B', 'a.b', '*', 'a*', 'a.*', '**');
     const pattern = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => `/${segments.join('/')}`);
     const scope = fc.constantFrom('s:1', 's:2', 's:3');
     const path = fc
-      .array(fc.constantFrom('a', 'b', 'A', 'B', 'ab', 'b;x', 'c%2FA'), { minLength: 1, maxLength: 4 })
+      .array(fc.constantFrom('a', 'b', 'A', 'B', 'ab', 'b;x', 'c%2FA', 'a.b', 'b.', 'a%20', '%EF%BD%81'), {
+        minLength: 1,
+        maxLength: 4,
+      })
       .chain((segments) => fc.constantFrom('', '/').map((end) => `/${segments.join('/')}${end}`));
     fc.assert(
       fc.property(

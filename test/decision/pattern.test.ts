@@ -128,12 +128,21 @@ describe('relations of endpoint patterns', () => {
     expect(relate(path('/projects/*/secret'), path('/projects/*'), 'any_with_slashes')).toBe('some');
   });
 
-  const segment = fc.constantFrom('a', 'b', 'A', 'ab', 'a;b', 'a%40', '*', '*b', 'a*', '**');
+  const segment = fc.constantFrom(
+    ...['a', 'b', 'A', 'ab', 'a;b', 'a%40', '*', '*b', 'a*', '**'],
+    ...['a.b', 'a.', '*.', 'a.*', 'a.b*', 'b%20*', '*.b'],
+  );
   const pattern = fc
     .array(segment, { minLength: 1, maxLength: 4 })
     .chain((segments) => fc.boolean().map((slash) => `/${segments.join('/')}${slash ? '/' : ''}`));
   const anyPath = fc
-    .array(fc.constantFrom('a', 'b', 'A', 'ab', 'a;b', 'bb', 'a%40', 'a%3Fb', '%23'), { maxLength: 5 })
+    .array(
+      fc.constantFrom(
+        ...['a', 'b', 'A', 'ab', 'a;b', 'bb', 'a%40', 'a%3Fb', '%23'],
+        ...['a.b', 'a.', 'b..', 'a.b.B', '.a', 'a%20', 'a%20.', '%EF%BD%81', 'a%2Eb', 'a.;b'],
+      ),
+      { maxLength: 5 },
+    )
     .chain((segments) =>
       fc.boolean().map((slash) => `/${segments.join('/')}${slash && segments.length > 0 ? '/' : ''}`),
     );
@@ -170,7 +179,7 @@ describe('relations of endpoint patterns', () => {
               ? '(?:/[^/]*)*'
               : part === '*'
                 ? '/[^/]+'
-                : `/${part.replaceAll('*', '[^/]*').replaceAll('%', '%')}`,
+                : `/${part.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}`,
           );
         expect(path(source).matches(text)).toBe(new RegExp(`^${parts.join('')}$`).test(text));
       }),

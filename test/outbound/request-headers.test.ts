@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { foldName } from '../../broker/decision/names.ts';
 import { filterAgentHeaders } from '../../broker/outbound/request-headers.ts';
 
 const filter = (headers: Record<string, unknown>, platform: string[] = ['authorization']) =>
-  filterAgentHeaders(headers, new Set(platform));
+  filterAgentHeaders(headers, new Set(platform.map(foldName)));
 const dropped = (headers: Record<string, unknown>, platform?: string[]) => {
   const filtered = filter(headers, platform);
   return filtered.ok ? filtered.dropped : filtered.error;
@@ -107,7 +108,10 @@ describe('HD-09 malformed headers are an error that names the header', () => {
   it('whatever comes in, nothing forbidden comes out (property)', () => {
     const name = fc.oneof(
       fc.string(),
-      fc.constantFrom('HOST', 'Cookie', 'x-svc-a', 'Content-Type', 'X-Ok', 'connection', 'AUTHORIZATION', '__proto__'),
+      fc.constantFrom(
+        ...['HOST', 'Cookie', 'x-svc-a', 'Content-Type', 'X-Ok', 'connection', 'AUTHORIZATION', '__proto__'],
+        ...['X_Ok', 'x_svc_a', 'Content_Type', 'x.svc.a'],
+      ),
     );
     const value = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('x-ok', 'a, b'), fc.integer());
     fc.assert(
@@ -115,7 +119,7 @@ describe('HD-09 malformed headers are an error that names the header', () => {
         const filtered = filter(headers);
         if (!filtered.ok) return;
         for (const [key, text] of Object.entries(filtered.headers)) {
-          expect(key).toMatch(/^[a-z0-9!#$%&'*+\-.^_`|~]+$/);
+          expect(key).toMatch(/^[a-z0-9-]+$/);
           expect(key).not.toMatch(/^(host|cookie|authorization|connection|x-svc-.*|content-.*)$/);
           expect(text).toMatch(/^[\x20-\x7e]*$/);
         }

@@ -1,0 +1,82 @@
+/**
+ * The spellings of a path that some servers take for one another, for rules that deny or hold: a spelling must never be a
+ * way around them. Nothing here gives permission.
+ */
+import { unescapeToFixedPoint } from './escapes.ts';
+
+/** A path, cut into segments, as a lenient server might read it. */
+export type Spelling = readonly string[];
+
+/** RFC 3986 §3.3 leaves these to the server; some end a path there, escaped or not. */
+const CUT = /[;?#]/;
+const ASCII = /^[\x00-\x7f]*$/;
+const NOT_PLAIN = /[A-Z%;]|\/$/;
+
+/** Whether a pattern or path folds to itself. Never says so of another. */
+export function isFolded(path: string): boolean {
+  return !NOT_PLAIN.test(path) && !path.includes('./') && !path.endsWith('.');
+}
+
+/** Whether a path has one reading only, the one that stands there. Never says so of another. */
+export function isPlainPath(path: string): boolean {
+  return isFolded(path) && path.indexOf('.', path.lastIndexOf('/')) < 0;
+}
+
+/** The readings of a path that `matchesAnySpelling` compares; compute them once when many patterns look at one path. */
+export function spellingsOf(path: string): Spelling[] {
+  const segments = path.slice(1).split('/');
+  if (isPlainPath(path)) return [segments];
+  const kept = foldPath(segments);
+  const readings = [kept];
+  // An escaped slash may be data or a separator, as the server likes.
+  if (/%2f/i.test(path)) readings.push(foldPath(segments.flatMap((segment) => fold(segment, false).split('/'))));
+  for (const reading of readings.slice()) {
+    const bare = withoutFormat(reading);
+    if (bare !== undefined) readings.push(bare);
+  }
+  return readings;
+}
+
+/** The segments of a path, or of a pattern, in the form in which spellings are compared. */
+export function foldPath(segments: readonly string[]): string[] {
+  const folded = segments.map((segment) => fold(segment, true));
+  if (folded.length > 1 && folded[folded.length - 1] === '') folded.pop();
+  return folded;
+}
+
+/**
+ * The path without the format at its end, which Rails and Grape (so GitLab, too) do not take for a part of it: `/a/b.json`
+ * is `/a/b`. Undefined when there is none.
+ */
+export function withoutFormat(segments: Spelling): string[] | undefined {
+  const last = segments[segments.length - 1]!;
+  const dot = last.lastIndexOf('.');
+  return dot < 1 ? undefined : [...segments.slice(0, -1), withoutTail(last.slice(0, dot))];
+}
+
+/** Windows, and so IIS, drops dots and blanks at the end of a name. What is nothing else stays. */
+export function withoutTail(text: string): string {
+  let end = text.length;
+  while (end > 0 && (text[end - 1] === '.' || text[end - 1]!.trim() === '')) end--;
+  return end === 0 ? text : text.slice(0, end);
+}
+
+/**
+ * One segment with escapes, look-alikes (NFKC), letter case, `;parameters`, what follows an escaped `?` or `#`, and dots
+ * and blanks at the end taken away. An escaped slash stays, written `%2f`.
+ */
+function fold(segment: string, keepSlash: boolean): string {
+  let text = segment;
+  if (text.includes('%')) {
+    const guarded = keepSlash ? text.replace(/%(?:25)*2f/gi, '%2f').replaceAll('%2f', '\u0000') : text;
+    text = unescapeToFixedPoint(guarded)?.at(-1) ?? guarded;
+    if (!ASCII.test(text)) text = text.normalize('NFKC');
+    text = text.replaceAll('\u0000', '%2f');
+  }
+  // Some servers take an escaped `?` or `#` for a real one, and end the path there.
+  const end = text.slice(1).search(CUT) + 1;
+  if (end > 0) text = text.slice(0, end);
+  const stem = withoutTail(text);
+  // The pattern `*.` is about the dot.
+  return (stem.endsWith('*') ? text : stem).toLowerCase();
+}

@@ -1,0 +1,48 @@
+/**
+ * What lenient servers make of a request: header names as CGI, WSGI and PHP read them (RFC 3875 §4.1.18), names of
+ * parameters as PHP does, a method override wherever Rack, Symfony or Laravel look for one.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+export type Understood = {
+  /** The method that is executed. */
+  method: string;
+  /** `HTTP_X_API_KEY` and the like; a header that is there twice under one name has both values, between commas. */
+  env: Record<string, string>;
+  query: Record<string, string>;
+  form: Record<string, string>;
+};
+
+const METHOD_HEADERS = ['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_HTTP_METHOD', 'HTTP_X_METHOD_OVERRIDE'];
+
+/** Fills `understood`, one entry a request, and answers what it understood of the method. */
+export function lenientServer(understood: Understood[]) {
+  return (request: IncomingMessage, response: ServerResponse, body: string): void => {
+    const env: Record<string, string> = {};
+    for (let i = 0; i < request.rawHeaders.length; i += 2) {
+      const name = `HTTP_${request.rawHeaders[i]!.toUpperCase().replace(/[^A-Z0-9]/g, '_')}`;
+      const value = request.rawHeaders[i + 1]!;
+      env[name] = name in env ? `${env[name]},${value}` : value;
+    }
+    const query = parameters(request.url!.split('?')[1] ?? '');
+    const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded';
+    const form = isForm ? parameters(body) : {};
+    const override = [...METHOD_HEADERS.map((name) => env[name]), query._method, form._method].find(Boolean);
+    const method = request.method === 'POST' && override ? override.toUpperCase() : request.method!;
+    understood.push({ method, env, query, form });
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ method }));
+  };
+}
+
+/** PHP, `php_register_variable_ex`: blanks at the start go; blanks, dots and an open bracket become `_`. */
+function parameters(text: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const pair of text.split(/[&;]/)) {
+    const [name = '', value = ''] = pair.split('=').map((part) => decodeURIComponent(part.replaceAll('+', ' ')));
+    const read = name.replace(/^ +/, '');
+    const head = /^([^[]+)\[[^\]]*\]/.exec(read)?.[1] ?? read;
+    if (head !== '') found[head.replace(/[ .[]/g, '_')] = value;
+  }
+  return found;
+}
