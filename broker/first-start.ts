@@ -1,5 +1,8 @@
 /** What an empty store begins with: one organisation, one owner, the policy `default`. */
 import type { Broker } from './broker.ts';
+import type { Governor } from './calls/governor.ts';
+import { operatorAtStart, recordChange } from './calls/owner-change.ts';
+import { uuidv4 } from './crypto/ids.ts';
 import { createOrganisation } from './governance/first-start.ts';
 import { signInLink } from './identity/sign-in-link.ts';
 import { listOrganisations, listOwners } from './store/organisations.ts';
@@ -7,16 +10,21 @@ import { listOrganisations, listOwners } from './store/organisations.ts';
 const ORGANISATION = 'home';
 const OWNER = 'owner@agent-broker.local';
 
-/** Makes the first organisation in an empty store. Answers the id of the oldest one. */
-export async function firstStart(broker: Broker): Promise<string> {
-  const [first] = await listOrganisations(broker.store.db);
+/** Makes the first organisation in an empty store, on record. Answers the id of the oldest one. */
+export async function firstStart(governor: Governor): Promise<string> {
+  const { store, clock } = governor.broker;
+  const [first] = await listOrganisations(store.db);
   if (first) return first.id;
+  const id = uuidv4();
   try {
-    const made = await createOrganisation(broker, { name: ORGANISATION, ownerEmail: OWNER }, broker.clock());
-    return made.organisation.id;
+    await recordChange(governor, operatorAtStart(id), { reason: 'organisation_created' }, async (db, note) => {
+      const { owner } = await createOrganisation(db, { id, name: ORGANISATION, ownerEmail: OWNER }, clock());
+      note({ owner: owner.id, role: owner.role });
+    });
+    return id;
   } catch (error) {
     // Another replica that starts at the same moment was first.
-    const [other] = await listOrganisations(broker.store.db);
+    const [other] = await listOrganisations(store.db);
     if (other) return other.id;
     throw error;
   }

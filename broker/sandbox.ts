@@ -3,9 +3,10 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../lab/sandbox.ts';
+import { applyGovernance } from './calls/apply-governance.ts';
 import type { Governor } from './calls/governor.ts';
+import { operatorAtStart, recordChange } from './calls/owner-change.ts';
 import { Secret } from './crypto/secret.ts';
-import { applyGovernance } from './governance/apply.ts';
 import { governanceOf } from './governance/parse.ts';
 import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
@@ -62,11 +63,7 @@ export async function settleSandbox(
   if (platform) {
     const moved = { ...JSON.parse(platform.manifest), base_url: sandbox.url };
     if (JSON.stringify(moved) !== platform.manifest)
-      await putPlatform(
-        db,
-        { organisationId, platformId: SANDBOX_PLATFORM, manifest: JSON.stringify(moved) },
-        broker.clock(),
-      );
+      await movePlatform(governor, organisationId, JSON.stringify(moved));
     moveProfile(sandboxProfile(broker.config.dataFolder), broker.baseUrl);
     return true;
   }
@@ -90,7 +87,8 @@ export async function settleSandbox(
   );
   if (!parsed.ok) throw new Error(`The sandbox is not valid governance: ${parsed.problems[0]?.message}`);
   const resolved = new Map([[`file:${SECRET_FILE}`, new Secret(sandbox.token)]]);
-  const applied = await applyGovernance(broker, organisationId, parsed.governance, resolved, broker.clock());
+  const by = operatorAtStart(organisationId);
+  const applied = await applyGovernance(governor, by, parsed.governance, resolved, { detail: 'the sandbox' });
   if (!applied.ok) throw new Error(`The sandbox could not be made: ${applied.problems[0]?.message}`);
   const agent = (await listAgents(db, organisationId)).find((each) => each.name === SANDBOX_AGENT)!;
   const path = sandboxProfile(broker.config.dataFolder);
@@ -103,6 +101,19 @@ export async function settleSandbox(
   };
   writeFileSync(path, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600 });
   return true;
+}
+
+/** On record as what a file changes is. */
+async function movePlatform(governor: Governor, organisationId: string, manifest: string): Promise<void> {
+  const change = {
+    reason: 'governance_applied',
+    detail: 'the sandbox has another address',
+    platform: SANDBOX_PLATFORM,
+  };
+  await recordChange(governor, operatorAtStart(organisationId), change, async (db, note) => {
+    await putPlatform(db, { organisationId, platformId: SANDBOX_PLATFORM, manifest }, governor.broker.clock());
+    note({ changes: [`update platform ${SANDBOX_PLATFORM}`] });
+  });
 }
 
 /** The broker may have another address than at the last start. */

@@ -45,7 +45,7 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
     running = await serve(config, {
       allowPrivate: [new URL(sandbox.url).host],
       beforeServing: async (governor) => {
-        await sandboxes.settleSandbox(governor, await firstStart(governor.broker), sandbox);
+        await sandboxes.settleSandbox(governor, await firstStart(governor), sandbox);
       },
     });
     const { baseUrl } = running;

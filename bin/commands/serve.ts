@@ -46,7 +46,7 @@ export function addServeCommand(program: Command): void {
           ...(sandbox && { allowPrivate: [new URL(sandbox.url).host] }),
           beforeServing: async (governor) => {
             const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
-            const organisationId = await firstStart(governor.broker);
+            const organisationId = await firstStart(governor);
             if (sandbox && !(await sandboxes.settleSandbox(governor, organisationId, sandbox))) {
               await sandbox.close();
               sandbox = undefined;
@@ -77,12 +77,18 @@ export function addServeCommand(program: Command): void {
     });
 }
 
-/** Applies the file at the start; what is wrong with it stops the start. */
+/**
+ * Applies the file at the start; what is wrong with it stops the start. What owners did since to an agent of the file is
+ * nothing wrong with it.
+ */
 async function applyFile(governor: Governor, organisationId: string, file: string): Promise<void> {
-  const { applyGovernance } = await import('../../broker/governance/apply.ts');
+  const { applyGovernance } = await import('../../broker/calls/apply-governance.ts');
+  const { operatorAtStart } = await import('../../broker/calls/owner-change.ts');
   const { governance, values } = await readGovernanceFile(file);
-  const { broker } = governor;
-  const applied = await applyGovernance(broker, organisationId, governance, values, broker.clock());
+  const applied = await applyGovernance(governor, operatorAtStart(organisationId), governance, values, {
+    atStart: true,
+    detail: `serve --config ${file}`,
+  });
   if (!applied.ok) return await refuse(applied.problems);
   const { formatProblem } = await import('../../broker/governance/problems.ts');
   for (const warning of applied.plan.warnings) process.stderr.write(`warning: ${formatProblem(warning)}\n`);

@@ -1,6 +1,6 @@
 /** A change that an owner makes: recorded and signed in the transaction that makes it, so that neither is without the other. */
 import { ownersChangeIn } from '../approvals/changes.ts';
-import { uuidv7 } from '../crypto/ids.ts';
+import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import type { Db } from '../store/store.ts';
 import { beginRow, noteFlags } from './call.ts';
@@ -25,6 +25,13 @@ export type ChangingOwner = {
   how: OwnersChange['how'];
   correlationId: string;
 };
+
+/** Whoever runs the broker, by what the process was started with. */
+export const operatorAtStart = (organisationId: string): ChangingOwner => ({
+  owner: { id: 'operator', organisation_id: organisationId },
+  how: 'start',
+  correlationId: correlationId(),
+});
 
 /**
  * Makes a change and records it as an event with a receipt, in one transaction. `make` writes with the database that it is

@@ -82,11 +82,12 @@ export type RecordedDecision = {
  * Of a change: who made it (the owner's uuid, or `operator` with the command line's own credential), with a browser's
  * session or a bearer, and what it was about. `token`: with a one-time token that an owner let somebody have; the agent
  * itself, by its agent id, or, of a secret that came, the owner who authorised it. `broker`: by a rule of the organisation.
+ * `start`: `operator`, by what the process was started with (`serve --config`, the sandbox, a first start).
  * `agent`: a parent, by its agent id, of its child; `time`: nobody, a lifetime was over. Never a secret, nor the owner's words.
  */
 export type OwnersChange = {
   by: string;
-  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'agent' | 'time';
+  how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'time';
 } & JsonObject;
 
 /** Who signs, as receipts name it: the broker, and what stands before an agent's id. */

@@ -19,26 +19,21 @@ export type ApplyResult =
     }
   | { ok: false; problems: Problem[] };
 
+export type ApplyOptions = {
+  /**
+   * The broker is starting. An agent whose name or key can no longer be used as the file says (it was bound to another key,
+   * or deleted) is then a warning, and stays as the store has it, so that it does not keep all others from working.
+   */
+  atStart?: boolean;
+};
+
 /**
- * Plans and makes the changes in one transaction, which no other apply to the organisation overlaps; what is made is
- * what is answered. Applying the same file again changes nothing.
+ * Plans and makes the changes in a transaction, which no other apply to the organisation overlaps; what is made is what is
+ * answered. Applying the same file again changes nothing. What is refused has changed nothing.
  *
  * @returns the changes that were made, and the tokens of new agents without a key: nobody can show them again
- * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
+ * @throws UnknownOrganisation; whatever the store throws, and then the transaction has to end
  */
-export async function applyGovernance(
-  broker: Pick<Broker, 'store' | 'vault'>,
-  organisationId: string,
-  governance: Governance,
-  resolved: Resolved,
-  now: Instant,
-): Promise<ApplyResult> {
-  return await broker.store.db
-    .transaction()
-    .execute(async (db) => await applyOn(db, broker.vault, organisationId, governance, resolved, now));
-}
-
-/** The same in a transaction, which also makes something else. What is refused has changed nothing in it. */
 export async function applyOn(
   db: Db,
   vault: Broker['vault'],
@@ -46,10 +41,11 @@ export async function applyOn(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
+  options: ApplyOptions = {},
 ): Promise<ApplyResult> {
   const organisation = await lockOrganisation(db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  const planning = await planOn(db, vault, organisation, governance, resolved, now);
+  const planning = await planOn(db, vault, organisation, governance, resolved, now, options);
   const result = finish(planning);
   if (!result.ok) return result;
   const made: Made = { tokens: [] };

@@ -10,7 +10,7 @@ import { DEFAULT_POLICY } from './default-policy.ts';
 import { entriesOf } from './governance.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
-import { addProblem, addStep, difference, type Planning } from './planning.ts';
+import { addConflict, addStep, difference, type Planning } from './planning.ts';
 import type { AgentEntry } from './schema.ts';
 
 /** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
@@ -24,8 +24,15 @@ export function planAgents(planning: Planning): void {
   const planned = new Set<string>();
   const byName = Map.groupBy(present.agents, (agent) => agent.name);
   for (const [name, entry] of entriesOf(agents)) {
-    const known = findNamed(planning, name, byName.get(name) ?? []);
-    if (known === 'problem') continue;
+    const named = byName.get(name) ?? [];
+    const known = findNamed(planning, name, named);
+    if (known === 'problem') {
+      for (const agent of named.filter(isLive)) {
+        planned.add(agent.id);
+        keep(planning, agent);
+      }
+      continue;
+    }
     if (known) planned.add(known.id);
     if (known?.status === 'revoked' && known.status_detail !== REMOVED_DETAIL) {
       planning.warnings.push({
@@ -51,12 +58,9 @@ function findNamed(
   const named = agents.filter((agent) => agent.status !== 'deleted');
   const live = named.filter(isLive);
   if (live.length > 1) {
-    addProblem(
-      planning,
-      ['agents', name],
-      `there are ${live.length} agents of this name; revoke or rename all but one.`,
-      'key',
-    );
+    const why = `there are ${live.length} agents of this name;`;
+    const refused = 'revoke all but one.';
+    addConflict(planning, ['agents', name], { why, refused, left: `they were left as they are: ${refused}` }, 'key');
     return 'problem';
   }
   return live[0] ?? named.toSorted((a, b) => (b.status_since ?? 0) - (a.status_since ?? 0))[0];
@@ -69,7 +73,11 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   const policyId = planning.policyIds.get(policyName);
   const key = keyOf(planning, name, entry, known);
   // Each of these is a problem that was already noted where it stands.
-  if (ownerId === undefined || policyId === undefined || key === 'problem') return;
+  if (ownerId === undefined || policyId === undefined) return;
+  if (key === 'stays') {
+    if (known) keep(planning, known);
+    return;
+  }
   const agent = known ?? newAgent(planning, name, ownerId, policyId, key);
   planning.futureAgents.push({
     id: agent.id,

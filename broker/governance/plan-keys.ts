@@ -7,55 +7,66 @@ import { endOneTimeTokens } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
+import { addConflict, addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
 import type { AgentEntry } from './schema.ts';
 
-/** The key that the file gives, undefined when it gives none, `problem` when it is none (noted). */
+/**
+ * The key that the file gives; undefined when it gives none, or, as the broker starts, none that can be used; `stays` when
+ * the agent has to stay as the store has it, because there is a problem (noted) or, as the broker starts, a conflict.
+ */
 export function keyOf(
   planning: Planning,
   name: string,
   entry: AgentEntry,
   known: AgentTable | undefined,
-): AgentPublicKey | undefined | 'problem' {
+): AgentPublicKey | undefined | 'stays' {
   const { public_key: reference } = entry;
   if (reference === undefined) return undefined;
   const pem = 'pem' in reference ? reference.pem : planning.resolved.get(`file:${reference.file}`)?.reveal();
   const path = ['agents', name, 'public_key'];
   if (known && (known.agent_type === 'mcp_client' || known.agent_type === 'child')) {
+    const why = 'an agent of this name is there already, and the broker answers for it: it takes no key.';
+    const refused = 'Use another name here, or revoke it.';
+    addConflict(planning, path, { why, refused, left: `It was left as it is. ${refused}` });
+    return 'stays';
+  }
+  const parsed = pem === undefined ? undefined : parsePublicKey(pem);
+  if (!parsed?.ok) {
+    const message = parsed?.error ?? 'the content of this file was not given with the governance file.';
+    addProblem(planning, path, message);
+    return 'stays';
+  }
+  const { fingerprint } = parsed;
+  if (known?.key_fingerprint === fingerprint) return parsed;
+  const twin = planning.futureAgents.find((agent) => agent.fingerprint === fingerprint);
+  if (twin) {
     addProblem(
       planning,
       path,
-      'an agent of this name is there already, and the broker answers for it: it takes no key.',
+      `this is the key of the agent "${twin.name}". Every agent has its own: make a new key pair.`,
     );
-    return 'problem';
+    return 'stays';
   }
-  const parsed = pem === undefined ? undefined : parsePublicKey(pem);
-  const problem = parsed?.ok
-    ? whyNotThis(planning, parsed, known)
-    : (parsed?.error ?? 'the content of this file was not given with the governance file.');
-  if (parsed?.ok && problem === undefined) return parsed;
-  addProblem(planning, path, problem!);
-  return 'problem';
+  const why = whyNotThis(planning, fingerprint, known);
+  if (why === undefined) return parsed;
+  const left = known
+    ? 'The agent was left with the key that it has: write that one here, or leave `public_key` out.'
+    : 'The agent was not made: give it a new key pair, or take it out of the file.';
+  addConflict(planning, path, { why, refused: 'Make a new key pair.', left });
+  return known && planning.atStart ? undefined : 'stays';
 }
 
 /** As where agents bring their keys themselves: every agent has its own, and one that was replaced does not come back. */
-function whyNotThis(
-  { present, futureAgents }: Planning,
-  { fingerprint }: AgentPublicKey,
-  known: AgentTable | undefined,
-): string | undefined {
-  if (known?.key_fingerprint === fingerprint) return undefined;
-  const other =
-    futureAgents.find((agent) => agent.fingerprint === fingerprint) ??
-    present.agents.find((agent) => agent.key_fingerprint === fingerprint && agent.id !== known?.id);
-  if (other)
-    return `this is the key of the agent "${other.name}"${isDeleted(other) ? ', which was deleted' : ''}. Every agent has its own: make a new key pair.`;
-  if (present.formerKeys.has(fingerprint))
-    return 'this key was replaced by another one, and does not come back. Make a new key pair.';
-  return undefined;
+function whyNotThis({ present }: Planning, fingerprint: string, known: AgentTable | undefined): string | undefined {
+  const other = present.agents.find((agent) => agent.key_fingerprint === fingerprint && agent.id !== known?.id);
+  if (other) {
+    const deleted = other.status === 'deleted' ? ', which was deleted' : '';
+    return `this is the key of the agent "${other.name}"${deleted}. Every agent has its own, and none can be renamed: a name is for people only, keep it.`;
+  }
+  return present.formerKeys.has(fingerprint)
+    ? 'this key was replaced by another one, and does not come back.'
+    : undefined;
 }
-
-const isDeleted = (agent: object): boolean => 'status' in agent && agent.status === 'deleted';
 
 export function planKey(planning: Planning, known: AgentTable, key: AgentPublicKey): void {
   const { organisationId, now } = planning;

@@ -56,6 +56,7 @@ export async function planOn(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
+  { atStart = false }: { atStart?: boolean } = {},
 ): Promise<Planning> {
   const present = await loadPresent(db, organisation);
   const planning: Planning = {
@@ -65,6 +66,7 @@ export async function planOn(
     vault,
     organisationId: organisation.id,
     now,
+    atStart,
     steps: [],
     problems: [],
     warnings: [],

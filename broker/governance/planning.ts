@@ -56,6 +56,8 @@ export type Planning = {
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;
+  /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */
+  readonly atStart: boolean;
   readonly steps: Step[];
   readonly problems: Finding[];
   readonly warnings: Finding[];
@@ -75,6 +77,20 @@ export function addStep(planning: Planning, change: Change, make: Step['make']):
 
 export function addProblem(planning: Planning, path: Path, message: string, at?: 'key'): void {
   planning.problems.push({ path, message, ...(at && { at }) });
+}
+
+/**
+ * Notes that the file and what owners did to an agent since do not go together: a problem, with what
+ * `refused` advises, or, as the broker starts, a warning, with what was `left` as it is and what to do.
+ */
+export function addConflict(
+  planning: Planning,
+  path: Path,
+  { why, refused, left }: { why: string; refused: string; left: string },
+  at?: 'key',
+): void {
+  const findings = planning.atStart ? planning.warnings : planning.problems;
+  findings.push({ path, message: `${why} ${planning.atStart ? left : refused}`, ...(at && { at }) });
 }
 
 /** Whether two values are the same JSON, whatever the order of their members. */

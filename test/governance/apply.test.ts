@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { hashToken } from '../../broker/crypto/one-time-token.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { applyGovernance } from '../../broker/governance/apply.ts';
-import { createOrganisation } from '../../broker/governance/first-start.ts';
 import { governanceOf } from '../../broker/governance/parse.ts';
 import { planGovernance, UnknownOrganisation } from '../../broker/governance/plan.ts';
 import type { Present } from '../../broker/governance/present.ts';
@@ -13,7 +11,19 @@ import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/m
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
 import { putOwner } from '../../broker/store/organisations.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, quote, read, titles } from './governed.ts';
+import {
+  ANN,
+  applyGovernance,
+  CRM,
+  DAY,
+  Governed,
+  makeOrganisation,
+  newPublicKey,
+  openBroker,
+  quote,
+  read,
+  titles,
+} from './governed.ts';
 
 const CONNECTED = `${CRM}connections:
   crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
@@ -442,7 +452,7 @@ agents:
     });
     await putAgent(db, { ...twin, ...id('q') });
     expect(await world.refusal(agents('t: {}', 'new: {}'))).toEqual([
-      'governance.yaml:2:3: agents.t: there are 2 agents of this name; revoke or rename all but one.',
+      'governance.yaml:2:3: agents.t: there are 2 agents of this name; revoke all but one.',
     ]);
   });
 
@@ -575,13 +585,11 @@ agents:
 
   it('refuses the name of another organisation, and knows when there is none of that id', async () => {
     const world = await governed();
-    await createOrganisation(broker, { name: `taken ${kind}`, ownerEmail: ANN }, world.now);
+    await makeOrganisation(broker, `taken ${kind}`, ANN, world.now);
     expect(await world.refusal(`organisation: taken ${kind}`)).toEqual([
       `governance.yaml:1:15: organisation: another organisation on this broker is called "taken ${kind}".`,
     ]);
-    await expect(createOrganisation(broker, { name: `taken ${kind}`, ownerEmail: ANN }, 1)).rejects.toThrow(
-      'There is an organisation',
-    );
+    await expect(makeOrganisation(broker, `taken ${kind}`, ANN, 1)).rejects.toThrow('There is an organisation');
     const nobody = 'c4b1f7f0-0000-4000-8000-000000000000';
     await expect(planGovernance(broker, nobody, read('agents: {}'), new Map(), 1)).rejects.toThrow(UnknownOrganisation);
     await expect(applyGovernance(broker, nobody, read('agents: {}'), new Map(), 1)).rejects.toThrow(

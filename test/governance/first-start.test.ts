@@ -1,19 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_POLICY_RULES } from '../../broker/governance/default-policy.ts';
-import { createOrganisation } from '../../broker/governance/first-start.ts';
 import { findPolicyRules } from '../../broker/store/governed-versions.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { Governed, openBroker } from './governed.ts';
+import { Governed, makeOrganisation, openBroker } from './governed.ts';
 
 describe.each(STORES)(`a new organisation on %s${postgresNote}`, async (kind) => {
   const broker = await openBroker(kind);
 
   it('has one admin and the policy default, and its governance is in force without a file', async () => {
-    const { organisation, owner } = await createOrganisation(
-      broker,
-      { name: `new ${kind}`, ownerEmail: 'Ann@Acme.example' },
-      42,
-    );
+    const { organisation, owner } = await makeOrganisation(broker, `new ${kind}`, 'Ann@Acme.example', 42);
     expect(organisation).toMatchObject({
       guardrails_version: 0,
       publish_identity_documents: 0,
@@ -32,9 +27,7 @@ describe.each(STORES)(`a new organisation on %s${postgresNote}`, async (kind) =>
   });
 
   it('is made whole or not at all', async () => {
-    await expect(
-      createOrganisation(broker, { name: 'half', ownerEmail: null as unknown as string }, 1),
-    ).rejects.toThrow();
-    await expect(createOrganisation(broker, { name: 'half', ownerEmail: 'a@b.example' }, 1)).resolves.toBeDefined();
+    await expect(makeOrganisation(broker, 'half', null as unknown as string, 1)).rejects.toThrow();
+    await expect(makeOrganisation(broker, 'half', 'a@b.example', 1)).resolves.toBeDefined();
   });
 });

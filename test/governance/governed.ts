@@ -5,7 +5,7 @@ import type { Broker } from '../../broker/broker.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import type { Instant } from '../../broker/decision/facts.ts';
-import { applyGovernance } from '../../broker/governance/apply.ts';
+import { type ApplyOptions, type ApplyResult, applyOn } from '../../broker/governance/apply.ts';
 import { createOrganisation } from '../../broker/governance/first-start.ts';
 import type { Governance } from '../../broker/governance/governance.ts';
 import { parseGovernance } from '../../broker/governance/parse.ts';
@@ -38,6 +38,22 @@ export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
   return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
 }
 
+/** Applies in a transaction of its own; the broker does it on record (`broker/calls/apply-governance.ts`). */
+export function applyGovernance(
+  { store, vault }: GovernedBroker,
+  organisationId: string,
+  governance: Governance,
+  resolved: ReadonlyMap<string, Secret>,
+  now: Instant,
+  options: ApplyOptions = {},
+): Promise<ApplyResult> {
+  return store.db.transaction().execute((db) => applyOn(db, vault, organisationId, governance, resolved, now, options));
+}
+
+export function makeOrganisation({ store }: GovernedBroker, name: string, ownerEmail: string, now: Instant) {
+  return store.db.transaction().execute((db) => createOrganisation(db, { name, ownerEmail }, now));
+}
+
 /** An organisation with the owner ann, and governance of it in few words. */
 export class Governed {
   readonly broker: GovernedBroker;
@@ -53,7 +69,7 @@ export class Governed {
   static async make(broker: GovernedBroker): Promise<Governed> {
     const name = `org ${Math.random().toString(36).slice(2)}`;
     const now = Date.UTC(2026, 5, 1);
-    const { organisation } = await createOrganisation(broker, { name, ownerEmail: ANN }, now);
+    const { organisation } = await makeOrganisation(broker, name, ANN, now);
     return new Governed(broker, organisation.id);
   }
 

@@ -1,14 +1,14 @@
 /** Governance as code, for the command line: what a file would change, and changing it. */
 import { z } from 'zod';
+import { applyGovernance } from '../../../calls/apply-governance.ts';
 import { Secret } from '../../../crypto/secret.ts';
-import { applyOn } from '../../../governance/apply.ts';
 import { exportGovernance } from '../../../governance/export.ts';
 import { parseGovernance } from '../../../governance/parse.ts';
 import { planGovernance } from '../../../governance/plan.ts';
-import { CHANGE_KINDS, type Change } from '../../../governance/planning.ts';
+import { CHANGE_KINDS } from '../../../governance/planning.ts';
 import { formatProblem, type Problem } from '../../../governance/problems.ts';
 import { Refusal } from '../../errors.ts';
-import { ownerChange } from '../../owner-change.ts';
+import { howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -78,25 +78,6 @@ export const governancePlan = route({
   },
 });
 
-type Applied = Extract<Awaited<ReturnType<typeof applyOn>>, { ok: true }>;
-
-/** Ends a transaction in which nothing was changed, so that nothing is on record either. */
-class NothingToDo extends Error {
-  readonly result: Applied;
-  constructor(result: Applied) {
-    super('the file says what is there already');
-    this.result = result;
-  }
-}
-
-const MOST_TOLD = 50;
-
-/** What goes on record and into the receipt: `update policy careful`; of an owner not the address. */
-function told(changes: readonly Change[]) {
-  const lines = changes.map(({ action, kind, name }) => `${action} ${kind}${kind === 'owner' ? '' : ` ${name}`}`);
-  return { changes: lines.slice(0, MOST_TOLD), ...(lines.length > MOST_TOLD && { more: lines.length - MOST_TOLD }) };
-}
-
 /** POST /owner/governance/apply */
 export const governanceApply = route({
   method: 'POST',
@@ -110,19 +91,11 @@ export const governanceApply = route({
   answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
   errors: ['invalid_request', 'invalid_governance', 'audit_unavailable'],
   handle: async (context) => {
-    const { who, body } = context;
-    const { vault, clock } = context.governor.broker;
+    const { who, body, governor, correlationId } = context;
     const { governance, values } = read(body);
-    const applied = await ownerChange(context, { reason: 'governance_applied' }, async (db, note) => {
-      const result = await applyOn(db, vault, who.organisationId, governance, values, clock());
-      if (!result.ok) return refuse(result.problems);
-      if (result.plan.changes.length + result.adopted === 0) throw new NothingToDo(result);
-      note(told(result.plan.changes));
-      return result;
-    }).catch((error) => {
-      if (error instanceof NothingToDo) return error.result;
-      throw error;
-    });
+    const by = { owner: who.owner, how: howOf(context), correlationId };
+    const applied = await applyGovernance(governor, by, governance, values);
+    if (!applied.ok) return refuse(applied.problems);
     return json(200, {
       changes: applied.plan.changes,
       warnings: applied.plan.warnings.map(formatProblem),
