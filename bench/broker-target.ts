@@ -137,7 +137,7 @@ async function start(command: string, args: readonly string[], settings: Record<
   const startedAt = performance.now();
   const child = spawn(command, args, {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...settings },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, DRAIN_SECONDS: '0', ...settings },
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: command === 'npm',
   });

@@ -8,6 +8,7 @@ import { putConnection } from '../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
 import { putOrganisation, putOwner } from '../broker/store/organisations.ts';
 import type { AgentTable, GrantTable } from '../broker/store/schema.ts';
+import { givenClock } from '../broker/store-clock.ts';
 import { BENCH_PLATFORM, BENCH_PLATFORM_ID } from './requests.ts';
 import type { AgentKey, BenchAgent } from './tokens.ts';
 
@@ -41,7 +42,13 @@ export async function seed(
   const store = await openStore(config, log);
   try {
     const now = Date.now();
-    const { broker } = await startBroker(store, { config, log, clock: Date.now, baseUrl: 'http://localhost', own: [] });
+    const { broker } = await startBroker(store, {
+      config,
+      log,
+      clock: givenClock(Date.now),
+      baseUrl: 'http://localhost',
+      own: [],
+    });
     const { db } = store;
     const organisationId = uuidv4();
     const settings = { publish_identity_documents: 1, guardrails_version: 0, approval_ttl_ms: 86_400_000 } as const;

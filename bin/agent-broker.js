@@ -12,8 +12,10 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   const source = existsSync(at('./cli.ts'));
   const isServed = process.argv[2] === 'mcp' && (await quickly(source, process.argv.slice(3)));
   if (!isServed) {
+    // Loading takes a while, and as process 1 of a container a signal that nobody listens to is lost.
+    const stop = process.argv[2] === 'serve' ? listenForStop() : undefined;
     const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
-    await main(process.argv);
+    await main(process.argv, stop);
   }
 } else {
   // A checkout brings its own Node as a devDependency.
@@ -29,6 +31,18 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
     );
     process.exitCode = 1;
   }
+}
+
+/** An AbortSignal, aborted at the first SIGTERM or SIGINT with its name. The second ends the process at once. */
+function listenForStop() {
+  const stop = new AbortController();
+  for (const name of ['SIGTERM', 'SIGINT'])
+    process.on(name, () => {
+      // What is in flight is closed as unknown at the next start.
+      if (stop.signal.aborted) process.exit(1);
+      stop.abort(name);
+    });
+  return stop.signal;
 }
 
 async function quickly(source, words) {

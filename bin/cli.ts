@@ -16,15 +16,18 @@ import { addVerifyCommand } from './commands/verify.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
 import { packageVersion } from './package-version.ts';
 
-/** Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. */
-export async function main(argv: readonly string[]): Promise<void> {
+/**
+ * Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. `stop`: aborted when the process is told to
+ * stop, for commands that go on until then.
+ */
+export async function main(argv: readonly string[], stop?: AbortSignal): Promise<void> {
   const program = new Command('agent-broker')
     .description('A governance broker for AI agents: the agent holds its own key, the broker holds everything else.')
     .version(packageVersion())
     .showHelpAfterError('(add --help for the usage)')
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
-  addServeCommand(program);
+  addServeCommand(program, stop);
   addDemoCommand(program);
   addGovernanceCommands(program);
   addOwnerCommands(program);

@@ -87,7 +87,10 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
     );
   }
   if (answer.status === 503)
-    return failed(`the broker at ${url} has no store`, 'Its operator has to look at the database.');
+    return failed(
+      `the broker at ${url} takes no calls now`,
+      reasonsOf(answer) ?? 'Its operator has to look at its log.',
+    );
   if (answer.body.error === 'misdirected_request')
     return failed(`the broker at ${url} does not go by that name`, String(answer.body.detail));
   const location = answer.headers.get('location');
@@ -109,6 +112,11 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
     return { check: { check: 'address', result: 'warning', detail, advice }, skewMs };
   }
   return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
+}
+
+/** Told on the broker's own machine alone. */
+function reasonsOf({ body }: Answer): string | undefined {
+  return Array.isArray(body.reasons) ? `${body.reasons.join('; ')}.` : undefined;
 }
 
 function examineClock(skewMs: number | undefined): Check {

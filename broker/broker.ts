@@ -3,8 +3,10 @@ import type { Config } from './config.ts';
 import type { Instant } from './decision/facts.ts';
 import type { Keys } from './keys.ts';
 import type { Log } from './log.ts';
+import type { Outage } from './outage.ts';
 import type { Outbound } from './outbound/dispatcher.ts';
 import type { Store } from './store/store.ts';
+import type { StoreClock } from './store-clock.ts';
 import type { Vault } from './vault.ts';
 
 export type Broker = {
@@ -17,9 +19,13 @@ export type Broker = {
   instanceId: string;
   /** All processes that live on one store at the same time have one; it is another when all of them have stopped. */
   runId: string;
+  /** The store's time. */
   clock: () => Instant;
+  storeClock: StoreClock;
   log: Log;
   store: Store;
+  /** Whether the store answers. */
+  storeOutage: Outage;
   vault: Vault;
   keys: Keys;
   outbound: Outbound;

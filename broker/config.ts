@@ -46,6 +46,12 @@ const Environment = z.object({
     .optional()
     .describe('PostgreSQL to share between replicas; without it the broker stores in its data folder'),
   DATABASE_CONNECTIONS: z.coerce.number().int().min(3).max(200).default(12).describe('connections to PostgreSQL'),
+  DRAIN_SECONDS: z.coerce
+    .number()
+    .min(0)
+    .max(300)
+    .optional()
+    .describe('seconds for which a broker that was told to stop still takes calls; 0 at a terminal, else 5'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
@@ -120,6 +126,8 @@ export type Config = {
   baseUrl: string | undefined;
   databaseUrl: Secret | undefined;
   databaseConnections: number;
+  /** undefined: as suits where it runs. */
+  drainSeconds: number | undefined;
   logLevel: z.infer<typeof Environment>['LOG_LEVEL'];
   metricsToken: Secret | undefined;
   gitMaxRequestBytes: number;
@@ -199,6 +207,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     baseUrl: env.BASE_URL && new URL(env.BASE_URL).origin,
     databaseUrl: secret(env.DATABASE_URL),
     databaseConnections: env.DATABASE_CONNECTIONS,
+    drainSeconds: env.DRAIN_SECONDS,
     logLevel: env.LOG_LEVEL,
     metricsToken: secret(env.METRICS_TOKEN),
     gitMaxRequestBytes: env.GIT_MAX_REQUEST_BYTES,

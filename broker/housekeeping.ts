@@ -27,17 +27,24 @@ const MOST_OF_NOBODY = 10_000;
 
 type Chores = Record<string, (now: Instant) => Promise<void>>;
 
-/** Runs a round every minute until stopped: what is done here, and `more`. */
-export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): Promise<void> } {
-  const { store, keys, log } = broker;
+/**
+ * Runs a round every `everyMs` until stopped: what is done here, and `more`. While the time is in doubt only what neither
+ * expires nor deletes anything.
+ */
+export function startHousekeeping(
+  broker: Broker,
+  more: Chores = {},
+  everyMs: number = EVERY_MS,
+): { stop(): Promise<void> } {
+  const { store, storeClock, storeOutage, keys, log } = broker;
   const { db } = store;
+  const harmless: Chores = { 'reading the signing keys again': () => keys.refresh() };
   const chores: Chores = {
-    'reading the signing keys again': () => keys.refresh(),
     'retiring signing keys': (now) => retireFollowedKeys(store, keys, now),
     'forgetting idempotency keys': (now) => purgeIdempotencyKeys(db, now),
     'forgetting breakers': (now) => purgeBreakers(db, now - DAY_MS),
-    // By then the JWT itself is refused, also by a clock that is a little behind.
-    'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - DAY_MS),
+    // They live for 12 hours. The rest is for a machine that started with a clock that was days ahead.
+    'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - 30 * DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
@@ -57,10 +64,13 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
   };
   let running: Promise<void> | undefined;
   const round = async () => {
-    for (const [chore, work] of Object.entries(chores)) {
+    const due = storeClock.problem() === undefined ? { ...harmless, ...chores } : harmless;
+    for (const [chore, work] of Object.entries(due)) {
       try {
         await work(broker.clock());
       } catch (error) {
+        // The next one would fail as well, and that the store is away was logged when it went.
+        if (storeOutage.isLasting()) return;
         // One that cannot be done now does not keep the others from being done.
         log.error({ err: error }, `${chore} failed; the next round tries again`);
       }
@@ -70,7 +80,7 @@ export function startHousekeeping(broker: Broker, more: Chores = {}): { stop(): 
     running ??= round().finally(() => {
       running = undefined;
     });
-  }, EVERY_MS);
+  }, everyMs);
   return {
     stop: async () => {
       clearInterval(timer);

@@ -9,6 +9,8 @@ export type Listener = {
   localUrl: string;
   /** Answers requests from now on, those that came too early first. */
   serve(app: RequestListener): void;
+  /** From now on each answer is the last on its connection, so that clients and proxies come by another one. */
+  drain(): void;
   /**
    * Takes no new connections and lets what is in flight finish for `graceMs`; then calls `cutOff`, which makes whatever
    * the requests still wait for fail, and gives them a moment to say so. Safe to call twice.
@@ -36,10 +38,17 @@ export async function openListener({ host, port }: { host: string; port: number 
     });
   });
   let closing: Promise<void> | undefined;
+  let draining = false;
+
+  const drain = (): void => {
+    if (draining) return;
+    draining = true;
+    server.prependListener('request', (_, response) => response.setHeader('Connection', 'close'));
+  };
 
   const close: Listener['close'] = async ({ graceMs, cutOff }) => {
-    // Who asks again on a connection that is kept alive would keep it busy until the cut: this answer is its last.
-    server.prependListener('request', (_, response) => response.setHeader('Connection', 'close'));
+    // Who asks again on a connection that is kept alive would keep it busy until the cut.
+    drain();
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     let lastWord: NodeJS.Timeout | undefined;
     const cut = setTimeout(async () => {
@@ -64,6 +73,7 @@ export async function openListener({ host, port }: { host: string; port: number 
       server.on('request', app);
       for (const [request, response] of early.splice(0)) app(request, response);
     },
+    drain,
     close: (options) => {
       closing ??= close(options);
       return closing;

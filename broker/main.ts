@@ -1,6 +1,7 @@
 /** Starts and stops it all. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { expireRegistrations } from './agents/registration.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import type { Broker } from './broker.ts';
@@ -20,24 +21,37 @@ import { type Log, makeLog } from './log.ts';
 import { runFile } from './run-file.ts';
 import { openStore, startBroker } from './start.ts';
 import type { Store } from './store/store.ts';
+import { givenClock, startStoreClock } from './store-clock.ts';
 
 export type Running = {
   baseUrl: string;
   broker: Broker;
   governor: Governor;
   masterKeyCreated: boolean;
-  /** Finishes what is in flight (10 s at most), then closes the store. Safe to call twice. */
+  /**
+   * Says for `drainMs` that it stops, and still answers; then finishes what is in flight (10 s at most) and closes the
+   * store. Safe to call twice.
+   */
   stop(): Promise<void>;
 };
 
 export type ServeOptions = {
+  /** The time to go by, instead of the store's. */
   clock?: () => number;
+  /** SQLite: the time of this machine is right, though it is behind the newest heartbeat. */
+  acceptClock?: boolean;
   /** Origins (`host:port`) of our own test platforms on loopback: the sandbox. */
   allowPrivate?: readonly string[];
   /** Runs when everything is up and before the first request is answered. */
   beforeServing?: (governor: Governor) => Promise<void>;
   /** How often, in milliseconds, this process says that it lives and looks for others that do not. */
   beatMs?: number;
+  /** How often, in milliseconds, what expired is looked for. */
+  choresMs?: number;
+  /** For how long, in milliseconds, it still takes calls when it is stopped, so that balancers see that it stops. */
+  drainMs?: number;
+  /** Aborted: it is to stop. A start ends after the step that it is at, and throws the reason. */
+  interrupt?: AbortSignal;
 };
 
 const GRACE_MS = 10_000;
@@ -61,38 +75,56 @@ export const servedRoutes = (): readonly Route[] => [...ROUTES, ...consoleRoutes
 /** Starts the broker. Throws, with everything closed again, when it cannot. */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Running> {
   const log = makeLog(config.logLevel);
+  const step = async (): Promise<void> => {
+    // SQLite answers without a turn of the event loop, in which a signal would be heard.
+    await turn();
+    options.interrupt?.throwIfAborted();
+  };
+  await step();
   const open: Open = { store: await openStore(config, log) };
   try {
+    await step();
+    const clock = options.clock
+      ? givenClock(options.clock)
+      : await startStoreClock(open.store, { log, accept: options.acceptClock ?? false });
     // The port is taken before a key or an address is made that names it; whoever comes too early waits for the rest.
     const listener = await openListener(config, log);
     open.listener = listener;
+    await step();
     const baseUrl = config.baseUrl ?? `http://localhost:${listener.port}`;
     const { broker, masterKeyCreated } = await startBroker(open.store, {
       config,
       log,
-      clock: options.clock ?? Date.now,
+      clock,
       baseUrl,
       own: ownAddresses(baseUrl, config.host, listener.port),
       ...(options.allowPrivate && { allowPrivate: options.allowPrivate }),
     });
     open.broker = broker;
+    await step();
     const governor = makeGovernor(broker);
     open.governor = governor;
     open.recovery = await startRecovery(governor, options.beatMs);
+    await step();
     await options.beforeServing?.(governor);
+    await step();
     await open.recovery.beginReplays();
-    open.housekeeping = startHousekeeping(broker, {
-      'expiring held calls': (now) => expireHeld(governor, now),
-      'expiring access requests': (now) => expireRequests(broker, governor.changes, now),
-      'expiring registrations': (now) => expireRegistrations(broker, governor.changes, now),
-      'revoking agents whose keys nobody collected': (now) => revokeUncollected(governor, now),
-    });
+    await step();
+    const expiring = {
+      'expiring held calls': (now: number) => expireHeld(governor, now),
+      'expiring access requests': (now: number) => expireRequests(broker, governor.changes, now),
+      'expiring registrations': (now: number) => expireRegistrations(broker, governor.changes, now),
+      'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(governor, now),
+    };
+    open.housekeeping = startHousekeeping(broker, expiring, options.choresMs);
     open.local = writeRunFile(config, listener.localUrl, governor);
     listener.serve(makeApp(governor, servedRoutes()));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {
-      stopping ??= close(open, GRACE_MS, log).then(() => log.info('the broker has stopped'));
+      stopping ??= drain(open, options.drainMs ?? 0)
+        .then(() => close(open, GRACE_MS, log))
+        .then(() => log.info('the broker has stopped'));
       return stopping;
     };
     return { baseUrl, broker, governor, masterKeyCreated, stop };
@@ -100,6 +132,13 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await close(open, 0, log);
     throw error;
   }
+}
+
+/** Goes on as before, but says that it stops: balancers need a while to see it. */
+async function drain({ governor, listener }: Open, drainMs: number): Promise<void> {
+  governor?.readiness.drain();
+  listener?.drain();
+  if (drainMs > 0) await pause(drainMs);
 }
 
 /** First what takes new work, then what works, then what stores it. A step that fails does not keep the next from its turn. */

@@ -7,7 +7,6 @@ import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { readMasterKeys } from './crypto/master-key-file.ts';
-import type { Instant } from './decision/facts.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
 import {
@@ -19,12 +18,14 @@ import {
   refuseWrongMasterKey,
   settleMasterKey,
 } from './master-key-rotation.ts';
+import { watchOutage } from './outage.ts';
 import { makeOutbound, type OutboundOptions } from './outbound/dispatcher.ts';
 import { joinRun } from './store/instances.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
+import type { StoreClock } from './store-clock.ts';
 import { makeVault } from './vault.ts';
 
 /** Opens the store that the configuration names, as it is. */
@@ -73,7 +74,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
 export type StartOptions = {
   config: Config;
   log: Log;
-  clock: () => Instant;
+  clock: StoreClock;
   /** Known once the listener is: the public address, and what the broker must never call, itself. */
   baseUrl: string;
   own: readonly string[];
@@ -100,7 +101,8 @@ export async function startBroker(
   store: Store,
   options: StartOptions,
 ): Promise<{ broker: Broker; masterKeyCreated: boolean }> {
-  const { config, log, clock, baseUrl } = options;
+  const { config, log, clock: storeClock, baseUrl } = options;
+  const clock = storeClock.now;
   const { keys: masterKeys, created } = await loadMasterKeys(store, config);
   const vault = makeVault(masterKeys);
   const keys = await loadKeys(store, vault, clock());
@@ -122,8 +124,10 @@ export async function startBroker(
     // Embedded, the folder's lock says that nobody else is there.
     runId: store.dialect === 'sqlite' ? instanceId : await joinRun(store.db, instanceId, clock()),
     clock,
+    storeClock,
     log,
     store,
+    storeOutage: watchOutage(log, { failed: 'the store does not answer', worked: 'the store answers again' }),
     vault,
     keys,
     outbound,

@@ -42,7 +42,7 @@ let url = '';
 beforeAll(async () => {
   server = spawn(process.execPath, [BIN, 'serve'], {
     cwd: folder,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', LOG_LEVEL: 'warn' },
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let greeting = '';

@@ -28,7 +28,7 @@ beforeAll(async () => {
   for (const path of [home, project]) mkdirSync(path);
   server = spawn(process.execPath, [BIN, 'serve'], {
     cwd: folder,
-    env: { ...BARE, AGENT_BROKER_DATA: data, PORT: '0', LOG_LEVEL: 'warn' },
+    env: { ...BARE, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let greeting = '';

@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { Agent as HttpAgent, request as httpRequest, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../broker/config.ts';
 import { type Running, type ServeOptions, serve } from '../broker/main.ts';
@@ -109,6 +112,55 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
     next.signal('SIGTERM');
     await expectCleanEnd(next, environment);
   });
+});
+
+test('SIGTERM drains first: not ready, and calls are answered, each the last on its connection', async () => {
+  const { agent, environment, child } = await startProcess('sqlite');
+  child.signal('SIGTERM');
+  expect((await child.ended).code).toBe(0);
+  const draining = spawnBroker({ ...environment, DRAIN_SECONDS: '4' });
+  expect(await draining.serve(), draining.output().stderr).toBeDefined();
+  const ready = () => send(`${agent.baseUrl}/readyz`, {});
+  expect((await ready()).headers.get('connection')).not.toBe('close');
+  draining.signal('SIGTERM');
+  await until('it says that it stops', async () => (await ready()).status === 503);
+  expect((await ready()).body.reasons).toEqual(['the broker is stopping']);
+  expect((await send(`${agent.baseUrl}/livez`, {})).status).toBe(200);
+  const call = await agent.act(PATCH);
+  expect([call.status, call.headers.get('connection')], call.text).toEqual([200, 'close']);
+  await until('new connections are refused', async () => !(await listens(agent.baseUrl)), 10_000);
+  await expectCleanEnd(draining, environment);
+});
+
+/** The launcher as a process of its own. */
+function launch(environment: Record<string, string>) {
+  const launcher = fileURLToPath(new URL('../bin/agent-broker.js', import.meta.url));
+  const child = spawn(process.execPath, [launcher, 'serve', '--no-sandbox'], {
+    env: { PATH: process.env.PATH ?? '', PORT: '0', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let written = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (written += chunk));
+  return { child, written: () => written, ended: once(child, 'exit') };
+}
+
+test('SIGTERM while it waits for its database is heard: it stops in order and never serves', async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const silent = createServer(() => resolve());
+  await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const data = newFolder();
+  const { child, written, ended } = launch({
+    AGENT_BROKER_DATA: data,
+    DATABASE_URL: `postgres://x@127.0.0.1:${port}/x`,
+  });
+  await asked;
+  child.kill('SIGTERM');
+  expect(await ended, written()).toEqual([0, null]);
+  expect(written()).not.toContain('is running at');
+  expect(existsSync(runFile(data))).toBe(false);
 });
 
 // On both stores at once: each waits out the 10 s.

@@ -30,7 +30,7 @@ let server: ChildProcess;
 let greeting = '';
 let url = '';
 beforeAll(async () => {
-  server = start(['serve', '--no-sandbox'], { ...PROVIDER, PORT: '0', LOG_LEVEL: 'warn' });
+  server = start(['serve', '--no-sandbox'], { ...PROVIDER, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' });
   await new Promise<void>((ready, reject) => {
     server.stdout!.on('data', (chunk) => {
       greeting += chunk;

@@ -57,7 +57,7 @@ describe('the packed package', () => {
   test('npx agent-broker serve answers /health, with its console, and stops on SIGTERM', async () => {
     const child = spawn(process.execPath, [join(folder, 'node_modules', '.bin', 'agent-broker'), 'serve'], {
       cwd: folder,
-      env: { ...env, PORT: '0', AGENT_BROKER_DATA: join(folder, 'data') },
+      env: { ...env, PORT: '0', DRAIN_SECONDS: '0', AGENT_BROKER_DATA: join(folder, 'data') },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     try {

@@ -42,7 +42,7 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
   beforeAll(async () => {
     broker = spawn(process.execPath, [BIN, 'serve'], {
       cwd: folder,
-      env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data },
+      env: { PATH: process.env.PATH, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     url = await new Promise((found, reject) => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
@@ -7,13 +8,14 @@ import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
 import { releaseStartMemory } from '../start-memory.ts';
 
-type Options = { config?: string; sandbox: boolean };
+type Options = { config?: string; sandbox: boolean; acceptClock?: true };
 
-export function addServeCommand(program: Command): void {
+export function addServeCommand(program: Command, stop: AbortSignal = new AbortController().signal): void {
   program
     .command('serve')
     .description('run the broker: the /v1 API, the owner API and the console')
     .option('--config <governance.yaml>', 'apply this governance file at the start')
+    .option('--accept-clock', 'start though the clock is behind the newest heartbeat in the store (SQLite)')
     .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
     .action(async (options: Options) => {
       const { ConfigError, readConfig } = await import('../../broker/config.ts');
@@ -33,6 +35,8 @@ export function addServeCommand(program: Command): void {
       delete process.env.METRICS_TOKEN;
       delete process.env.OIDC_CLIENT_SECRET;
 
+      // Whoever stops it by hand does not want to wait.
+      const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
       let sandbox =
@@ -43,6 +47,9 @@ export function addServeCommand(program: Command): void {
       let running: Awaited<ReturnType<typeof serve>>;
       try {
         running = await serve(config, {
+          drainMs,
+          interrupt: stop,
+          acceptClock: options.acceptClock ?? false,
           ...(sandbox && { allowPrivate: [new URL(sandbox.url).host] }),
           beforeServing: async (governor) => {
             const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
@@ -57,23 +64,21 @@ export function addServeCommand(program: Command): void {
         });
       } catch (error) {
         await sandbox?.close();
+        // Told to stop before it served, whatever else failed then.
+        if (stop.aborted) return;
         throw error;
       }
       releaseStartMemory();
       process.stdout.write(greeting({ ...running, config, link, sandboxUrl: sandbox?.url }));
 
-      let stopping = false;
-      const stop = async (signal: string) => {
-        // Whoever asks twice does not want to wait; what is in flight is closed as unknown at the next start.
-        if (stopping) process.exit(1);
-        stopping = true;
-        process.stderr.write(`${signal}: finishing what is in flight (10 s at most); again to stop at once …\n`);
-        await running.stop();
-        await sandbox?.close();
-        process.exit(0);
-      };
-      process.on('SIGTERM', () => void stop('SIGTERM'));
-      process.on('SIGINT', () => void stop('SIGINT'));
+      if (!stop.aborted) await once(stop, 'abort');
+      const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
+      process.stderr.write(
+        `${stop.reason}: ${draining}finishing what is in flight (10 s at most); again to stop at once …\n`,
+      );
+      await running.stop();
+      await sandbox?.close();
+      process.exit(0);
     });
 }
 

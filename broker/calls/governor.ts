@@ -21,6 +21,7 @@ import { type FreshRefusals, freshRefusals } from './fresh-refusals.ts';
 import { type Lab, makeLab } from './lab.ts';
 import { type McpManners, mcpManners } from './mcp-manners.ts';
 import { type PermissionsReader, permissionsReader } from './permissions.ts';
+import { makeReadiness, type Readiness } from './readiness.ts';
 import { makeRecorder, type Recorder } from './record.ts';
 import { makeReplays, type Replays } from './replay.ts';
 
@@ -34,6 +35,7 @@ export type Governor = {
   manners: McpManners;
   permissions: PermissionsReader;
   recorder: Recorder;
+  readiness: Readiness;
   /** News of held calls. */
   changes: ApprovalChanges;
   /** How much waits for the owners of an organisation. */
@@ -62,6 +64,7 @@ export function makeGovernor(broker: Broker): Governor {
   const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
   const facts = factsReader(broker.store, 'family');
+  const recorder = makeRecorder(broker);
   const governor: Governor = {
     broker,
     compiled,
@@ -70,7 +73,8 @@ export function makeGovernor(broker: Broker): Governor {
     freshRefusals: freshRefusals(),
     manners: mcpManners(),
     permissions: permissionsReader(),
-    recorder: makeRecorder(broker),
+    recorder,
+    readiness: makeReadiness(broker, recorder),
     changes,
     inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),

@@ -1,15 +1,25 @@
 /** Outcomes that could not be stored when they came, and wait until the store is back. */
 import type { Log } from '../log.ts';
+import { watchOutage } from '../outage.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { pause } from './patiently.ts';
 
 export type LateRows = {
   keep(row: AuditRow, value?: unknown): void;
-  /** Stores as many as can be stored now, the oldest first. Answers how many still wait. */
+  /** Stores as many as can be stored now, in the order in which they came. Answers how many still wait. */
   retry(): Promise<number>;
+  /** A row could not be stored, or could. */
+  failed(error: unknown): void;
+  worked(): void;
+  isFailing(): boolean;
+  /** Rejects while rows cannot be stored: no call is made whose outcome could not be stored either. Tries again first. */
+  refuseWhileFailing(): Promise<void>;
 };
 
 /** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
 const MOST_LATE = 10_000;
+/** How long a call waits for earlier outcomes to be stored. */
+const TURN_MS = 250;
 
 /**
  * @param store resolves with whether the row stands as it is; rejects when the store cannot take it now
@@ -21,26 +31,50 @@ export function makeLateRows(
   isHopeless: (error: unknown) => boolean,
 ): LateRows {
   const late: { row: AuditRow; value: unknown }[] = [];
+  const outage = watchOutage(log, {
+    failed: 'audit rows cannot be stored; nothing is sent until they can',
+    worked: 'audit rows are stored again',
+  });
+  let retrying: Promise<number> | undefined;
+
+  const storeLate = async (): Promise<number> => {
+    for (let kept = late.shift(); kept; kept = late.shift()) {
+      const auditId = kept.row.id;
+      try {
+        const stands = await store(kept.row, kept.value);
+        if (!stands) log.warn({ auditId }, 'an outcome came too late: its row was closed');
+      } catch (error) {
+        if (!isHopeless(error)) {
+          late.unshift(kept);
+          return late.length;
+        }
+        log.error({ err: error, auditId }, 'an outcome cannot be stored: a restart closes it as unknown');
+      }
+    }
+    // With none left the next row shows whether they can be stored.
+    outage.worked();
+    return 0;
+  };
+  const retry = (): Promise<number> => {
+    retrying ??= storeLate().finally(() => {
+      retrying = undefined;
+    });
+    return retrying;
+  };
+
   return {
     keep: (row, value) => {
       if (late.length < MOST_LATE) late.push({ row, value });
       else log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
     },
-    retry: async () => {
-      for (let kept = late.shift(); kept; kept = late.shift()) {
-        const auditId = kept.row.id;
-        try {
-          const stands = await store(kept.row, kept.value);
-          if (!stands) log.warn({ auditId }, 'an outcome came too late: its row was closed');
-        } catch (error) {
-          if (!isHopeless(error)) {
-            late.unshift(kept);
-            break;
-          }
-          log.error({ err: error, auditId }, 'an outcome cannot be stored: a restart closes it as unknown');
-        }
-      }
-      return late.length;
+    retry,
+    failed: outage.failed,
+    worked: outage.worked,
+    isFailing: outage.isLasting,
+    refuseWhileFailing: async () => {
+      if (!outage.isLasting()) return;
+      await Promise.race([retry(), pause(TURN_MS)]);
+      if (outage.isLasting()) throw new Error('an earlier outcome waits to be stored');
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Notes of reads in flight, by their rows: each is taken back when its row is stored. */
+import { join } from 'node:path';
 import type { AuditRow } from '../store/audit.ts';
 import { noteReads } from '../store/reads-in-flight.ts';
 
@@ -11,6 +12,9 @@ export type ReadNotes = {
   /** Lets go of the notes. Those of reads that are not on record yet stay for the next start. */
   close(): void;
 };
+
+/** Where the notes of reads in flight lie, in the data folder. */
+export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
 
 /** `folder`: where the notes of all processes lie. `id`: of this one. */
 export function makeReadNotes(folder: string, id: string): ReadNotes {

@@ -2,7 +2,6 @@
  * Recording: no effect without a record, no answer without a record. Every row of a governed call goes through here, and
  * only here is a `Recorded` made, without which nothing can be answered.
  */
-import { join } from 'node:path';
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
@@ -11,7 +10,7 @@ import type { Db } from '../store/store.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { patiently, pause } from './patiently.ts';
-import { makeReadNotes } from './read-notes.ts';
+import { makeReadNotes, readsFolder } from './read-notes.ts';
 import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
@@ -62,6 +61,8 @@ export type Recorder = {
    * stored; MaybeRecorded: nobody can tell.
    */
   finishWith<T>(row: AuditRow, value: T, also: (db: Db) => Promise<void>): Promise<Recorded<T>>;
+  /** Whether audit rows cannot be stored: then nothing is sent. */
+  isFailing(): boolean;
   /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
   retryLate(): Promise<number>;
   /** Resolves when no call is in flight and nothing waits to be written, or after `patienceMs`. */
@@ -69,9 +70,6 @@ export type Recorder = {
   /** Lets go of the notes of reads. When some are of reads that are not on record yet, they stay for the next start. */
   close(): Promise<void>;
 };
-
-/** Where the notes of reads in flight lie, in the data folder. */
-export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
 
 /** How long an outcome is tried to be stored: the call was made, so giving up at once would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
@@ -132,7 +130,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   );
 
   /** A connection lost at commit: the intent may be stored, of a call that is not made. So its row will say that. */
-  const closeUnsent = (row: AuditRow): void => {
+  const closeUnsent = (row: AuditRow, error: unknown): void => {
+    late.failed(error);
     row.result = 'errored';
     row.reason = 'audit_unavailable';
     row.detail = 'The store did not answer when the call was to be recorded, so nothing was sent.';
@@ -141,6 +140,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   };
 
   const noteIntent = async (row: AuditRow): Promise<void> => {
+    await late.refuseWhileFailing();
     makeStorable(row);
     const companion = companions.get(row);
     if (row.method === 'GET' && !companion && reads.note(row)) return;
@@ -148,10 +148,11 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     if (companion) companions.set(intent, companion);
     try {
       noted.add(row.id);
-      const stored = await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless);
-      if (!stored) throw new Error('the row is final already');
+      if (!(await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless)))
+        throw new Error('the row is final already');
+      late.worked();
     } catch (error) {
-      if (!isHopeless(error)) closeUnsent(intent);
+      if (!isHopeless(error)) closeUnsent(intent, error);
       throw error;
     }
   };
@@ -165,10 +166,12 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       stored = await patiently((isFirst) => stands(row, value, isNew && isFirst), patience, isHopeless);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
+      if (!isHopeless(error)) late.failed(error);
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(row, value);
       throw new AuditUnavailable(sent, error);
     }
     reads.takeBack(row);
+    late.worked();
     // What is signed stands.
     if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
     return value as Recorded<T>;
@@ -229,11 +232,8 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       }
       return value as Recorded<T>;
     },
-    retryLate: async () => {
-      const waiting = await late.retry();
-      reads.tidy();
-      return waiting;
-    },
+    isFailing: late.isFailing,
+    retryLate: () => late.retry().finally(reads.tidy),
     settled: async (patienceMs) => {
       const until = performance.now() + patienceMs;
       while (inFlight.size > 0 && performance.now() < until) await pause(10);

@@ -1,12 +1,13 @@
 /** Calls whose process died: their rows come to say so, signed, and they are never sent again. */
 import type { Broker } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
-import { beat, forgetInstance, listInstances } from '../store/instances.ts';
+import { forgetInstance, listInstances } from '../store/instances.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';
 import type { Governor } from './governor.ts';
-import { AuditUnavailable, type Recorder, readsFolder } from './record.ts';
+import { readsFolder } from './read-notes.ts';
+import { AuditUnavailable, type Recorder } from './record.ts';
 
 const BEAT_MS = 5_000;
 /**
@@ -31,7 +32,8 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
   const { store, instanceId } = broker;
   const watch = watchInstances(broker);
   const round = async () => {
-    await beat(store.db, instanceId, broker.clock());
+    await broker.storeClock.check();
+    await governor.readiness.beat();
     await recorder.retryLate();
     await closeReads(broker, recorder);
     await watch();
@@ -43,7 +45,11 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
     running ??= round()
-      .catch((error) => broker.log.error({ err: error }, 'a round of recovery failed; the next one tries again'))
+      .catch((error) => {
+        // That the store is away was logged when it went.
+        if (!broker.storeOutage.isLasting())
+          broker.log.error({ err: error }, 'a round of recovery failed; the next one tries again');
+      })
       .finally(() => {
         running = undefined;
       });

@@ -77,7 +77,9 @@ export function refusalReply(
   let refusal: Refusal;
   if (error instanceof Refusal) refusal = error;
   else if (error instanceof AuditUnavailable) {
-    log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
+    // That rows cannot be stored was logged when it began; what may have been made is worth a line each.
+    if (error.sent || !base.governor.recorder.isFailing())
+      log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
     refusal = new Refusal(
       'audit_unavailable',
       error instanceof MaybeRecorded
@@ -88,7 +90,8 @@ export function refusalReply(
       { headers: { 'Retry-After': '5' } },
     );
   } else {
-    log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
+    if (isStoreOutage(error)) base.governor.broker.storeOutage.failed(error);
+    else log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
     refusal = unforeseen(error);
   }
   const hint =

@@ -15,7 +15,8 @@ import { issueChildren } from './routes/children.ts';
 import { consentDecision, consentRequest } from './routes/consent.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
-import { health, issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { health, live, ready } from './routes/health.ts';
 import { labMcp } from './routes/lab-mcp.ts';
 import { mcp } from './routes/mcp.ts';
 import { metadata } from './routes/metadata.ts';
@@ -106,6 +107,8 @@ export const ROUTES: readonly Route[] = [
   diagnostics,
   ownerDiagnostics,
   health,
+  ready,
+  live,
   version,
   issuingKeys,
   receiptKeys,

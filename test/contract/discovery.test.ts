@@ -18,7 +18,7 @@ const show = makeShow(() => world.running.baseUrl);
 const get = (path: string) => send(world.running.baseUrl + path, {});
 
 describe('discovery and health', () => {
-  show('GET /health → 200', () => get('/health'));
+  for (const path of ['/health', '/readyz', '/livez'] as const) show(`GET ${path} → 200`, () => get(path));
   show('GET /version → 200', () => get('/version'));
   show('GET /v1/openapi.json → 200', () => get('/v1/openapi.json'));
   show('GET /v1/oauth/jwks.json → 200', () => get('/v1/oauth/jwks.json'));

@@ -25,6 +25,8 @@ const BEYOND: readonly string[] = [
   'POST /access/v1/evaluations',
   'GET /.well-known/svc-secret-keys.json',
   'GET /.well-known/oauth-protected-resource/mcp',
+  'GET /livez',
+  'GET /readyz',
 ];
 
 /** Everything of the specification that is served. */

@@ -11,6 +11,9 @@ const config = readConfig(process.env);
 delete process.env.AGENT_BROKER_MASTER_KEY;
 delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
 const beatMs = Number(process.env.TEST_BEAT_MS) || undefined;
+const choresMs = Number(process.env.TEST_CHORES_MS) || undefined;
+const drainMs = 1000 * (config.drainSeconds ?? 0);
+const acceptClock = process.env.TEST_ACCEPT_CLOCK !== undefined;
 
 // The test is gone: so is this.
 process.stdin.on('end', () => process.exit(1));
@@ -19,7 +22,12 @@ flushCompileCache();
 process.stdout.write('loaded\n');
 await once(process.stdin, 'data');
 try {
-  const running = await serve(config, { ...(beatMs && { beatMs }) });
+  const running = await serve(config, {
+    acceptClock,
+    drainMs,
+    ...(beatMs && { beatMs }),
+    ...(choresMs && { choresMs }),
+  });
   process.stdout.write(`serving ${running.baseUrl}\n`);
   const stop = () => void running.stop().then(() => process.exit(0));
   process.on('SIGTERM', stop);

@@ -9,12 +9,16 @@ export type Cut = {
   /** Ends every connection, and refuses new ones. */
   cut(): Promise<void>;
   mend(): Promise<void>;
+  /** Keeps every connection open and passes nothing on, as a server that hangs; `thaw` passes everything on. */
+  freeze(): void;
+  thaw(): void;
 };
 
 /** Lays a wire to the host and port of a URL. */
 export async function startCut(url: string): Promise<Cut> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
+  let frozen = false;
   const server = net.createServer((near) => {
     const far = net.connect(Number(target.port || 5432), target.hostname);
     for (const [socket, other] of [
@@ -27,7 +31,9 @@ export async function startCut(url: string): Promise<Cut> {
         sockets.delete(socket);
         other.destroy();
       });
-      socket.pipe(other);
+      socket.on('data', (chunk) => other.write(chunk));
+      socket.on('end', () => other.end());
+      if (frozen) socket.pause();
     }
   });
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
@@ -42,7 +48,19 @@ export async function startCut(url: string): Promise<Cut> {
   const through = new URL(url);
   through.hostname = '127.0.0.1';
   through.port = String(port);
-  return { url: through.href, cut, mend: () => listen(port) };
+  return {
+    url: through.href,
+    cut,
+    mend: () => listen(port),
+    freeze: () => {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw: () => {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+    },
+  };
 }
 
 /** Takes away the tables that every call reads, as if the store could not be read. Answers what puts them back. */

@@ -25,7 +25,7 @@ export const toolNote = missingTools.length > 0 ? ` (skipped: ${missingTools.joi
 
 /** A broker as a page starts it, on a free port; it ends with the test file. Answers its address. */
 export function startAsShown(folder: string, data: string, ...words: string[]): Promise<string> {
-  const env = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
+  const env = { PATH: process.env.PATH, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: data };
   const broker = spawn(process.execPath, [BIN, 'serve', ...words], {
     cwd: folder,
     env,

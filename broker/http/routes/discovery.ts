@@ -1,28 +1,12 @@
 /** What anyone may read (specification, Discovery and health). */
 import { z } from 'zod';
 import { readBuild } from '../../build.ts';
-import { ping } from '../../store/ping.ts';
 import { Refusal } from '../errors.ts';
 import { JwkSet } from '../jwk-set.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
 const build = readBuild();
-
-/** GET /health: 200 only when the store answers. */
-export const health = route({
-  method: 'GET',
-  path: '/health',
-  auth: 'none',
-  capability: 'health',
-  summary: 'Whether the broker and its store answer.',
-  answers: { 200: { description: 'Both answer.', schema: z.object({ status: z.literal('ok') }) } },
-  errors: ['store_unavailable'],
-  handle: async ({ governor }) => {
-    await ping(governor.broker.store.db);
-    return json(200, { status: 'ok' });
-  },
-});
 
 /** GET /version */
 export const version = route({

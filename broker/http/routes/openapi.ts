@@ -18,7 +18,9 @@ call, and leaves a signed receipt.
  * pages for people, callbacks of OAuth and what else is served has no public contract.
  */
 export const isPublic = ({ path }: Pick<Route, 'path'>): boolean =>
-  /^\/(v1|git|agents|access|lab|\.well-known)\/|^\/(health|version|llms\.txt|agent-manifest\.json)$/.test(path);
+  /^\/(v1|git|agents|access|lab|\.well-known)\/|^\/(health|livez|readyz|version|llms\.txt|agent-manifest\.json)$/.test(
+    path,
+  );
 
 /**
  * GET /v1/openapi.json (specification, Versioning). Made at the first request, and kept for this broker.

@@ -1,0 +1,68 @@
+/** What probes, balancers and monitoring ask (specification, Discovery and health). */
+import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import type { Config } from '../../config.ts';
+import { readBearer } from '../../identity/bearer.ts';
+import { json } from '../reply.ts';
+import { route } from '../route.ts';
+
+const Ok = z.object({ status: z.literal('ok') });
+const Unavailable = z.object({
+  status: z.literal('unavailable'),
+  reasons: z
+    .array(z.string())
+    .optional()
+    .describe('for whoever asks from the same machine, without a proxy, or with METRICS_TOKEN as bearer'),
+});
+
+const readiness = (path: '/health' | '/readyz', summary: string) =>
+  route({
+    method: 'GET',
+    path,
+    auth: 'none',
+    capability: path.slice(1),
+    summary,
+    description:
+      'Ready means: the store takes writes, the clock agrees with the store, and the process is not stopping. Answers within a second.',
+    answers: {
+      200: { description: 'It is ready.', schema: Ok },
+      503: { description: 'It is not: send calls to another replica.', schema: Unavailable },
+    },
+    errors: [],
+    handle: async ({ governor, request }) => {
+      const reasons = await governor.readiness.problems();
+      if (reasons.length === 0) return json(200, { status: 'ok' });
+      const told = isOperator(request, governor.broker.config);
+      return json(503, { status: 'unavailable', ...(told && { reasons }) }, { 'Retry-After': '5' });
+    },
+  });
+
+/** GET /health: 200 only while the broker can take calls. */
+export const health = readiness('/health', 'Whether the broker can take calls.');
+
+/** GET /readyz: the same, for balancers. */
+export const ready = readiness('/readyz', 'Whether this process can take calls, for balancers.');
+
+/** GET /livez: asks nothing and nobody, so that a store that is away restarts no process. */
+export const live = route({
+  method: 'GET',
+  path: '/livez',
+  auth: 'none',
+  capability: 'livez',
+  summary: 'Whether this process answers at all, for whatever restarts it.',
+  answers: { 200: { description: 'It does.', schema: Ok } },
+  errors: [],
+  handle: async () => json(200, { status: 'ok' }),
+});
+
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'];
+
+/** A proxy on this machine brings strangers from loopback too. */
+function isOperator(request: IncomingMessage, { metricsToken }: Config): boolean {
+  const { headers, socket } = request;
+  const address = socket.remoteAddress ?? '';
+  const isLoopback = /^(::ffff:)?127\./.test(address) || address === '::1';
+  if (isLoopback && !FORWARDED.some((name) => headers[name] !== undefined)) return true;
+  const bearer = readBearer(request);
+  return metricsToken !== undefined && bearer.kind === 'bearer' && metricsToken.equals(bearer.token);
+}

@@ -1,0 +1,27 @@
+import type { Log } from './log.ts';
+
+/** Whether something that the broker depends on works. Logged when that changes, however many calls it fails. */
+export type Outage = {
+  failed(error: unknown): void;
+  worked(): void;
+  isLasting(): boolean;
+};
+
+/** `failed` and `worked`: what the log says when it stops working, and when it works again. */
+export function watchOutage(log: Log, { failed, worked }: { failed: string; worked: string }): Outage {
+  let failures = 0;
+  let since = 0;
+  return {
+    failed: (error) => {
+      if (failures++ > 0) return;
+      since = performance.now();
+      log.error({ err: error }, failed);
+    },
+    worked: () => {
+      if (failures === 0) return;
+      log.info({ failures, seconds: Math.round((performance.now() - since) / 1000) }, worked);
+      failures = 0;
+    },
+    isLasting: () => failures > 0,
+  };
+}

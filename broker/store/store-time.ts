@@ -1,0 +1,24 @@
+/** The time that all processes on a store go by. */
+import { sql } from 'kysely';
+import { findMeta, putMeta } from './meta.ts';
+import type { Db } from './store.ts';
+
+const NEWEST_BEAT = 'newest_beat';
+
+/** PostgreSQL's time, in milliseconds since the epoch. */
+export async function postgresTime(db: Db): Promise<number> {
+  const { rows } = await sql<{ now: number }>`
+    select (extract(epoch from clock_timestamp()) * 1000)::double precision as now`.execute(db);
+  return rows[0]!.now;
+}
+
+/** The time of the newest heartbeat on this store, of whichever process; undefined when there was none. */
+export async function findNewestBeat(db: Db): Promise<number | undefined> {
+  const value = await findMeta(db, NEWEST_BEAT);
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Records the time of a heartbeat. */
+export async function putNewestBeat(db: Db, now: number): Promise<void> {
+  await putMeta(db, NEWEST_BEAT, String(now));
+}
