@@ -337,7 +337,8 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
   });
 
   test('a breaker for one platform does not keep the agent from asking', async () => {
-    const agent = await newAgent();
+    await organisation.platform({ id: 'healthy' });
+    const agent = await newAgent({ grants: { demo: { scopeList: ['demo:read'] }, healthy: {} } });
     const now = Date.now();
     await world.running.broker.store.db
       .insertInto('breakers')
@@ -410,16 +411,13 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
   test.each([
     ['suspend', 'suspended'],
     ['revoke', 'revoked'],
-  ])('409 after %s: the agent asks for nothing, but reads what became of what it asked', async (verb, state) => {
+  ])('403 after %s: the agent asks for nothing, but reads what became of what it asked', async (verb, state) => {
     const agent = await newAgent();
     const { poll_url } = (await askForWrite(agent)).body;
     await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'odd' });
-    for (const body of [
-      { platform: 'demo', scope: 'demo:delete' },
-      { platform: 'demo', scope: 'demo:write' },
-    ]) {
+    for (const body of [{ platform: 'demo', scope: 'demo:delete' }, { platform: 'demo', scope: 'demo:write' }, {}]) {
       const answer = await ask(agent, body);
-      expectEnvelope(answer, 409, 'agent_inactive');
+      expectEnvelope(answer, 403, 'agent_halted');
       expect(answer.body.halt).toMatchObject({ state, detail: 'odd' });
       expect(answer.body.detail).toBe(answer.body.halt.instructions);
     }

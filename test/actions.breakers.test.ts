@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, makeKeyPair, signToken, type TestAgent } from './world/agent.ts';
+import { type Answer, makeKeyPair, send, signToken, type TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
@@ -43,7 +43,26 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     }
   }
 
-  /** Refused because a breaker is open, with the whole halt and when to come back. */
+  /** Refused because the breaker of one platform is open: the agent is not halted, and the answer says when to come back. */
+  async function refusedThere(
+    answer: Answer,
+    agent: TestAgent,
+    platform: string,
+    seconds: [least: number, most: number],
+  ) {
+    const { error, reason, detail } = answer.body;
+    expect([answer.status, error, reason], answer.text).toEqual([403, 'Permission denied', 'circuit_breaker_open']);
+    expect(answer.body).not.toHaveProperty('halt');
+    expect(answer.body.platform).toBe(platform);
+    expect(detail).toContain(platform);
+    const retryAfter = Number(answer.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThanOrEqual(seconds[0]);
+    expect(retryAfter).toBeLessThanOrEqual(seconds[1]);
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(row).toMatchObject({ result: 'denied', reason: 'circuit_breaker_open' });
+  }
+
+  /** Refused because the agent is halted by a breaker, with the whole halt and when to come back. */
   async function open(answer: Answer, agent: TestAgent, cause: string, seconds: [least: number, most: number]) {
     expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([
       403,
@@ -123,13 +142,109 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     const agent = await newAgent();
     fail();
     for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(503);
-    await open(await withoutCalls(world, () => agent.act(READ)), agent, 'breaker_upstream_failure', [55, 60]);
+    await refusedThere(await withoutCalls(world, () => agent.act(READ)), agent, 'demo', [55, 60]);
     world.upstream.answer = undefined;
     expect((await agent.act({ ...READ, platform: 'other' })).status).toBe(200);
     // The agent as a whole is not halted: its permissions are those that are left.
     expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
     const permissions = await agent.get('/v1/agent/permissions');
     expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
+  });
+
+  test('breakers open on every platform that the agent holds a grant on halt it, everywhere alike, until the first one ends', async () => {
+    const agent = await newAgent();
+    fail();
+    for (let i = 0; i < 20; i++) await agent.act(READ);
+    world.clock.skewMs = 20_000;
+    for (let i = 0; i < 20; i++) await agent.act({ ...READ, platform: 'other' });
+    // The first breaker ends in 40 seconds.
+    for (const platform of ['demo', 'other'])
+      await open(await agent.act({ ...READ, platform }), agent, 'breaker_upstream_failure', [35, 40]);
+    const me = await agent.get('/v1/agents/me');
+    expect(me.body.halt).toMatchObject({ state: 'breaker_open', cause: 'breaker_upstream_failure' });
+    for (const answer of [await agent.get('/v1/agent/permissions'), await askForAccess(agent)]) {
+      const { error, reason, halt } = answer.body;
+      expect([answer.status, error, reason]).toEqual([403, 'agent_halted', 'circuit_breaker_open']);
+      expect(halt).toEqual({ ...me.body.halt, retry_after_seconds: expect.any(Number) });
+    }
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 61_000;
+    expect((await agent.get('/v1/agents/me')).body).not.toHaveProperty('halt');
+    await refusedThere(await agent.act({ ...READ, platform: 'other' }), agent, 'other', [1, 20]);
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('an agent with one platform is halted while the trial call of its breaker is under way', async () => {
+    const agent = await organisation.agent({ grants: { demo: {} } });
+    fail();
+    for (let i = 0; i < 20; i++) await agent.act(READ);
+    world.clock.skewMs = 61_000;
+    const answers = await Promise.all(Array.from({ length: 6 }, () => agent.act(READ)));
+    const refused = answers.filter(({ status }) => status === 403);
+    expect(refused).toHaveLength(5);
+    for (const answer of refused) await open(answer, agent, 'breaker_upstream_failure', [1, 60]);
+  });
+
+  const askForAccess = (agent: TestAgent) =>
+    agent.request('POST', '/v1/access-request', {
+      body: JSON.stringify({ platform: 'demo', scope: 'demo:other' }),
+      headers: { 'content-type': 'application/json' },
+    });
+
+  test('queries by others than the agent count an authentication breaker that is open for any address', async () => {
+    await world.running.broker.store.db
+      .updateTable('organisations')
+      .set({ publish_identity_documents: 1 })
+      .where('id', '=', organisation.id)
+      .execute();
+    const agent = await newAgent();
+    const { host } = new URL(world.running.baseUrl);
+    const trqp = (ask: (path: string, body: unknown) => Promise<Answer>) =>
+      ask('/v1/trqp/authorization', {
+        entity_id: agent.agentId,
+        authority_id: `did:web:${encodeURIComponent(host)}`,
+        action: 'demo:read',
+        resource: 'demo',
+      });
+    const authzen = (ask: (path: string, body: unknown) => Promise<Answer>) =>
+      ask('/v1/authzen/access', {
+        subject: { type: 'agent', id: agent.agentId },
+        action: { name: 'demo:read' },
+        resource: { type: 'platform', id: 'demo' },
+      });
+    const json = (body: unknown) => ({
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+    const asOwner = (path: string, body: unknown) => organisation.ask('POST', path, body);
+    const asStranger = (path: string, body: unknown) =>
+      send(world.running.baseUrl + path, { method: 'POST', ...json(body) });
+    const asAgent = (from: string) => (path: string, body: unknown) =>
+      agent.request('POST', path, { ...json(body), from });
+    const child = await organisation.agent({
+      agent: { agent_type: 'child', parent_id: agent.id, expires_at: Date.now() + 3_600_000 },
+    });
+    const ofChild = () =>
+      organisation.ask('POST', '/v1/authzen/access', {
+        subject: { type: 'agent', id: child.agentId },
+        action: { name: 'demo:read' },
+        resource: { type: 'platform', id: 'demo' },
+      });
+    expect((await trqp(asStranger)).body.authorized).toBe(true);
+    expect((await authzen(asOwner)).body.decision).toBe(true);
+    expect((await ofChild()).body.decision).toBe(true);
+    await strike(agent, 5, {}, ELSEWHERE);
+    for (const ask of [asStranger, asOwner, asAgent(ELSEWHERE)])
+      expect((await trqp(ask)).body).toMatchObject({ authorized: false, message: 'circuit_breaker_open' });
+    for (const ask of [asOwner, asAgent(ELSEWHERE)])
+      expect((await authzen(ask)).body).toMatchObject({ decision: false, reason: 'circuit_breaker_open' });
+    expect((await ofChild()).body).toMatchObject({ decision: false, reason: 'circuit_breaker_open' });
+    // The agent itself is told what its next call from where it is would get.
+    expect((await trqp(asAgent(HERE))).body.authorized).toBe(true);
+    expect((await authzen(asAgent(HERE))).body.decision).toBe(true);
+    world.clock.skewMs = 61_000;
+    for (const ask of [asStranger, asOwner]) expect((await trqp(ask)).body.authorized).toBe(true);
+    expect((await authzen(asOwner)).body.decision).toBe(true);
   });
 
   test('of many calls at a half-open breaker one is the trial; when it fails the breaker opens again', async () => {
@@ -144,7 +259,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     const refused = answers.filter(({ status }) => status === 403);
     expect(refused).toHaveLength(7);
     for (const { body } of refused) expect(body.reason).toBe('circuit_breaker_open');
-    await open(await agent.act(READ), agent, 'breaker_upstream_failure', [1, 60]);
+    await refusedThere(await agent.act(READ), agent, 'demo', [1, 60]);
     world.upstream.answer = undefined;
     world.clock.skewMs = 122_000;
     const after = await Promise.all(Array.from({ length: 4 }, () => agent.act(READ)));

@@ -140,7 +140,7 @@ describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
   };
   const here = async (agent: TestAgent): Promise<Answer> => await agent.get('/v1/agents/me');
 
-  test.each<[string, { happen(agent: TestAgent): Promise<unknown>; platformAlone?: true; detail: RegExp }]>([
+  test.each<[string, { happen(agent: TestAgent): Promise<unknown>; detail: RegExp }]>([
     ['owner_manual', { happen: (agent) => move(agent, 'suspend', { reason: 'look first' }), detail: /^look first$/ }],
     [
       'suspended_by_policy',
@@ -187,66 +187,101 @@ describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
           for (let i = 0; i < 20; i++) await agent.act(READ);
           world.upstream.answer = undefined;
         },
-        platformAlone: true,
         detail: /^20 failures within 60 s/,
       },
     ],
+  ])('%s: told at every door, on record, and ended by whom it says', async (cause, { happen, detail }) => {
+    const agent = await newAgent();
+    expect((await agent.act(READ)).status).toBe(200);
+    await happen(agent);
+    const halt = await haltOf(agent);
+    expect(halt).toMatchObject({ cause, detail: expect.stringMatching(detail) });
+    const me = await here(agent);
+    expect(me.body.halt).toMatchObject({ ...halt, retry_after_seconds: me.body.halt.retry_after_seconds });
+    const permissions = await agent.get('/v1/agent/permissions');
+    expect([permissions.status, permissions.body.error, permissions.body.halt.cause]).toEqual([
+      403,
+      'agent_halted',
+      cause,
+    ]);
+    const byTime = cause.startsWith('breaker');
+    const reason = byTime ? 'circuit_breaker_open' : 'agent_suspended';
+    const asks = async (path: string, question: object) =>
+      (
+        await agent.request('POST', path, {
+          body: JSON.stringify(question),
+          headers: { 'content-type': 'application/json' },
+        })
+      ).body;
+    const evaluated = await asks('/v1/authzen/access', {
+      subject: { type: 'agent', id: agent.id },
+      action: { name: READ.scope },
+      resource: { type: 'platform', id: READ.platform },
+    });
+    expect(evaluated).toMatchObject({ decision: false, reason });
+    const trusted = { entity_id: agent.agentId, authority_id: world.running.broker.did, resource: READ.platform };
+    expect(await asks('/v1/trqp/authorization', { ...trusted, action: READ.scope })).toMatchObject({
+      authorized: false,
+      message: reason,
+    });
+    // A breaker says nothing of whether the agent is recognised.
+    expect((await asks('/v1/trqp/recognition', { ...trusted, action: '*', resource: '*' })).recognized).toBe(byTime);
+    expect(halt.state).toBe(byTime ? 'breaker_open' : 'suspended');
+    const [event, ...more] = await eventsOf(agent, byTime ? 'breaker_opened' : 'agent_suspended');
+    expect(more).toEqual([]);
+    const receipt = (await organisation.ask('GET', `/v1/audit/${event.id}/receipt`)).body.receipt;
+    const { payload } = await verifyReceipt(world, receipt);
+    expect(payload).toMatchObject({ kind: 'event', agent: agent.agentId });
+    expect(JSON.stringify(payload), 'no address in a receipt').not.toContain('127.0.0.1');
+    if (cause !== 'owner_manual') expect(payload.change).toMatchObject({ by: 'broker', how: 'broker', cause });
+
+    if (byTime) world.clock.skewMs = 61_000;
+    else expect((await move(agent, 'resume')).status).toBe(200);
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await here(agent)).body).not.toHaveProperty('halt');
+    if (byTime) expect(await eventsOf(agent, 'breaker_closed')).toHaveLength(1);
+  });
+
+  test.each<[string, string, (agent: TestAgent) => Promise<unknown>]>([
+    ['suspended', 'agent_suspended', (agent) => move(agent, 'suspend')],
+    ['revoked', 'agent_revoked', (agent) => move(agent, 'revoke')],
+    [
+      'breaker_open',
+      'circuit_breaker_open',
+      async (agent) => {
+        for (let i = 0; i < 50; i++) await agent.act({});
+      },
+    ],
   ])(
-    '%s: told at every door, on record, and ended by whom it says',
-    async (cause, { happen, platformAlone, detail }) => {
+    'a halted agent (%s) is told so before its body is looked at, and nothing malformed counts',
+    async (state, reason, halt) => {
       const agent = await newAgent();
-      expect((await agent.act(READ)).status).toBe(200);
-      await happen(agent);
-      const halt = await haltOf(agent);
-      expect(halt).toMatchObject({ cause, detail: expect.stringMatching(detail) });
-      const me = await here(agent);
-      // What stops one platform does not stop the agent.
-      if (platformAlone) expect(me.body).not.toHaveProperty('halt');
-      else {
-        expect(me.body.halt).toMatchObject({ ...halt, retry_after_seconds: me.body.halt.retry_after_seconds });
-        const permissions = await agent.get('/v1/agent/permissions');
-        expect([permissions.status, permissions.body.error, permissions.body.halt.cause]).toEqual([
+      await halt(agent);
+      const headers = { 'content-type': 'application/json' };
+      const malformed = [
+        () => agent.act({}),
+        () => agent.act('{"platform":'),
+        () => agent.act({ ...READ, endpoint: '//x' }),
+        () => agent.act({ ...READ, headers: { 'a b': 'c' } }),
+        () => agent.act(READ, { 'idempotency-key': ' ' }),
+        () => agent.act(READ, { 'x-svc-caller': 'nobody' }),
+      ];
+      for (const send of malformed) {
+        const answer = await withoutCalls(world, send);
+        const { error, reason: why, audit_id } = answer.body;
+        expect([answer.status, error, why, answer.body.halt?.state], answer.text).toEqual([
           403,
           'agent_halted',
-          cause,
+          reason,
+          state,
         ]);
+        const [row] = (await organisation.ask('GET', `/owner/audit?agent=${agent.agentId}&kind=action`)).body.rows;
+        expect(row).toMatchObject({ id: audit_id, result: 'denied', reason });
       }
-      const byTime = cause.startsWith('breaker');
-      const reason = byTime ? 'circuit_breaker_open' : 'agent_suspended';
-      const asks = async (path: string, question: object) =>
-        (
-          await agent.request('POST', path, {
-            body: JSON.stringify(question),
-            headers: { 'content-type': 'application/json' },
-          })
-        ).body;
-      const evaluated = await asks('/v1/authzen/access', {
-        subject: { type: 'agent', id: agent.id },
-        action: { name: READ.scope },
-        resource: { type: 'platform', id: READ.platform },
-      });
-      expect(evaluated).toMatchObject({ decision: false, reason });
-      const trusted = { entity_id: agent.agentId, authority_id: world.running.broker.did, resource: READ.platform };
-      expect(await asks('/v1/trqp/authorization', { ...trusted, action: READ.scope })).toMatchObject({
-        authorized: false,
-        message: reason,
-      });
-      // A breaker says nothing of whether the agent is recognised.
-      expect((await asks('/v1/trqp/recognition', { ...trusted, action: '*', resource: '*' })).recognized).toBe(byTime);
-      expect(halt.state).toBe(byTime ? 'breaker_open' : 'suspended');
-      const [event, ...more] = await eventsOf(agent, byTime ? 'breaker_opened' : 'agent_suspended');
-      expect(more).toEqual([]);
-      const receipt = (await organisation.ask('GET', `/v1/audit/${event.id}/receipt`)).body.receipt;
-      const { payload } = await verifyReceipt(world, receipt);
-      expect(payload).toMatchObject({ kind: 'event', agent: agent.agentId });
-      expect(JSON.stringify(payload), 'no address in a receipt').not.toContain('127.0.0.1');
-      if (cause !== 'owner_manual') expect(payload.change).toMatchObject({ by: 'broker', how: 'broker', cause });
-
-      if (byTime) world.clock.skewMs = 61_000;
-      else expect((await move(agent, 'resume')).status).toBe(200);
-      expect((await agent.act(READ)).status).toBe(200);
-      expect((await here(agent)).body).not.toHaveProperty('halt');
-      if (byTime) expect(await eventsOf(agent, 'breaker_closed')).toHaveLength(1);
+      const access = await agent.request('POST', '/v1/access-request', { body: '{}', headers });
+      expect([access.status, access.body.error, access.body.halt?.state]).toEqual([403, 'agent_halted', state]);
+      const child = await agent.request('POST', '/v1/agents/children', { body: '{}', headers });
+      expect([child.status, child.body.error, child.body.halt?.state]).toEqual([403, 'agent_not_active', state]);
     },
   );
 

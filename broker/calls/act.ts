@@ -1,7 +1,7 @@
 /** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { decide } from '../decision/decide.ts';
+import { decide, decideAgent } from '../decision/decide.ts';
 import type { Instant, Verdict } from '../decision/facts.ts';
 import { toolOf } from '../decision/tool-endpoint.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
@@ -22,6 +22,7 @@ import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
 import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
+import { refuseStopped } from './stopped.ts';
 import { afterRefusal } from './suspend.ts';
 import { heldBack, toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
@@ -79,6 +80,8 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
   const loaded = await governor.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) {
+    const stopped = decideAgent(loaded.facts, now);
+    if (stopped) return await refuseStopped(governor, row, loaded, stopped);
     row.result = 'errored';
     row.reason = read.code;
     row.detail = read.detail;
@@ -133,13 +136,9 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
     }
     row.reason = 'approved';
   }
-  const { trials = [], late } = await takeTrials(broker, who, loaded.facts, action.platform, now);
-  if (late) {
-    // Half-open, and another call was first to take the trial: for this one the breaker is open.
-    const refused = decide(late, ask, now);
-    noteVerdict(row, refused, loaded);
-    if (refused.kind === 'deny') return await refuse(governor, call, refused);
-  }
+  const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
+  if (trials === undefined)
+    return await decideAndMake(governor, { ...turn, who: await anew(governor, call), now: broker.clock() });
   const { platform, connection, credential } = connected;
   const { grant } = verdict;
   const sent = recorder.intend(row, async () => {

@@ -1,8 +1,8 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 import type { Broker } from '../broker.ts';
 import { correlationId } from '../crypto/ids.ts';
-import { BREAKER_LIMITS, type BreakerCause, trialEnd } from '../decision/breaker.ts';
-import type { BreakerFacts, Facts, Instant, ParentFacts } from '../decision/facts.ts';
+import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
+import type { BreakerFacts, Facts, Instant } from '../decision/facts.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import {
   type BreakerKey,
@@ -23,7 +23,7 @@ function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): Br
 
 /** Those that only the platform's answer closes. */
 const ofPlatform = (breakers: readonly BreakerFacts[]): BreakerFacts[] =>
-  breakers.filter(({ cause }) => cause === 'breaker_upstream_failure');
+  breakers.filter(({ platformId }) => platformId !== undefined);
 
 /** Whose breaker it is: the caller's, or its parent's. */
 type Whose = Pick<FactsRow, 'id' | 'agent_id' | 'organisation_id'>;
@@ -33,7 +33,8 @@ export type Trial = { agent: Whose; key: BreakerKey; takenAt: Instant };
 
 /**
  * Takes the trials of the platform's breakers that are half-open: of a child's call its parent's, too, since it must not come to
- * more calls by its children. `late`: another call has one of them; the facts as they are for this one, which must not go.
+ * more calls by its children. Undefined: the breakers are others by now, because another call has taken a trial or come to its
+ * verdict; this call has to be decided again.
  */
 export async function takeTrials(
   { store }: Broker,
@@ -41,7 +42,7 @@ export async function takeTrials(
   facts: Facts,
   platformId: string,
   now: Instant,
-): Promise<{ trials: Trial[]; late?: undefined } | { trials?: undefined; late: Facts }> {
+): Promise<Trial[] | undefined> {
   const { organisation_id, parent_id, parent_agent_id } = agent;
   const trialsOf = (whose: Whose, breakers: readonly BreakerFacts[] = []): Trial[] =>
     ofPlatform(breakers).map(({ cause }) => ({
@@ -53,24 +54,13 @@ export async function takeTrials(
   const trials = trialsOf(agent, facts.breakers);
   if (parent)
     trials.push(...trialsOf({ organisation_id, id: parent_id!, agent_id: parent_agent_id! }, parent.breakers));
-  for (const [i, { agent: whose, key }] of trials.entries()) {
+  for (const [i, { key }] of trials.entries()) {
     if (await claimTrial(store.db, key, BREAKER_LIMITS[key.cause].openMs, now)) continue;
     for (const { key: taken } of trials.slice(0, i)) await releaseTrial(store.db, taken, now);
-    return { late: whose === agent || !parent ? withTrialOut(facts, now) : withTrialOutOf(parent, facts, now) };
+    return undefined;
   }
-  return { trials };
+  return trials;
 }
-
-const outUntil = (breakers: readonly BreakerFacts[], now: Instant): BreakerFacts[] =>
-  ofPlatform(breakers).map((one) => ({ ...one, trialUntil: trialEnd(one.cause, now) }));
-
-const withTrialOut = (facts: Facts, now: Instant): Facts => ({ ...facts, breakers: outUntil(facts.breakers, now) });
-
-const withTrialOutOf = (parent: ParentFacts, facts: Facts, now: Instant): Facts => ({
-  ...facts,
-  breakers: [],
-  agent: { ...facts.agent, parent: { ...parent, breakers: outUntil(parent.breakers, now) } },
-});
 
 /**
  * Gives trials back that came to no verdict, as when the platform did not take the credential, so that the next call can be

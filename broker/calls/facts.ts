@@ -73,7 +73,7 @@ const BREAKER_COLUMNS = [
   { cause: 'breaker_upstream_failure', prefix: 'upstream' },
 ] as const;
 
-/** The breakers of the row that are not closed. */
+/** The breakers of the row that are not closed: those that halt the agent, and that of the row's platform. */
 export function breakersOf(row: FactsRow, now: Instant): BreakerFacts[] {
   const found: BreakerFacts[] = [];
   for (const { cause, prefix } of BREAKER_COLUMNS) {
@@ -87,10 +87,15 @@ export function breakersOf(row: FactsRow, now: Instant): BreakerFacts[] {
       trialAt: row[`${prefix}_trial_at`],
     };
     const facts = breakerFacts(state, cause, now);
-    if (facts) found.push(facts);
+    if (facts) found.push(cause === 'breaker_upstream_failure' ? ofPlatform(facts, row.platform_id ?? '') : facts);
   }
+  const { all_upstream_until: openUntil, all_upstream_since: openedAt } = row;
+  if (openUntil !== null && openUntil > now && openedAt !== null)
+    found.push({ cause: 'breaker_upstream_failure', openedAt, openUntil, trialUntil: null });
   return found;
 }
+
+const ofPlatform = (breaker: BreakerFacts, platformId: string): BreakerFacts => ({ ...breaker, platformId });
 
 /** The agent part of the facts; `parent` when it is a child. */
 export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
@@ -124,7 +129,7 @@ function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): 
   for (const each of rows) {
     if (each.parent_grant_id && !grants.has(each.parent_grant_id))
       grants.set(each.parent_grant_id, grantOfParent(each, platformId));
-    const breaker = breakerOfParent(each, now);
+    const breaker = breakerOfParent(each, platformId, now);
     if (breaker) breakers.set(breaker.cause, breaker);
   }
   return {
@@ -152,11 +157,12 @@ function grantOfParent(row: FactsRow, platformId: string): Grant {
   };
 }
 
-function breakerOfParent(row: FactsRow, now: Instant): BreakerFacts | undefined {
+function breakerOfParent(row: FactsRow, platformId: string, now: Instant): BreakerFacts | undefined {
   const { parent_breaker_cause: cause, parent_breaker_open_until: openUntil } = row;
   if (!cause || !openUntil) return undefined;
   const [openedAt, trialAt] = [row.parent_breaker_opened_at ?? null, row.parent_breaker_trial_at ?? null];
-  return breakerFacts({ strikes: 0, windowStart: 0, openedAt, openUntil, trialAt }, cause, now);
+  const breaker = breakerFacts({ strikes: 0, windowStart: 0, openedAt, openUntil, trialAt }, cause, now);
+  return breaker && cause === 'breaker_upstream_failure' ? ofPlatform(breaker, platformId) : breaker;
 }
 
 export type FactsLoader = (rows: readonly FactsRow[], platformId: string, now: Instant) => Promise<LoadedFacts>;
@@ -178,8 +184,8 @@ export function factsLoader(compiled: Compiled): FactsLoader {
 
 /** Whether nothing but these rows matters, and not, as with a breaker, the moment. */
 export function isSteady(rows: readonly FactsRow[]): boolean {
-  const { auth_open_until, api_open_until } = rows[0]!;
-  if (auth_open_until !== null || api_open_until !== null) return false;
+  const { auth_open_until, api_open_until, all_upstream_until } = rows[0]!;
+  if (auth_open_until !== null || api_open_until !== null || all_upstream_until) return false;
   return rows.every((row) => row.upstream_open_until === null && !row.parent_breaker_open_until);
 }
 

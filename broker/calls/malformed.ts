@@ -1,5 +1,6 @@
-/** A request that is no call: nothing is decided, but that it came is on record, and it counts towards a breaker. */
+/** A request that is no call: nothing of it is decided, but that it came is on record, and it counts towards a breaker. */
 import { uuidv7 } from '../crypto/ids.ts';
+import { decideAgent } from '../decision/decide.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import { Action } from '../wire/action.ts';
 import { countFailure } from './breakers.ts';
@@ -7,9 +8,11 @@ import { beginRow } from './call.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
 import type { Recorded } from './record.ts';
+import { refuseStopped } from './stopped.ts';
 
 /**
- * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself.
+ * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself. A halted agent is
+ * refused as such, whatever it sent, and the request does not count.
  *
  * @param body as it was parsed; undefined when it could not be
  * @param code what the refusal is, `invalid_request` unless said otherwise
@@ -19,14 +22,14 @@ export async function recordMalformed(
   governor: Governor,
   who: AgentPrincipal,
   request: { body: unknown; code?: 'invalid_request' | 'payload_too_large'; detail: string; correlationId: string },
-): Promise<Recorded<Extract<Outcome, { kind: 'invalid' }>>> {
+): Promise<Recorded<Extract<Outcome, { kind: 'invalid' | 'denied' | 'inactive' }>>> {
   const { broker, recorder } = governor;
-  const row = beginRow(
-    who,
-    readable(request.body),
-    { auditId: uuidv7(broker.clock()), correlationId: request.correlationId },
-    broker,
-  );
+  const now = broker.clock();
+  const asked = readableParts(request.body);
+  const row = beginRow(who, asked, { auditId: uuidv7(now), correlationId: request.correlationId }, broker);
+  const loaded = await governor.loadFacts(who.rows, asked.platform ?? '', now);
+  const stopped = decideAgent(loaded.facts, now);
+  if (stopped) return await refuseStopped(governor, row, loaded, stopped);
   row.result = 'errored';
   const { code = 'invalid_request' } = request;
   row.reason = code;
@@ -37,7 +40,8 @@ export async function recordMalformed(
 
 const Readable = Action.pick({ platform: true, scope: true, method: true, reason: true });
 
-function readable(body: unknown): Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>> {
+/** What is well-formed by itself of a body that is no call. */
+export function readableParts(body: unknown): Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>> {
   if (typeof body !== 'object' || body === null) return {};
   const found = Object.entries(Readable.shape).flatMap(([name, schema]) => {
     const read = schema.safeParse((body as Record<string, unknown>)[name]);

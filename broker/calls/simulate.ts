@@ -1,8 +1,9 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
-import { decide } from '../decision/decide.ts';
+import { decide, decideAgent } from '../decision/decide.ts';
 import type { RuleSource, Verdict } from '../decision/facts.ts';
 import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
+import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { Action } from '../wire/action.ts';
 import type { Governor } from './governor.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
@@ -22,8 +23,7 @@ export type Simulated =
   | { kind: 'invalid'; refused: Extract<ReadCall, { ok: false }> };
 
 /**
- * Decides a call as if its agent had made it now. An agent's open breakers count, but not those of one address alone, for
- * nobody calls from one; a half-open breaker lets it pass, and its trial stays untaken.
+ * Decides a call as if its agent had made it now. An agent's open breakers count, those of any address included; a half-open breaker lets it pass, and its trial stays untaken.
  *
  * @param agentId `agt_…`, of an agent that there is
  */
@@ -36,10 +36,11 @@ export async function simulate(
   const now = governor.broker.clock();
   // No platform's id; in a question it would mean all of them.
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
-  const rows = await governor.facts(agentId, platform, '');
+  const rows = await governor.facts(agentId, platform, ANY_ADDRESS);
   const loaded = await governor.loadFacts(rows, platform, now);
   const read = readCall(action, loaded);
-  if (!read.ok) return { kind: 'invalid', refused: read };
+  const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
+  if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
   const { policy: inForce, guardrails, ...others } = loaded.facts;
   const policy = proposed.policy
     ? compilePolicy({ id: inForce?.id ?? '', name: inForce?.name ?? 'proposed', version: 0, rules: proposed.policy })
@@ -49,9 +50,10 @@ export async function simulate(
     ...(policy && { policy }),
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
-  const ask = askOf(action, read.call);
-  const onFile = loaded.platform && (await toolOnFile(governor, facts.agent.organisationId, loaded.platform, ask));
-  const verdict = decide(facts, withEffect(ask, onFile), now);
+  const ask = read.ok ? askOf(action, read.call) : undefined;
+  const onFile =
+    ask && loaded.platform && (await toolOnFile(governor, facts.agent.organisationId, loaded.platform, ask));
+  const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : stopped!;
   const held = verdict.kind === 'deny' ? undefined : whyHeldBack(onFile);
   return {
     kind: 'decided',

@@ -6,6 +6,7 @@ import { effectiveGrant } from './attenuation.ts';
 import { concreteChecks } from './concrete-checks.ts';
 import {
   type Ask,
+  type CheckName,
   CONCRETE_CHECKS,
   type Facts,
   type Instant,
@@ -14,7 +15,7 @@ import {
   type Verdict,
 } from './facts.ts';
 import { questionOf } from './rules.ts';
-import { type Finding, type Matter, standingChecks } from './standing-checks.ts';
+import { checkAgent, type Finding, type Matter, standingChecks } from './standing-checks.ts';
 
 const CHECKS = [...standingChecks, ...concreteChecks];
 const NAMES = [...STANDING_CHECKS, ...CONCRETE_CHECKS];
@@ -43,12 +44,13 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
       matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
     if (finding.conditional === true) conditional = true;
     if (finding.kind === 'deny') {
-      const { kind, reason, detail, halt, violating, suspend } = finding;
+      const { kind, reason, detail, halt, retryAfterSeconds, violating, suspend } = finding;
       return {
         kind,
         reason,
         ...looked(matter, i, detail, matched, false),
         ...(halt && { halt }),
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
         ...(violating && { violating }),
         ...(suspend && { suspend }),
       };
@@ -62,6 +64,30 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
     kind: 'allow',
     reason: 'approved',
     ...looked(matter, count - 1, 'every check passed', matched, conditional),
+  };
+}
+
+/**
+ * The refusal of an agent that is halted, or not set up yet; undefined for one that may call. Asked where there is nothing to
+ * decide about, because what came is malformed: a halted agent is told that first. Pure; never throws.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function decideAgent(facts: Facts, now: Instant): Extract<Verdict, { kind: 'deny' }> | undefined {
+  const finding = checkAgent({ facts, now });
+  if (finding.kind !== 'deny') return undefined;
+  const { kind, reason, detail, halt } = finding;
+  const evaluated: readonly CheckName[] = reason === 'circuit_breaker_open' ? ['status', 'breaker'] : ['status'];
+  const notEvaluated = NAMES.filter((name) => !evaluated.includes(name));
+  return {
+    kind,
+    reason,
+    detail,
+    evaluated,
+    notEvaluated,
+    matched: NO_RULES,
+    conditional: false,
+    ...(halt && { halt }),
   };
 }
 

@@ -124,6 +124,8 @@ export type AgentFacts = {
 /** A breaker that is not closed. `openUntil` in the past means half-open: this call may be the trial, unless one is out. */
 export type BreakerFacts = {
   cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
+  /** It refuses the calls to this platform only; absent: it halts the agent. */
+  platformId?: string;
   openedAt: Instant;
   openUntil: Instant;
   /** Until when a trial call that is on its way is waited for at most; null when none is. */
@@ -230,6 +232,8 @@ export type Verdict =
       reason: DenyReason;
       /** Present when the agent itself is halted. */
       halt?: AgentHalt;
+      /** When it may be tried again; with `halt` it is there. */
+      retryAfterSeconds?: number;
       /** Recipients or repositories that the grant does not allow. */
       violating?: readonly string[];
       /** A guardrail with `effect: suspend` matched: the caller of `decide` suspends the agent. */

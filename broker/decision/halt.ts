@@ -13,7 +13,7 @@ const INSTRUCTIONS: Record<HaltCause, string> = {
   breaker_api_error:
     'Too many malformed calls. Read the `detail` of the last 400 answers, correct the calls, and try again after the time in retry_after_seconds.',
   breaker_upstream_failure:
-    'The platform failed too often. Wait for the time in retry_after_seconds, then try one call; it closes the breaker when it goes well.',
+    'Every platform that this agent has a grant on failed too often. Wait for the time in retry_after_seconds, then try one call; it closes the breaker of its platform when it goes well.',
   unknown: 'This agent is stopped. Stop calling; ask the owner.',
 };
 
@@ -22,7 +22,7 @@ const EXPIRED = 'The lifetime of this agent is over. Ask its parent agent or the
 
 /**
  * The halt of an agent: revoked, expired, suspended, or stopped by a breaker, in this order. Of several breakers the one
- * that ends last speaks. Undefined for an agent that may call, and for one that was never active (that is a 409).
+ * that ends last speaks, and those of single platforms halt nobody. Undefined for an agent that may call, and for one that was never active (that is a 409).
  */
 export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now: Instant): AgentHalt | undefined {
   const { status } = agent;
@@ -35,6 +35,7 @@ export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now
   if (status === 'suspended') return stopped(agent, 'suspended', INSTRUCTIONS[agent.statusCause ?? 'unknown']);
   let last: BreakerFacts | undefined;
   for (const breaker of breakers) {
+    if (breaker.platformId !== undefined) continue;
     if (refuses(breaker, now) && (last === undefined || refusesUntil(breaker) > refusesUntil(last))) last = breaker;
   }
   return last === undefined ? undefined : open(last, now);
@@ -67,13 +68,14 @@ function expired(at: Instant): AgentHalt {
 function open(breaker: BreakerFacts, now: Instant): AgentHalt {
   const wait = refusesUntil(breaker) - now;
   const { strikes, windowMs } = BREAKER_LIMITS[breaker.cause];
+  const what = breaker.cause === 'breaker_upstream_failure' ? 'the breaker of every granted platform' : 'the breaker';
   return {
     state: 'breaker_open',
     since: timeText(breaker.openedAt),
     cause: breaker.cause,
     detail:
       breaker.openUntil > now
-        ? `${strikes} failures within ${windowMs / 1000} s opened the breaker until ${timeText(breaker.openUntil)}`
+        ? `${strikes} failures within ${windowMs / 1000} s opened ${what}, until ${timeText(breaker.openUntil)}`
         : 'a trial call is on its way',
     recoverable_by: 'time',
     retry_after_seconds: Math.ceil(wait / 1000),

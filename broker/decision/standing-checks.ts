@@ -1,7 +1,8 @@
 /** The checks of every question, also those that know no concrete call (specification, TRQP response base). */
 import { connectionChoices } from './attenuation.ts';
-import { refuses } from './breaker.ts';
+import { refuses, refusesUntil } from './breaker.ts';
 import type {
+  BreakerFacts,
   CheckName,
   DenyReason,
   Facts,
@@ -30,7 +31,10 @@ type Deny = Extract<Verdict, { kind: 'deny' }>;
 export type Finding = { matched?: readonly MatchedRule[]; conditional?: boolean } & (
   | { kind: 'pass' }
   | { kind: 'hold'; reason: HoldReason; detail: string }
-  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<Deny, 'halt' | 'violating' | 'suspend'>)
+  | ({ kind: 'deny'; reason: DenyReason; detail: string } & Pick<
+      Deny,
+      'halt' | 'retryAfterSeconds' | 'violating' | 'suspend'
+    >)
 );
 
 export type Check<Name extends CheckName> = readonly [name: Name, check: (matter: Matter) => Finding];
@@ -53,12 +57,22 @@ export const standingChecks: readonly Check<(typeof STANDING_CHECKS)[number]>[] 
 export function deny(
   reason: DenyReason,
   detail: string,
-  more: Pick<Deny, 'halt' | 'violating' | 'suspend'> = {},
+  more: Pick<Deny, 'halt' | 'retryAfterSeconds' | 'violating' | 'suspend'> = {},
 ): Finding {
   return { kind: 'deny', reason, detail, ...more };
 }
 
-function checkStatus({ facts: { agent }, now }: Matter): Finding {
+const BREAKER_OPEN = 'a circuit breaker of the agent is open';
+
+/** Why no call of the agent is made, whatever it asks for: its status, or a breaker that halts it. */
+export function checkAgent({ facts, now }: Pick<Matter, 'facts' | 'now'>): Finding {
+  const status = checkStatus({ facts, now });
+  if (status.kind === 'deny') return status;
+  const halt = haltOf(facts.agent, facts.breakers, now);
+  return halt === undefined ? PASS : deny('circuit_breaker_open', BREAKER_OPEN, { halt });
+}
+
+function checkStatus({ facts: { agent }, now }: Pick<Matter, 'facts' | 'now'>): Finding {
   if (agent.status === 'active' && (agent.expiresAt === null || agent.expiresAt > now)) return PASS;
   const halt = haltOf(agent, [], now);
   if (halt === undefined) {
@@ -102,20 +116,36 @@ function checkTtl({ grant, now }: Matter): Finding {
 }
 
 function checkBreaker({ facts: { agent, breakers }, now }: Matter): Finding {
-  if (!breakers.some((breaker) => refuses(breaker, now))) return PASS;
+  const until = refusedUntil(breakers, now);
+  if (until === undefined) return PASS;
   const halt = haltOf(agent, breakers, now);
-  return deny('circuit_breaker_open', 'a circuit breaker of the agent is open', halt && { halt });
+  if (halt !== undefined) return deny('circuit_breaker_open', BREAKER_OPEN, { halt });
+  const platform = breakers.find((breaker) => refuses(breaker, now))?.platformId;
+  return deny('circuit_breaker_open', `${platform} failed too often: its circuit breaker is open`, {
+    retryAfterSeconds: secondsUntil(until, now),
+  });
 }
+
+/** Until when at least one of these breakers refuses; undefined when none does now. */
+function refusedUntil(breakers: readonly BreakerFacts[], now: Instant): Instant | undefined {
+  let until: Instant | undefined;
+  for (const breaker of breakers) if (refuses(breaker, now)) until = Math.max(until ?? 0, refusesUntil(breaker));
+  return until;
+}
+
+const secondsUntil = (until: Instant, now: Instant): number => Math.ceil((until - now) / 1000);
 
 /** The parent's halt is not the child's: no `halt` (specification, ActionDenied). */
 function checkChildLiveness({ facts: { agent }, now }: Matter): Finding {
   const { parent } = agent;
   if (parent === undefined) return PASS;
   if (parent.expiresAt !== null && parent.expiresAt <= now) return deny('agent_revoked', 'the parent agent expired');
-  if (parent.status === 'active')
-    return parent.breakers.some((breaker) => refuses(breaker, now))
-      ? deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open')
-      : PASS;
+  if (parent.status === 'active') {
+    const until = refusedUntil(parent.breakers, now);
+    if (until === undefined) return PASS;
+    const retryAfterSeconds = secondsUntil(until, now);
+    return deny('circuit_breaker_open', 'a circuit breaker of the parent agent is open', { retryAfterSeconds });
+  }
   if (parent.status === 'suspended') return deny('agent_suspended', 'the parent agent is suspended');
   return deny('agent_revoked', 'the parent agent is not active any more');
 }

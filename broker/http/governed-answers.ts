@@ -42,6 +42,10 @@ export const ActionDenied = z
     correlation_id: z.guid(),
     audit_id: z.guid().optional(),
     halt: AgentHalt.optional().describe('only when the agent itself is halted'),
+    platform: z
+      .string()
+      .optional()
+      .describe('`circuit_breaker_open` without `halt`: the platform whose calls are refused, until `Retry-After`'),
     violating: z.array(z.string()).optional().describe('what the grant does not allow: addresses, domains, owner/repo'),
     constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
     report_hint: ReportHint,

@@ -5,6 +5,7 @@ import type { Instant, Verdict } from '../decision/facts.ts';
 import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
 import { findAgent } from '../store/agents.ts';
 import type { FactsRow } from '../store/facts.ts';
+import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { Evaluation } from './authzen-request.ts';
 import { askStanding } from './standing.ts';
 
@@ -37,7 +38,7 @@ export function subjectReader({ facts, broker }: Governor, who: Asker, read: str
     const agentId = subjectId.startsWith('agt_')
       ? subjectId
       : (await findAgent(broker.store.db, who.organisationId, subjectId))?.agent_id;
-    const rows = agentId === undefined ? [] : await facts(agentId, platform, '');
+    const rows = agentId === undefined ? [] : await facts(agentId, platform, ANY_ADDRESS);
     return rows[0]?.organisation_id === who.organisationId ? rows : undefined;
   };
 }

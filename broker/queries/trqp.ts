@@ -4,6 +4,7 @@ import type { Governor } from '../calls/governor.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../decision/facts.ts';
 import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
 import type { FactsRow } from '../store/facts.ts';
+import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import { type AuthorityName, type EntityName, readAuthority, readEntity } from './identifiers.ts';
 import { recognise } from './recognition.ts';
 import { askStanding, type Standing } from './standing.ts';
@@ -101,9 +102,9 @@ async function readFor(
   agentId: string,
   platform: string,
 ): Promise<readonly FactsRow[]> {
-  if (who === undefined) return (await published(agentId)) ? await facts(agentId, platform, '') : [];
+  if (who === undefined) return (await published(agentId)) ? await facts(agentId, platform, ANY_ADDRESS) : [];
   if (who.kind === 'agent') return agentId === who.agent.agent_id ? who.rows : [];
-  const rows = await facts(agentId, platform, '');
+  const rows = await facts(agentId, platform, ANY_ADDRESS);
   return rows[0]?.organisation_id === who.organisationId ? rows : [];
 }
 

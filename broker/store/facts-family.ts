@@ -1,6 +1,7 @@
 /** What a question about an agent that may be a child asks besides: of its parent, and in the same statement. */
 import { sql } from 'kysely';
 import type { AgentStatus } from '../decision/facts.ts';
+import { addressOf } from './facts-breakers.ts';
 import type { Bit, BreakerTable } from './schema.ts';
 
 /**
@@ -49,4 +50,4 @@ export const POLICY_OF_FAMILY = sql`case when a.parent_id is null then a.policy_
 
 /** What the breakers of a cause are counted per. */
 export const keyOfBreaker = (platform: unknown) =>
-  sql`case pb.cause when 'breaker_auth_failure' then q.source when 'breaker_upstream_failure' then ${platform} else '' end`;
+  sql`case pb.cause when 'breaker_auth_failure' then ${addressOf('a.parent_id')} when 'breaker_upstream_failure' then ${platform} else '' end`;

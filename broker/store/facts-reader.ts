@@ -12,7 +12,7 @@ import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
 /**
- * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address)` → no rows when there is no such agent, else a row
+ * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address or ANY_ADDRESS)` → no rows when there is no such agent, else a row
  * a grant. As long as nothing in the store changes, the same question is answered by the same array and objects, so what
  * was made of them can be kept by them (in a WeakMap): nobody may change them.
  *

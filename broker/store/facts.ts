@@ -5,6 +5,7 @@
  */
 import { type Kysely, sql } from 'kysely';
 import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import { addressOf, allUpstreamSince, allUpstreamUntil } from './facts-breakers.ts';
 import { FAMILY_SELECTED, type FamilyFacts, keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Bit, Schema } from './schema.ts';
 import { prepare } from './store.ts';
@@ -56,6 +57,9 @@ export type FactsRow = {
   upstream_opened_at: number | null;
   upstream_open_until: number | null;
   upstream_trial_at: number | null;
+  /** See facts-breakers.ts. */
+  all_upstream_until: number | null;
+  all_upstream_since: number | null;
 } & Partial<FamilyFacts>;
 
 /** Table and column of each member of a row, in its order. */
@@ -106,6 +110,8 @@ const SELECTED = [
   'bu.open_until as upstream_open_until',
   'bu.trial_at as upstream_trial_at',
 ] as const;
+/** After those. */
+const COMPUTED = ['all_upstream_until', 'all_upstream_since'] as const;
 
 /** `alone`: an agent that has no parent, which is all that a token signed by the agent itself can be of. */
 export type Whose = 'alone' | 'family';
@@ -115,14 +121,14 @@ const columnsOf = (selected: readonly string[]) =>
 
 /** The members of a row, in the order of the statement's columns. After them come the version and the question's number. */
 export const FACTS_COLUMNS: Readonly<Record<Whose, readonly (keyof FactsRow)[]>> = {
-  alone: columnsOf(SELECTED),
-  family: columnsOf([...SELECTED, ...FAMILY_SELECTED]),
+  alone: columnsOf([...SELECTED, ...COMPUTED]),
+  family: columnsOf([...SELECTED, ...COMPUTED, ...FAMILY_SELECTED]),
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
-/** What is asked; the number is the statement's own. */
+/** What is asked, and from which address, or ANY_ADDRESS; the number is the statement's own. */
 export type Question = { agent: string; platform: string; source: string; n: number };
 
 /** Who asks, about which platform, from where; many at once, as arrays that PostgreSQL numbers from 1. */
@@ -175,7 +181,7 @@ export const prepareFacts = (
           onOrganisation(j, 'ba')
             .onRef('ba.agent_id', '=', 'a.id')
             .on('ba.cause', '=', 'breaker_auth_failure')
-            .onRef('ba.key', '=', 'q.source'),
+            .on('ba.key', '=', addressOf('a.id')),
         )
         .leftJoin('breakers as be', (j) =>
           onOrganisation(j, 'be')
@@ -202,6 +208,7 @@ export const prepareFacts = (
             ),
         )
         .select(SELECTED)
+        .select([allUpstreamUntil.as('all_upstream_until'), allUpstreamSince.as('all_upstream_since')])
         // Kysely does not know of the tables that are joined in one case only.
         .$if(family, (query) => query.select(FAMILY_SELECTED as never))
         .select(['v.version', 'q.n'])

@@ -1,5 +1,5 @@
 /** list_permissions and request_access. */
-import type { Halt } from '../client/action.ts';
+import type { DenyReason, Halt } from '../client/action.ts';
 import type { AccessAsk, AccessStatus } from '../client/agent-client.ts';
 import type { BrokerError } from '../client/broker-error.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
@@ -69,11 +69,17 @@ function refused(error: BrokerError): ToolAnswer {
   return haltedOr(error);
 }
 
+const REASONS = {
+  suspended: 'agent_suspended',
+  revoked: 'agent_revoked',
+  breaker_open: 'circuit_breaker_open',
+} as const satisfies Record<Halt['state'], DenyReason>;
+
 /** A halt comes with the same members wherever it is met. */
 function haltedOr(error: BrokerError): ToolAnswer {
   const { halt } = error.body as { halt?: Halt };
   if (halt === undefined) return errorAnswer(error, false);
-  const reason = halt.state === 'revoked' ? 'agent_revoked' : 'agent_suspended';
+  const reason = REASONS[halt.state];
   const halted = { kind: 'halted', reason, detail: error.message, halt, auditId: undefined } as const;
   return outcomeAnswer(halted, { platform: '' }, { written: false });
 }

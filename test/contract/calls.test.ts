@@ -104,7 +104,10 @@ describe('approvals, access requests and receipts', () => {
   show('POST /v1/access-request → 401: no bearer', () => bare('POST', ACCESS, {}, '{}'));
   show('POST /v1/access-request → 403: no such scope', () => post(ACCESS, { platform: 'demo', scope: 'demo:none' }));
   show('POST /v1/access-request → 404: no such platform', () => post(ACCESS, { platform: 'none' }));
-  show('POST /v1/access-request → 409: an agent that is suspended', async () =>
+  show('POST /v1/access-request → 409: a scope that can be used', () =>
+    post(ACCESS, { platform: 'demo', scope: 'demo:read' }),
+  );
+  show('POST /v1/access-request → 403: an agent that is suspended', async () =>
     post(ACCESS, { platform: 'demo' }, await suspended()),
   );
   const poll = async () => (await post(ACCESS, { platform: 'demo', scope: 'demo:delete' }, other)).body.poll_url;

@@ -9,6 +9,7 @@ import { findOpenRequest, findRequestByToken } from '../../store/access-requests
 import type { AccessRequestTable } from '../../store/schema.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
+import { ActionDenied } from '../governed-answers.ts';
 import { haltedReply } from '../halted.ts';
 import { REASON_CODES, REQUEST_STATUSES } from '../owned-access-request.ts';
 import { json, type Reply } from '../reply.ts';
@@ -51,6 +52,12 @@ export const accessRequest = route({
   answers: {
     200: { description: 'The same is pending already.', schema: Asked },
     202: { description: 'An owner has been asked.', schema: Asked },
+    403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
+  },
+  onMalformed: async (context, { code, detail }) => {
+    const stopped = stop(context, context.governor.broker.clock());
+    if (stopped) return stopped;
+    throw new Refusal(code, detail);
   },
   errors: [
     'invalid_request',
@@ -94,14 +101,14 @@ export const accessRequest = route({
   },
 });
 
-/** An agent that is halted or not set up yet asks for nothing. A platform that failed too often may be asked for. */
-function stop(context: Context<'agent'>, now: number): Reply | undefined {
+/**
+ * An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. A platform that
+ * failed too often may be asked for.
+ */
+function stop(context: Pick<Context<'agent'>, 'who' | 'governor' | 'correlationId'>, now: number): Reply | undefined {
   const { agent } = context.who;
-  const ofAgent = breakersOf(agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
-  const halt = haltOf(agentFacts(agent), ofAgent, now);
-  // A breaker halts an agent that is active.
-  if (halt?.state === 'breaker_open') return haltedReply(halt, context, PATH);
-  if (halt) throw new Refusal('agent_inactive', halt.instructions, { extra: { halt } });
+  const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
+  if (halt) return haltedReply(halt, context, PATH);
   if (agent.status !== 'active')
     throw new Refusal(
       'agent_inactive',

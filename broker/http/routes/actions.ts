@@ -2,7 +2,7 @@ import { act } from '../../calls/act.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../../calls/facts.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { onceForKey } from '../../calls/idempotency.ts';
-import { recordMalformed } from '../../calls/malformed.ts';
+import { readableParts, recordMalformed } from '../../calls/malformed.ts';
 import { assertNever, type Outcome } from '../../calls/outcome.ts';
 import type { Recorded } from '../../calls/record.ts';
 import { isUndecided } from '../../decision/access.ts';
@@ -104,13 +104,18 @@ function idempotencyKey({ request }: Pick<ActionContext, 'request'>) {
   return { ok: false as const, error };
 }
 
-/** A request that is no call: recorded, counted towards the breaker, and answered 400. */
+/** A request that is no call: recorded, counted towards the breaker, and answered 400; of a halted agent answered 403. */
 async function malformed(
   context: Pick<ActionContext, 'governor' | 'who' | 'correlationId'>,
   problem: Pick<MalformedBody, 'body' | 'detail'> & Partial<Pick<MalformedBody, 'code'>>,
 ): Promise<Reply> {
   const { governor, who, correlationId } = context;
-  const { auditId: audit_id, code, detail } = await recordMalformed(governor, who, { ...problem, correlationId });
+  const outcome = await recordMalformed(governor, who, { ...problem, correlationId });
+  if (outcome.kind !== 'invalid') {
+    const body = { platform: '', scope: '', method: 'GET' as const, ...readableParts(problem.body) };
+    return answer({ ...context, body }, outcome);
+  }
+  const { auditId: audit_id, code, detail } = outcome;
   return errorReply(new Refusal(code, detail, { extra: { audit_id } }), context, {
     code,
     severity: 'warning',
@@ -118,8 +123,12 @@ async function malformed(
   });
 }
 
+type Answered = Pick<ActionContext, 'governor' | 'correlationId'> & {
+  body: Pick<Action, 'platform' | 'scope' | 'method'>;
+};
+
 /** From a recorded outcome to the wire. Nothing else can be answered: an unrecorded outcome does not compile. */
-function answer(context: ActionContext, outcome: Recorded<Outcome>): Reply {
+function answer(context: Answered, outcome: Recorded<Outcome>): Reply {
   const { governor, body, correlationId } = context;
   const { platform } = body;
   const audit_id = outcome.auditId;
@@ -198,9 +207,10 @@ const mayBeRequested = (verdict: Denied['verdict']) => MAY_BE_REQUESTED.has(verd
 type Denied = Extract<Outcome, { kind: 'denied' }>;
 
 /** ActionDenied of the specification. */
-function denied(governor: Governor, { correlationId }: ActionContext, { verdict, auditId }: Denied): Reply {
+function denied(governor: Governor, { correlationId, body }: Answered, { verdict, auditId }: Denied): Reply {
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason } = verdict;
+  const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
   const error = halted ? 'agent_halted' : 'Permission denied';
   const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
   return {
@@ -211,6 +221,8 @@ function denied(governor: Governor, { correlationId }: ActionContext, { verdict,
       correlation_id: correlationId,
       audit_id: auditId,
       ...(halt && { halt }),
+      // Its other platforms can be used: it has to be clear which one is meant.
+      ...(!halt && reason === 'circuit_breaker_open' && { platform: body.platform }),
       ...(violating && { violating }),
       ...(reason === 'repo_not_allowed' && { constraint: { kind: 'repos', reason, violating: violating ?? [] } }),
       report_hint: reportHint(
@@ -219,6 +231,6 @@ function denied(governor: Governor, { correlationId }: ActionContext, { verdict,
       ),
       _meta: meta(governor, CAPABILITY, { audit_id: auditId }, next),
     }),
-    ...(halt?.retry_after_seconds != null && { headers: { 'Retry-After': String(halt.retry_after_seconds) } }),
+    ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
   };
 }

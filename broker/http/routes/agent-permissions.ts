@@ -35,8 +35,7 @@ export const agentPermissions = route({
     const { governor, who, request } = context;
     const now = governor.broker.clock();
     // A platform that failed too often stops the calls to it, and is left out below; the others can be used.
-    const ofAgent = breakersOf(who.agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
-    const halt = haltOf(agentFacts(who.agent), ofAgent, now);
+    const halt = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now);
     if (halt) return haltedReply(halt, context, '/v1/agent/permissions');
     const permissions = await governor.permissions(governor, who);
     const headers = { ETag: `"${permissions.version}"`, 'Cache-Control': 'private, no-cache' };

@@ -18,7 +18,8 @@ export const agentsMe = route({
   errors: ['agent_not_found', 'rate_limited'],
   handle: async ({ governor: { broker }, who }) => {
     const { agent } = who;
-    const halt = haltOf(agentFacts(agent), breakersOf(agent, broker.clock()), broker.clock());
+    const now = broker.clock();
+    const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
     return json(200, {
       status: 'approved',
       agent_id: agent.agent_id,

@@ -150,8 +150,7 @@ export const issueChildren = route({
 function refuseCaller({ governor: { broker }, who }: Pick<Context<'agent'>, 'governor' | 'who'>): void {
   const { agent } = who;
   const now = broker.clock();
-  const ofAgent = breakersOf(agent, now).filter(({ cause }) => cause !== 'breaker_upstream_failure');
-  const halt = haltOf(agentFacts(agent), ofAgent, now);
+  const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
   if (halt !== undefined || agent.status !== 'active')
     throw new Refusal(
       'agent_not_active',
