@@ -29,7 +29,7 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     world.upstream.answer = (_request, response) => response.writeHead(503).end();
   };
 
-  /** `times` calls with a wrong signature, each over another token. */
+  /** `times` calls with a wrong signature, each over another token unless `more` says otherwise. */
   async function strike(agent: TestAgent, times: number, more: Record<string, unknown> = {}, from = HERE) {
     for (let i = 0; i < times; i++) {
       const iat = Math.floor(agent.clock() / 1000);
@@ -105,9 +105,34 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect((await agent.get('/v1/agents/me', {}, HERE)).body).not.toHaveProperty('halt');
   });
 
-  test('DOS-01 only tokens that are good but for the signature count, each once', async () => {
+  test('a token with a wrong signature counts as often as it comes', async () => {
     const agent = await newAgent();
-    await strike(agent, 8, { jti: 'the same' });
+    const iat = Math.floor(Date.now() / 1000);
+    await strike(agent, 4, { jti: 'the same', iat, exp: iat + 60 });
+    expect((await agent.act(READ, {}, HERE)).status).toBe(200);
+    await strike(agent, 1, { jti: 'the same', iat, exp: iat + 60 });
+    await open(await agent.act(READ, {}, HERE), agent, 'breaker_auth_failure', [55, 60]);
+  });
+
+  test('wrong signatures write nothing more while the breaker of their address is open', async () => {
+    const agent = await newAgent();
+    const row = () =>
+      world.running.broker.store.db
+        .selectFrom('breakers')
+        .selectAll()
+        .where('agent_id', '=', agent.id)
+        .executeTakeFirstOrThrow();
+    await strike(agent, 5);
+    const opened = await row();
+    await strike(agent, 5);
+    expect(await row()).toEqual(opened);
+    world.clock.skewMs = 61_000;
+    await strike(agent, 1);
+    expect(Number((await row()).open_until)).toBeGreaterThan(Number(opened.open_until));
+  });
+
+  test('DOS-01 only tokens that are good but for the signature count', async () => {
+    const agent = await newAgent();
     await strike(agent, 8, { owner_id: crypto.randomUUID() });
     await strike(agent, 8, { iat: 1, exp: 61 });
     await strike(agent, 8, { exp: Math.floor(Date.now() / 1000) + 3600 });

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../bench/free-port.ts';
 import { listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { putGuardrails, putPolicy } from '../broker/store/governed-versions.ts';
-import { makeKeyPair, send, TestAgent } from './world/agent.ts';
+import { makeKeyPair, send, signToken, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { childOf, TestChild } from './world/child.ts';
 import { expectEnvelope, withoutCalls } from './world/evidence.ts';
@@ -63,6 +63,18 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
     expect((await there.act(READ)).status).toBe(200);
     await move('revoke', child);
     await refused('agent_revoked');
+  });
+
+  test('wrong signatures are counted on all replicas together, the same token again included', async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    const claims = { agent_id: here.agentId, owner_id: here.ownerId, iat, exp: iat + 60 };
+    const headers = { authorization: `Bearer ${signToken(claims, makeKeyPair().privateKey)}` };
+    const wrong = async (agent: TestAgent) =>
+      expectEnvelope(await agent.get('/v1/agents/me', headers), 401, 'invalid_signature');
+    for (const agent of [here, there, here, there]) await wrong(agent);
+    expect((await there.act(READ)).status).toBe(200);
+    await wrong(here);
+    await refused('circuit_breaker_open');
   });
 
   test('MR-04 a suspension, a revocation', async () => {

@@ -69,7 +69,7 @@ export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime 
       { now: broker.clock(), baseUrl: broker.baseUrl },
     );
     if (verified.ok) return undefined;
-    if (verified.countsAsStrike) await countStrike(agent, source, token.signingInput);
+    if (verified.countsAsStrike) await countStrike(agent, source);
     return refused(verified);
   };
 

@@ -38,7 +38,7 @@ export function childAuthenticator(
     if (!read.ok) {
       const { refusal, unproven } = read;
       const [meant] = unproven ? await readFacts(unproven.agentId, '', source) : [];
-      if (meant && isTheirs(meant, unproven!)) await countStrike(meant, source, token);
+      if (meant && isTheirs(meant, unproven!)) await countStrike(meant, source);
       return refusal;
     }
     const { claims } = read;
