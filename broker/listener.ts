@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Log } from './log.ts';
+import { answerUnparsedRequests } from './unparsed-requests.ts';
 
 export type Listener = {
   port: number;
@@ -24,7 +25,16 @@ const SWEEP_MS = 50;
 
 /** Listens; requests wait until `serve`. Throws, in words, when the port is taken. */
 export async function openListener({ host, port }: { host: string; port: number }, log: Log): Promise<Listener> {
-  const server = createServer({ maxHeaderSize: 16 * 1024, headersTimeout: 15_000, requestTimeout: 60_000 });
+  const server = createServer({
+    maxHeaderSize: 16 * 1024,
+    headersTimeout: 15_000,
+    requestTimeout: 60_000,
+    // How often both are looked at: every 30 s by default, so that headers could take 45 s.
+    connectionsCheckingInterval: 5_000,
+    // The application refuses a missing Host header itself, in the error envelope.
+    requireHostHeader: false,
+  });
+  answerUnparsedRequests(server);
   const early: [IncomingMessage, ServerResponse][] = [];
   const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
   server.on('request', hold);

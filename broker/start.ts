@@ -6,7 +6,7 @@ import { type Broker, didOf } from './broker.ts';
 import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
-import { readMasterKeys } from './crypto/master-key-file.ts';
+import { keyFolderWarning, readMasterKeys } from './crypto/master-key-file.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
 import {
@@ -83,9 +83,15 @@ export type StartOptions = {
 };
 
 /** Reads the master keys, making the first one of a new store, and sees that they are this store's. */
-async function loadMasterKeys(store: Store, config: Config): Promise<{ keys: MasterKeys; created: boolean }> {
+async function loadMasterKeys(
+  store: Store,
+  { config, log }: Pick<StartOptions, 'config' | 'log'>,
+): Promise<{ keys: MasterKeys; created: boolean }> {
   const allowCreate = await mayCreateMasterKey(store);
-  const found = readMasterKeys(masterKeySource(config), { allowCreate });
+  const source = masterKeySource(config);
+  const found = readMasterKeys(source, { allowCreate });
+  const warning = 'file' in source ? keyFolderWarning(source.file) : undefined;
+  if (warning !== undefined) log.warn({ security: true }, warning);
   try {
     await settleMasterKey(store, found.keys);
   } catch (error) {
@@ -103,7 +109,7 @@ export async function startBroker(
 ): Promise<{ broker: Broker; masterKeyCreated: boolean }> {
   const { config, log, clock: storeClock, baseUrl } = options;
   const clock = storeClock.now;
-  const { keys: masterKeys, created } = await loadMasterKeys(store, config);
+  const { keys: masterKeys, created } = await loadMasterKeys(store, options);
   const vault = makeVault(masterKeys);
   const keys = await loadKeys(store, vault, clock());
   // With a key file of our own, previous keys in it mean that a rotation was cut off: go on with it now.

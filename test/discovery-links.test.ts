@@ -107,7 +107,9 @@ describe('/.well-known/aa-agent-schema', () => {
       [{ ...good, agent_name: 'x'.repeat(101) }, false],
       [{ ...good, requested_scopes: [{ platformId: 'codehost', scopes: [] }] }, false],
       [{ ...good, requested_scopes: 'codehost:issues.read' }, false],
-      [{ ...good, redirect_uris: [] }, false],
+      [{ ...good, agent_name: ' triage' }, false],
+      [{ ...good, agent_name: 'tri\nage' }, false],
+      [{ ...good, redirect_uris: [] }, true],
     ];
     for (const [given, taken] of cases) {
       const text = JSON.stringify(given);

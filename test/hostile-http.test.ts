@@ -66,7 +66,9 @@ describe('hostile HTTP', () => {
       ['a header without a colon', ['X-A']],
       ['a negative Content-Length', ['Content-Length: -1']],
     ])('%s', async (_name, lines) => {
-      expect((await post([host, bearer(), ...lines])).status).toBe(400);
+      const answer = await post([host, bearer(), ...lines]);
+      expect([answer.status, errorOf(answer)]).toEqual([400, 'invalid_request']);
+      expect(answer.head).toContain(`X-Correlation-Id: ${JSON.parse(answer.body).correlation_id}`);
     });
 
     test('line ends of LF alone', async () => {
@@ -96,7 +98,7 @@ describe('hostile HTTP', () => {
       ['another name', ['Host: evil.test'], 421, 'misdirected_request'],
       ['another name with our port', ['Host: evil.test:PORT'], 421, 'misdirected_request'],
       ['a name that begins like ours', ['Host: localhost.evil.test'], 421, 'misdirected_request'],
-      ['no name', [], 400, ''],
+      ['no name', [], 400, 'invalid_request'],
       ['an empty name', ['Host:'], 421, 'misdirected_request'],
       ['two names, ours first', ['Host: localhost', 'Host: evil.test'], 400, 'invalid_request'],
       ['two names, ours last', ['Host: evil.test', 'Host: localhost'], 400, 'invalid_request'],
@@ -109,6 +111,12 @@ describe('hostile HTTP', () => {
         if (error) expect(errorOf(answer)).toBe(error);
         expect(answer.body).not.toContain('evil');
       }
+    });
+
+    test('authorization queries refuse another name as they refuse everything else (RFC 7807)', async () => {
+      const answer = await ask(['POST /v1/trqp/recognition HTTP/1.1', 'Host: evil.test', 'Connection: close']);
+      expect([answer.status, errorOf(answer)]).toEqual([421, 'misdirected_request']);
+      expect(answer.head).toContain('Content-Type: application/problem+json');
     });
 
     test('an absolute target counts for the name (RFC 9112 section 3.2.2)', async () => {
@@ -149,7 +157,8 @@ describe('hostile HTTP', () => {
     });
 
     test('JW-20 headers beyond 16 KiB are a 431, a token beyond 8 KiB a 401', async () => {
-      expect((await post([host, `Authorization: Bearer ${'x'.repeat(17_000)}`])).status).toBe(431);
+      const large = await post([host, `Authorization: Bearer ${'x'.repeat(17_000)}`]);
+      expect([large.status, errorOf(large)]).toEqual([431, 'invalid_request']);
       // Of so much the end is not even read, and the answer may be lost to the reset.
       expect([0, 431]).toContain((await post([host, `Authorization: Bearer ${'x'.repeat(2_000_000)}`])).status);
       expect((await post([host, bearer(), `X-A: ${'x'.repeat(17_000)}`])).status).toBe(431);
@@ -207,9 +216,24 @@ describe('hostile HTTP', () => {
     });
 
     test('CONNECT gets no tunnel, and an Upgrade no other protocol', async () => {
-      expect((await ask(['CONNECT evil.test:443 HTTP/1.1', host])).status).not.toBe(200);
+      const tunnel = await ask(['CONNECT evil.test:443 HTTP/1.1', host]);
+      expect([tunnel.status, errorOf(tunnel)]).toEqual([405, 'method_not_allowed']);
       const upgrade = await ask(['GET /health HTTP/1.1', host, 'Connection: Upgrade, close', 'Upgrade: websocket']);
       expect([200, 400]).toContain(upgrade.status);
+    });
+
+    test('an expectation that nobody knows is a 417, and 100-continue is met', async () => {
+      const unknown = await post([host, bearer(), 'Expect: foo', 'Connection: close']);
+      expect([unknown.status, errorOf(unknown)]).toEqual([417, 'invalid_request']);
+      const lines = [
+        'POST /v1/actions HTTP/1.1',
+        host,
+        bearer(),
+        'Content-Type: application/json',
+        'Connection: close',
+      ];
+      const text = `${[...lines, `Content-Length: ${BODY.length}`, 'Expect: 100-continue'].join('\r\n')}\r\n\r\n${BODY}`;
+      expect((await exchange(port, text)).status).toBe(200);
     });
 
     test('NUL in a path parameter reaches no database', async () => {

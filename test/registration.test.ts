@@ -496,13 +496,18 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     ['101 scopes', { requested_scopes: [{ platformId: 'a', scopes: Array.from({ length: 101 }, (_, i) => `s${i}`) }] }],
     ['a platform without scopes', { requested_scopes: [{ platformId: 'a', scopes: [] }] }],
     ['a scope of 10 KB', { requested_scopes: [{ platformId: 'a', scopes: ['x'.repeat(10_240)] }] }],
-    ['an unknown field', { role: 'admin' }],
+    ['a name with a space before it', { agent_name: ' a' }],
     ['__proto__', { requested_scopes: [JSON.parse('{"__proto__":{},"platformId":"a","scopes":["b"]}')] }],
   ])('RG-08 %s: 400, and nothing is stored', async (_what, body) => {
     const answer = await register(body);
     expectEnvelope(answer, 400, 'invalid_request');
     expect(answer.text.length).toBeLessThan(1_000);
     expect((await organisation.ask('GET', '/owner/registrations')).body.registrations).toEqual([]);
+  });
+
+  test('client metadata that means nothing here is ignored (RFC 7591 section 2)', async () => {
+    const { status, text } = await register({ client_uri: 'https://agent.example', grant_types: ['x'], role: 'admin' });
+    expect(status, text).toBe(202);
   });
 
   test('413 for more than 1 MiB', async () => {

@@ -5,6 +5,7 @@ import {
   fstatSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -47,6 +48,26 @@ export function readMasterKeys(
   const created = createKeyFile(source.file);
   // Read back, also when another process made it at the same moment: both then use what is on the disk.
   return { keys: parseFile(readKeyFile(source.file) ?? '', source.file), created };
+}
+
+/**
+ * What is unsafe about the folder that the key file lies in, in one sentence; undefined when nothing is, or it is not there.
+ * The file itself is refused when others can use it; whoever may write its folder can only remove it, which is no reason to
+ * stop: volumes of containers often belong to everybody.
+ */
+export function keyFolderWarning(path: string): string | undefined {
+  if (!POSIX) return undefined;
+  const folder = dirname(path);
+  try {
+    const stat = lstatSync(folder);
+    if (stat.isSymbolicLink())
+      return `The folder of the key file, ${folder}, is a symbolic link. Name the folder itself.`;
+    if ((stat.mode & 0o022) !== 0 && (stat.mode & 0o1000) === 0)
+      return `Others may write into the folder of the key file, and so remove the key. Run: chmod 700 ${folder}`;
+  } catch {
+    // Whoever opens the file says what is wrong with its folder.
+  }
+  return undefined;
 }
 
 /**

@@ -22,7 +22,7 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
   app.enable('case sensitive routing').enable('strict routing');
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
-  app.use(refuseForeignHosts(governor));
+  app.use(refuseForeignHosts(governor, routes));
   const limits = makeRateLimits(config.limitFactor);
   const bearers = countRefusedBearers(limits);
   const paths = new Map<string, Route[]>();
@@ -47,10 +47,11 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
  * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
  * loopback therefore answers only to loopback names and to its public address.
  */
-function refuseForeignHosts(governor: Governor): RequestHandler {
+function refuseForeignHosts(governor: Governor, routes: readonly Route[]): RequestHandler {
   const { config, baseUrl } = governor.broker;
   const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
   const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]);
+  const dialects = new Map(routes.map((route) => [route.path, route.dialect]));
   return (request, response, next) => {
     const host = requestedHost(request);
     if (host !== undefined && (!loopback || known.has(host))) return next();
@@ -62,7 +63,7 @@ function refuseForeignHosts(governor: Governor): RequestHandler {
             `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
           );
     const id = correlationId();
-    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+    send(response, refusalIn(dialects.get(request.path), refusal, { governor, correlationId: id }), id);
   };
 }
 

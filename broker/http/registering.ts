@@ -16,8 +16,8 @@ const MOST_SCOPES = 100;
 /** Controls and line breaks never belong into a name; what else is in it is shown to people as what it is. */
 export const AgentName = text(100)
   .min(1)
-  .refine((name) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must not contain control characters or line breaks')
-  .refine((name) => name.trim() === name, 'must not begin or end with a space')
+  .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, 'must not contain control characters or line breaks')
+  .regex(/^(?!\s)[\s\S]*(?<!\s)$/u, 'must not begin or end with a space')
   .describe('what people call the agent');
 
 /** Scopes on platforms, as a registration asks for them; each platform once. */
@@ -31,8 +31,8 @@ export const ScopesOnPlatforms = z
   .max(MOST_PLATFORMS)
   .transform(mergeScopes);
 
-/** The body of POST /v1/register. */
-export const Registering = z.strictObject({
+/** The body of POST /v1/register. Members that mean nothing here are ignored (RFC 7591 section 2). */
+export const Registering = z.object({
   owner_id: z
     .guid()
     .transform((id) => id.toLowerCase())

@@ -13,7 +13,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { generateMasterKey, MasterKeyError } from '../../broker/crypto/master-key.ts';
-import { dropPreviousKeys, readMasterKeys, rotateKeyFile } from '../../broker/crypto/master-key-file.ts';
+import {
+  dropPreviousKeys,
+  keyFolderWarning,
+  readMasterKeys,
+  rotateKeyFile,
+} from '../../broker/crypto/master-key-file.ts';
 import { open, rewrap, seal, sealedWith } from '../../broker/crypto/seal.ts';
 
 let folder: string;
@@ -49,6 +54,24 @@ describe('the key file', () => {
     expect(second.created).toBe(false);
     expect(second.keys.current.id).toBe(first.keys.current.id);
     expect(read().keys.current.id).toBe(first.keys.current.id);
+  });
+
+  it('KEY-04 in a folder that others may write, or behind a symbolic link, is warned of', () => {
+    create();
+    const keys = join(folder, 'keys');
+    expect(keyFolderWarning(file)).toBeUndefined();
+    for (const mode of [0o777, 0o770, 0o702]) {
+      chmodSync(keys, mode);
+      expect(keyFolderWarning(file)).toContain(`chmod 700 ${keys}`);
+    }
+    // With the sticky bit, as of /tmp, nobody removes what is another's.
+    chmodSync(keys, 0o1777);
+    expect(keyFolderWarning(file)).toBeUndefined();
+    chmodSync(keys, 0o755);
+    expect(keyFolderWarning(file)).toBeUndefined();
+    symlinkSync(keys, join(folder, 'link'));
+    expect(keyFolderWarning(join(folder, 'link', 'master.key'))).toContain('is a symbolic link');
+    expect(keyFolderWarning(join(folder, 'none', 'master.key'))).toBeUndefined();
   });
 
   it('ST-08 is never made when that is not allowed', () => {

@@ -1,0 +1,66 @@
+/** Answers what Node's parser turns away before there is a request: in the error envelope, as every other refusal. */
+import { type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { correlationId } from './crypto/ids.ts';
+
+const CODES = {
+  400: 'invalid_request',
+  405: 'method_not_allowed',
+  408: 'invalid_request',
+  413: 'payload_too_large',
+  417: 'invalid_request',
+  431: 'invalid_request',
+} as const;
+
+/** What stands in an error of Node's HTTP parser, by its code (Node.js documentation, Event: 'clientError'). */
+const STATUS_BY_ERROR: Readonly<Record<string, keyof typeof CODES>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+const DETAILS = {
+  400: 'This is not a well-formed HTTP/1.1 request.',
+  405: 'The method CONNECT is not supported: the broker is no tunnel.',
+  408: 'The request did not arrive in time.',
+  413: 'The chunk extensions of the body are too large.',
+  417: 'The Expect header may say 100-continue and nothing else.',
+  431: 'The headers of the request are larger than 16 KiB.',
+} as const;
+
+/** Makes a server answer malformed requests, CONNECT and unknown expectations with a JSON body and a correlation id. */
+export function answerUnparsedRequests(server: Server): void {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    refuse(socket, STATUS_BY_ERROR[error.code ?? ''] ?? 400);
+  });
+  server.on('connect', (_request, socket) => refuse(socket, 405));
+  server.on('checkExpectation', (request, response) => {
+    // Whatever follows is the body that the client announced, or is not sent at all.
+    response.shouldKeepAlive = false;
+    request.resume();
+    const { head, body } = refusal(417);
+    response.writeHead(417, head).end(body);
+  });
+}
+
+function refuse(socket: Duplex, status: keyof typeof CODES): void {
+  const { head, body } = refusal(status);
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+}
+
+function refusal(status: keyof typeof CODES) {
+  const id = correlationId();
+  const body = JSON.stringify({ error: CODES[status], detail: DETAILS[status], correlation_id: id });
+  const head = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Correlation-Id': id,
+    ...(status === 405 && { Allow: 'GET, HEAD, POST, PUT, DELETE' }),
+    Connection: 'close',
+  };
+  return { head, body };
+}
