@@ -201,6 +201,53 @@ describe('connecting where somebody lies', () => {
     expect(tried.body.detail).toContain('connect it again');
   });
 
+  test('a server that grants less than an agent waits for, again: the page names the scope, and the agent waits', async () => {
+    const manifest = {
+      base_url: `${server.issuer}/api`,
+      auth: server.auth(),
+      scopes: { 'docs:read': ['GET /items'] },
+      needs: { 'docs:read': ['items.all'] },
+    };
+    await organisation.platform({ id: 'docs', manifest, secret: null });
+    await connect();
+    const waiting = await agent.act(READ);
+    expect([waiting.status, waiting.body.error], waiting.text).toEqual([409, 'needs_consent']);
+    const visit = await visitOf();
+    expect([visit.status, visit.text.includes('it did not grant what docs:read needs')], visit.text).toEqual([
+      200,
+      true,
+    ]);
+    expect((await agent.get(waiting.body.poll_url)).body.status).toBe('pending');
+    server.token = { scope: 'items.read items.all' };
+    await connect();
+    expect((await agent.get(waiting.body.poll_url)).body.status).toBe('approved');
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('a server that says it granted nothing granted nothing; one that says nothing granted what was asked for', async () => {
+    const manifest = (scopes: string[]) => ({
+      base_url: `${server.issuer}/api`,
+      auth: server.auth({ scopes }),
+      scopes: { 'docs:read': ['GET /items'] },
+      needs: { 'docs:read': ['items.read'] },
+    });
+    const granted = async () =>
+      (await organisation.ask('GET', '/owner/connections')).body.connections[0].upstream_scopes;
+    await organisation.platform({ id: 'docs', manifest: manifest(['items.read']), secret: null });
+    server.token = { scope: '' };
+    await connect();
+    expect(await granted()).toEqual([]);
+    expect((await agent.act(READ)).body.error).toBe('needs_consent');
+    server.token = { scope: undefined };
+    await connect();
+    expect(await granted()).toEqual(['items.read']);
+    expect((await agent.act(READ)).status).toBe(200);
+    await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    await organisation.platform({ id: 'docs', manifest: manifest([]), secret: null });
+    await connect();
+    expect(await granted()).toBeNull();
+  });
+
   test('an account whose name is cut in the middle of a character', async () => {
     await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
     const login = `${'a'.repeat(199)}😀`;

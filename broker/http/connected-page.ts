@@ -24,13 +24,19 @@ export const onceMorePage = (to: string): Reply =>
     leads: true,
   });
 
-/** Leads back to the console, where the connection is now to be seen. */
-export const connectedPage = (connectionId: string): Reply =>
+/**
+ * Leads back to the console, where the connection is now to be seen. `unmet`: scopes that agents wait for and that the
+ * server did not grant enough for; the page then stays, to be read.
+ */
+export const connectedPage = (connectionId: string, unmet: readonly string[]): Reply =>
   pageOf(200, {
     title: 'Connected',
-    text: 'The platform is connected.',
+    text:
+      unmet.length === 0
+        ? 'The platform is connected.'
+        : `The platform is connected, but it did not grant what ${unmet.join(', ')} needs: agents that wait for that wait still.`,
     link: { to: `${CONNECTIONS}?connected=${connectionId}`, text: 'Back to the connections' },
-    leads: true,
+    leads: unmet.length === 0,
   });
 
 /** Why nothing was connected, for people. */

@@ -29,11 +29,14 @@ export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'pla
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
 
 export type OAuthConnections = {
-  /** Begins a flow. `sessionId`: of the browser that alone may finish it; null: any browser of this owner. */
+  /**
+   * Begins a flow. `sessionId`: of the browser that alone may finish it; null: any browser of this owner. `more`: scopes to
+   * ask for beside those of the manifest.
+   */
   begin(
     connection: ConnectionId,
     manifest: Manifest,
-    by: { ownerId: string; sessionId: string | null },
+    by: { ownerId: string; sessionId: string | null; more: readonly string[] },
   ): Promise<{ url: string; expiresAt: Instant } | OAuthProblem>;
   /** The flow that an answer belongs to; undefined: none that is under way and that waits at this path. */
   flowOf(path: string, query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
@@ -85,12 +88,13 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
     JSON.parse(broker.vault.open({ table: 'oauth_flows', organisationId, rowId }, flow).toString('utf8'));
 
   return {
-    begin: async (connection, manifest, { ownerId, sessionId }) => {
+    begin: async (connection, manifest, { ownerId, sessionId, more }) => {
       const client = await registered(connection, manifest, undefined);
       if (isProblem(client)) return client;
       const state = mintToken('state');
       const { steps } = await load();
-      const begun = await steps.begin(client, { state: state.token.reveal() });
+      const scopes = [...new Set([...client.scopes, ...more])];
+      const begun = await steps.begin({ ...client, scopes }, { state: state.token.reveal() });
       if (isProblem(begun)) return begun;
       const now = broker.clock();
       const id = uuidv4();
@@ -135,7 +139,7 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
         refreshable: tokens.refreshToken !== undefined,
         lapsed: false,
       };
-      const scopes = tokens.scopes ?? client.scopes;
+      const scopes = tokens.scopes ?? kept.scopes;
       return {
         account,
         scopes,
@@ -157,8 +161,9 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
             refreshed_at: null,
             expires_at: life.expiresAt,
           }),
-          // A server that was asked for nothing by name, and says nothing, says nothing of what it granted.
-          upstreamScopes: scopes.length === 0 ? null : JSON.stringify(scopes),
+          // Of a server that was asked for nothing by name, and says nothing, nobody knows what it granted. One that says
+          // "" granted nothing.
+          upstreamScopes: tokens.scopes === undefined && scopes.length === 0 ? null : JSON.stringify(scopes),
         },
       };
     },

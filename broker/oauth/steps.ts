@@ -15,7 +15,15 @@ import { tokenFetch } from './token-fetch.ts';
  * What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one; `redirectUri`,
  * because an answer that comes in anywhere else is another server's.
  */
-export type Kept = { verifier: string; nonce: string | null; server: string; clientId: string; redirectUri: string };
+export type Kept = {
+  verifier: string;
+  nonce: string | null;
+  server: string;
+  clientId: string;
+  redirectUri: string;
+  /** What was asked for, which is what was granted where the server does not say (RFC 6749 section 5.1). */
+  scopes: readonly string[];
+};
 
 export type Tokens = {
   accessToken: Secret;
@@ -105,7 +113,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
           code_challenge_method: 'S256',
         });
         const server = serverOf(registered, configuration);
-        return { url: url.href, kept: { verifier, nonce, server, clientId, redirectUri } };
+        return { url: url.href, kept: { verifier, nonce, server, clientId, redirectUri, scopes } };
       }),
 
     exchange: (registered, query, { state, kept }) =>

@@ -1,15 +1,19 @@
 /** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
 import { z } from 'zod';
+import type { Governor } from '../../../calls/governor.ts';
 import { recordChange } from '../../../calls/owner-change.ts';
 import { settleConsent } from '../../../calls/settle-consent.ts';
+import { scopesWaitingForConsent, wantedConsent } from '../../../calls/wanted-consent.ts';
 import type { OwnerPrincipal } from '../../../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
+import type { Connected } from '../../../oauth/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../../../oauth/problem.ts';
 import { CONNECTED_PATH } from '../../../oauth/redirect-uri.ts';
+import type { Manifest } from '../../../platforms/manifest.ts';
 import { findConnection } from '../../../store/connections.ts';
 import { useOAuthFlow } from '../../../store/oauth-flows.ts';
 import { forgetTokens, putTokens } from '../../../store/oauth-tokens.ts';
-import type { OAuthFlowTable } from '../../../store/schema.ts';
+import type { ConnectionTable, OAuthFlowTable } from '../../../store/schema.ts';
 import { connectedPage, notConnectedPage, onceMorePage } from '../../connected-page.ts';
 import { errorReply } from '../../envelope.ts';
 import { type ErrorCode, Refusal } from '../../errors.ts';
@@ -63,7 +67,8 @@ export const connectOAuth = route({
     const manifest = await loadManifest(db, who.organisationId, connection.platform_id);
     // What one browser began no other one finishes. A program has none, so its owner may use any.
     const sessionId = howOf(context) === 'console' ? who.session.id : null;
-    const begun = await governor.oauth.begin(connection, manifest, { ownerId: who.owner.id, sessionId });
+    const more = await wantedConsent(governor, connection, manifest);
+    const begun = await governor.oauth.begin(connection, manifest, { ownerId: who.owner.id, sessionId, more });
     if (isProblem(begun)) throw refusalOf(begun);
     return json(200, { authorization_url: begun.url, expires_at: new Date(begun.expiresAt).toISOString() });
   },
@@ -197,7 +202,20 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
     // It is connected whatever becomes of who waited; an owner can still answer them.
     broker.log.error({ err: error, connection: id }, 'requests for more consent could not be answered');
   }
-  return connectedPage(id);
+  return connectedPage(id, await unmetScopes(governor, connection, manifest, done));
+}
+
+/** The scopes that agents wait for still, because the server granted less than they need. */
+async function unmetScopes(
+  governor: Governor,
+  { organisation_id: organisationId, platform_id: platformId }: ConnectionTable,
+  { needs = {} }: Manifest,
+  { tokens }: Connected,
+): Promise<string[]> {
+  if (tokens.upstreamScopes === null) return [];
+  const granted: string[] = JSON.parse(tokens.upstreamScopes);
+  const waiting = await scopesWaitingForConsent(governor, organisationId, platformId);
+  return waiting.filter((scope) => needs[scope] && !needs[scope].some((one) => granted.includes(one)));
 }
 
 const mayFinish = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTable): boolean =>
