@@ -368,7 +368,7 @@ describe('connecting where somebody lies', () => {
         (_q, response) =>
           response.writeHead(200, JSON_TYPE).end('{"access_token":"CANARY-0123456789","token_type":"mac"}'),
       ],
-      ['invalid_client', (_q, response) => response.writeHead(401, JSON_TYPE).end('{"error":"invalid_client"}')],
+      ['an error of its own', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"try_later"}')],
       ['a closed connection', (_q, response) => response.socket!.destroy()],
     ])('%s keeps the connection, and the next one mends it', async (_name, lie) => {
       server.answers.set('/token', lie);
@@ -381,6 +381,44 @@ describe('connecting where somebody lies', () => {
       world.clock.skewMs += 3_000;
       expect((await agent.act(READ)).status).toBe(200);
     });
+
+    test.each<[string, number]>([
+      ['invalid_client', 401],
+      ['unauthorized_client', 400],
+      ['invalid_scope', 400],
+    ])(
+      '%s: an operator is wanted, the server is asked less and less often, and the refresh token stays',
+      async (error, status) => {
+        server.answers.set('/token', (_q, response) =>
+          response.writeHead(status, JSON_TYPE).end(JSON.stringify({ error })),
+        );
+        server.asked.length = 0;
+        const expectRejected = async () => {
+          const answer = await agent.act(READ);
+          expectEnvelope(answer, 502, 'upstream_unreachable');
+          expect(answer.body).toMatchObject({ code: 'client_rejected', outcome: 'not_sent' });
+          expect(answer.body.detail).toMatch(new RegExp(`${error}.*operator.*does not help`));
+        };
+        // How long nobody is asked after each of them: twice as long, up to 5 minutes.
+        for (const [times, seconds] of [2, 4, 8, 16, 32, 64, 128, 256, 300, 300].entries()) {
+          await expectRejected();
+          expect(server.asked).toHaveLength(times + 1);
+          world.clock.skewMs += seconds * 1000 - 500;
+          await expectRejected();
+          expect(server.asked).toHaveLength(times + 1);
+          world.clock.skewMs += 1_000;
+        }
+        const [shown] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+        expect(shown).toMatchObject({
+          state: 'needs_attention',
+          oauth: { refreshes: true, rejected: { error, since: expect.any(String) } },
+        });
+        server.beHonest();
+        expect((await agent.act(READ)).status).toBe(200);
+        expect(server.asked.at(-1)!.get('refresh_token')).toBe(server.asked[0]!.get('refresh_token'));
+        expect(await state()).toBe('connected');
+      },
+    );
 
     test('an ID token that is none does not cost the connection', async () => {
       server.token = { id_token: 'CANARY.nonsense' };

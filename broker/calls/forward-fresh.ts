@@ -81,8 +81,8 @@ async function refreshed(
   if (done.kind === 'gone') return GONE;
   if (done.kind === 'unavailable') {
     noteFlags(row, { refresh: 'unavailable' });
-    const { detail } = done;
-    const forwarded = { kind: 'unreachable', code: 'token_unavailable', detail, sent: false } as const;
+    const { code, detail } = done;
+    const forwarded = { kind: 'unreachable', code, detail, sent: false } as const;
     return { kind: 'forwarded', forwarded, isGone: false };
   }
   const credential = credentials.open(organisation, { ...connection, credential: done.credential }, false);

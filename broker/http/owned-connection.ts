@@ -24,8 +24,10 @@ export const Connection = z
       .enum(['active', 'reauth_needed'])
       .describe('reauth_needed: the platform refused the secret the last time'),
     state: z
-      .enum(['connected', 'reauth_needed', 'not_connected'])
-      .describe('not_connected: it has no credential; reauth_needed: an owner has to connect it again'),
+      .enum(['connected', 'reauth_needed', 'needs_attention', 'not_connected'])
+      .describe(
+        "not_connected: it has no credential; reauth_needed: an owner has to connect it again; needs_attention: the authorization server rejects the broker's client",
+      ),
     has_secret: z.boolean(),
     connects_by: z.enum(['secret', 'oauth']).describe('how the platform takes its credential'),
     oauth: z
@@ -39,6 +41,10 @@ export const Connection = z
           .nullable()
           .describe('when the present access token ends, where the server says so'),
         refreshes: z.boolean().describe('whether the broker gets the next one by itself'),
+        rejected: z
+          .object({ error: z.string(), since: z.iso.datetime() })
+          .nullable()
+          .describe("the error with which the server rejects the broker's client at refreshes (RFC 6749 section 5.2)"),
       })
       .nullable()
       .describe('of a connection that an owner made at the authorization server'),
@@ -73,9 +79,11 @@ export const connectionShown = (
 /** A token that is over, and that nobody can refresh, needs a person as much as one that was refused. */
 function stateOf(one: ConnectionTable, now: Instant): z.output<typeof Connection>['state'] {
   if (one.credential === null) return 'not_connected';
-  const end = readFacts(one.oauth)?.expires_at ?? null;
+  const facts = readFacts(one.oauth);
+  const end = facts?.expires_at ?? null;
   const isOver = one.refresh_token === null && end !== null && end <= now;
-  return one.status === 'active' && !isOver ? 'connected' : 'reauth_needed';
+  if (one.status !== 'active' || isOver) return 'reauth_needed';
+  return facts?.rejected ? 'needs_attention' : 'connected';
 }
 
 function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] {
@@ -88,6 +96,9 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
     refreshed_at: momentOf(facts.refreshed_at),
     expires_at: momentOf(facts.expires_at),
     refreshes: one.refresh_token !== null,
+    rejected: facts.rejected
+      ? { error: facts.rejected.error, since: new Date(facts.rejected.since).toISOString() }
+      : null,
   };
 }
 

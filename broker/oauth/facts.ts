@@ -12,7 +12,12 @@ export type OAuthConnectionFacts = {
   connected_by: string;
   refreshed_at: Instant | null;
   expires_at: Instant | null;
+  /** The server rejects the broker's client at each refresh; absent: it does not. */
+  rejected?: ClientRejection;
 };
+
+/** `error`: the server's name for it (RFC 6749 section 5.2). `times`: how often it was answered, one after the other. */
+export type ClientRejection = { error: string; since: Instant; times: number };
 
 export const writeFacts = (facts: OAuthConnectionFacts): string => JSON.stringify(facts);
 

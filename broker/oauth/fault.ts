@@ -14,6 +14,17 @@ const ENDED = new Set([
   'token_revoked',
 ]);
 
+/** What RFC 6749 section 5.2 has for a client that is not set up as it should be, and what GitHub and Slack call it. */
+const CLIENT_REJECTED = new Set([
+  'invalid_client',
+  'unauthorized_client',
+  'invalid_scope',
+  'unsupported_grant_type',
+  'incorrect_client_credentials',
+  'bad_client_secret',
+  'invalid_client_id',
+]);
+
 /** The name of an error as servers say it (RFC 6749 sections 4.1.2.1 and 5.2): nothing else of theirs is told. */
 const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
@@ -28,6 +39,7 @@ export function problemOf(error: unknown, platformId: string, log: Broker['log']
     const word = wordOf(error.error);
     log.warn({ platform: platformId, problem: word }, 'an authorization server refused');
     const detail = `The authorization server of ${platformId} refused (${word}).`;
+    if (CLIENT_REJECTED.has(word)) return { problem: 'client_rejected', detail, error: word };
     return { problem: ENDED.has(word) ? 'invalid_grant' : 'failed', detail };
   }
   const unreachable = [error, (error as { cause?: unknown })?.cause].find((one) => one instanceof ProviderUnreachable);

@@ -23,8 +23,8 @@ export type Refreshed =
   | { kind: 'replaced'; credential: Uint8Array }
   /** The connection is gone, or has no credential any more. */
   | { kind: 'gone' }
-  /** Nobody knows yet; the tokens stay. */
-  | { kind: 'unavailable'; detail: string };
+  /** Nobody knows yet; the tokens stay. `client_rejected`: not before an operator has corrected the broker's client. */
+  | { kind: 'unavailable'; code: 'token_unavailable' | 'client_rejected'; detail: string };
 
 /** `refused`: the upstream does not take the access token, whatever was said of its life. */
 export type RefreshAsk = {
@@ -39,6 +39,8 @@ export type RefreshAsk = {
 const LEASE_MS = 30_000;
 /** After a failure nobody asks again for so long. */
 const PAUSE_MS = 2_000;
+/** The longest pause, after a server has rejected the broker's client again and again. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
 const PATIENCE_MS = 15_000;
 /** A store that is away is asked again for as long as nobody else may take the claim over, less this. */
 const SPARE_MS = 2_000;
@@ -72,18 +74,22 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
     if (present.token_id !== seen.id || present.refresh_token === null)
       return { kind: 'replaced', credential: present.credential };
     registered ??= await ask.registered(readFacts(present.oauth)!.client_id);
-    if (isProblem(registered)) return { kind: 'unavailable', detail: registered.detail };
+    if (isProblem(registered)) return { kind: 'unavailable', code: 'token_unavailable', detail: registered.detail };
     if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
       // Before the claim, whose time is for asking and storing alone.
       const ready = await steps.refreshing(registered);
       const name = uuidv4();
       const claimed = await claimAnyhow(broker, place, seen.id, name);
       if (claimed) return await withClaim(broker, ask, { registered, ready, steps, claimed, name });
-    } else if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS)
+    } else if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS) {
+      const { rejected } = readFacts(present.oauth)!;
+      if (rejected) return rejectedAnswer(registered.platformId, rejected.error);
       return {
         kind: 'unavailable',
+        code: 'token_unavailable',
         detail: `The authorization server of ${registered.platformId} did not answer just now. Try again shortly.`,
       };
+    }
     await wait(Math.min(400, 25 * turn) * (0.75 + Math.random() / 2));
   }
 }
@@ -129,10 +135,13 @@ async function withClaim(
       : { problem: 'stale', detail: 'The tokens are of another client.' };
   // Made for another server or client, or ended: only a person can help.
   const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');
+  if (isProblem(answer) && answer.problem === 'client_rejected')
+    return await noteRejection(broker, { place, name, facts, platformId: registered.platformId }, answer.error!);
   if (isProblem(answer) && !ended) {
-    await releaseRefresh(broker.store.db, place, name, broker.clock() + PAUSE_MS);
-    return { kind: 'unavailable', detail: answer.detail };
+    await releaseRefresh(broker.store.db, place, name, { until: broker.clock() + PAUSE_MS });
+    return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
   }
+  const { rejected: _corrected, ...known } = facts;
   const now = broker.clock();
   const next: OAuthCredential = isProblem(answer)
     ? { ...seen, id: uuidv4(), refreshable: false, lapsed: true, expiresAt: refused ? now : seen.expiresAt }
@@ -154,7 +163,7 @@ async function withClaim(
       credential,
       refreshToken,
       tokenId: next.id,
-      oauth: writeFacts({ ...facts, refreshed_at: now, expires_at: next.expiresAt }),
+      oauth: writeFacts({ ...known, refreshed_at: now, expires_at: next.expiresAt }),
       upstreamScopes: scopes === undefined ? null : JSON.stringify(scopes),
       status: isProblem(answer) ? 'reauth_needed' : 'active',
     }),
@@ -167,6 +176,32 @@ async function withClaim(
     await steps.revoke(registered, newToken ?? answer.accessToken, facts.server);
   return present?.credential ? { kind: 'replaced', credential: present.credential } : { kind: 'gone' };
 }
+
+/**
+ * Marks the connection, and has the server asked less and less often. The refresh token stays: with the right client it is good.
+ */
+async function noteRejection(
+  { store, clock, log }: Base,
+  at: { place: ConnectionPlace; name: string; facts: OAuthConnectionFacts; platformId: string },
+  error: string,
+): Promise<Refreshed> {
+  const { place, name, facts, platformId } = at;
+  const now = clock();
+  const times = (facts.rejected?.times ?? 0) + 1;
+  const pause = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
+  const rejected = { error, since: facts.rejected?.since ?? now, times };
+  if (times === 1)
+    log.error({ connection: place.id, platform: platformId, problem: error }, "the broker's client is rejected");
+  const oauth = writeFacts({ ...facts, rejected });
+  await releaseRefresh(store.db, place, name, { until: now + pause, oauth });
+  return rejectedAnswer(platformId, error);
+}
+
+const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
+  kind: 'unavailable',
+  code: 'client_rejected',
+  detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then repeating the call does not help.`,
+});
 
 export const refreshPlace = ({ organisationId, id }: ConnectionPlace) =>
   ({ table: 'connections', column: 'refresh_token', organisationId, rowId: id }) as const;

@@ -63,16 +63,16 @@ export async function storeRefreshed(
   return stored !== undefined;
 }
 
-/** Gives a claim back; nobody tries again before `until`. */
+/** Gives a claim back; nobody tries again before `until`. `oauth`: what is known of the tokens now, if that changed. */
 export async function releaseRefresh(
   db: Db,
   { organisationId, id }: ConnectionPlace,
   claim: string,
-  until: number,
+  { until, oauth }: { until: number; oauth?: string },
 ): Promise<void> {
   await db
     .updateTable('connections')
-    .set({ refresh_claim: null, refresh_claim_until: until })
+    .set({ refresh_claim: null, refresh_claim_until: until, ...(oauth !== undefined && { oauth }) })
     .where('organisation_id', '=', organisationId)
     .where('id', '=', id)
     .where('refresh_claim', '=', claim)

@@ -6,6 +6,7 @@ import { visibleLine } from '/console/visible.js';
 const STATE = {
   connected: { kind: 'good', words: 'Connected' },
   reauth_needed: { kind: 'bad', words: 'Needs to be connected again' },
+  needs_attention: { kind: 'bad', words: 'Needs attention' },
   not_connected: { kind: 'wait', words: 'Not connected' },
 };
 
@@ -74,6 +75,10 @@ function About({ connection: { state, connects_by, oauth, upstream_scopes, secre
   const account = oauth.account === null ? 'an account that the platform does not name' : visibleLine(oauth.account);
   return html`
     <p class="small">As <strong class="theirs account">${account}</strong>, since ${day(oauth.connected_at)}${oauth.refreshes ? '' : oauth.expires_at ? `, until ${day(oauth.expires_at)}` : ''}.</p>
+    ${
+      oauth.rejected &&
+      html`<p class="small why">Its authorization server rejects the broker's client (<code class="theirs">${visibleLine(oauth.rejected.error)}</code>): correct client_id, client_secret or scopes in the governance file.</p>`
+    }
     ${
       upstream_scopes &&
       html`<p class="small quiet scopes">Granted: ${

@@ -11,7 +11,7 @@ import { ToolServers } from '/console/tools/tools.js';
 import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
-const RANK = { reauth_needed: 0, not_connected: 1, connected: 2 };
+const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
 
 /** `?connect=<id>`: the one that a link asks to connect. `?connected=<id>`: the one that just was. */
 export function ConnectionsPage({ place }) {

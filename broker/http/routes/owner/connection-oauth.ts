@@ -35,6 +35,7 @@ const CODES = {
   stale: 'invalid_request',
   declined: 'forbidden',
   invalid_grant: 'invalid_request',
+  client_rejected: 'upstream_unreachable',
   failed: 'upstream_unreachable',
   unreachable: 'upstream_unreachable',
 } as const satisfies Record<OAuthProblem['problem'], ErrorCode>;
