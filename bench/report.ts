@@ -1,4 +1,5 @@
 /** The findings as text for a terminal. */
+import type { AnswerCost } from './answers.ts';
 import type { Goal } from './goals.ts';
 import { milliseconds, percent, thousands } from './goals.ts';
 import type { Sample } from './measure.ts';
@@ -10,12 +11,14 @@ import type { WaitingFindings } from './waiting.ts';
 
 /** Everything that was measured, and each promise beside it. Figures are medians over the rounds. */
 export function describe(findings: Findings, goals: readonly Goal[]): string {
-  const { many, one, brokers } = findings;
+  const { many, one, answers, brokers } = findings;
   const parts = [
     title(`${CONNECTIONS} connections`),
     rates(many),
     title('1 connection: latency added'),
     latencies(one),
+    title('Reading an answer, with the search for the credential'),
+    answerCosts(answers),
   ];
   for (const [store, found] of brokers) {
     parts.push(title(`Agents stored, ${store}, ${CONNECTIONS} connections`), scales(found.scale));
@@ -59,6 +62,11 @@ function latencies(samples: Findings['one']): string {
     over(runs, NAMES.nginx, 'p99'),
   ]);
   return table(header, rows);
+}
+
+function answerCosts(costs: readonly AnswerCost[]): string {
+  const rows = costs.map(({ name, bytes, micros: runs }) => [name, thousands(bytes), micros(median(runs))]);
+  return table(['', 'bytes', 'CPU'], rows);
 }
 
 function scales(scale: readonly { agents: number; samples: Sample[] }[]): string {

@@ -7,7 +7,6 @@ import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../decision/tool.ts';
-import { redactJson } from '../outbound/json-text.ts';
 import type { SecretNeedles } from '../outbound/needles.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
@@ -46,7 +45,7 @@ function offeredRows(
     } catch {
       return 'not_mcp';
     }
-    if (redactJson(offered, needles) !== offered) return 'credential_echoed';
+    if (needles.isIn(Buffer.from(offered))) return 'credential_echoed';
     rows.set(name, {
       organisation_id: place.organisationId,
       platform_id: place.platformId,

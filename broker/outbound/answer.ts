@@ -1,6 +1,6 @@
 /** What an agent is given of an upstream's answer: always JSON, never the credential (decisions, Calling; BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
-import { isDeeperThan, isJson, redactJson } from './json-text.ts';
+import { isDeeperThan, isJson } from './json-text.ts';
 import type { SecretNeedles } from './needles.ts';
 
 export type ReadAnswer =
@@ -30,8 +30,8 @@ const MAX_LOCATION = 2_048;
 
 /** Types beside `text/*`, `+json` and `+xml` whose bodies are text. */
 const TEXT_TYPES = new Set(
-  `application/csv application/ecmascript application/graphql application/javascript application/jsonl application/json-seq
-  application/ld+json application/ndjson application/sql application/toml application/x-javascript application/x-ndjson
+  `application/csv application/ecmascript application/graphql application/javascript application/json application/jsonl
+  application/json-seq  application/ld+json application/ndjson application/sql application/toml application/x-javascript application/x-ndjson
   application/x-sh application/x-www-form-urlencoded application/x-yaml application/xml application/yaml`.split(/\s+/),
 );
 
@@ -40,7 +40,8 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
   const { body } = answer;
   const header = first(answer.headers['content-type']) ?? '';
   const type = essence(header);
-  const contentType = type === undefined || needles.inText(type) ? {} : { contentType: type };
+  const contentType =
+    type === undefined || (!TEXT_TYPES.has(type) && needles.redact(type) !== type) ? {} : { contentType: type };
   const location = readLocation(answer, needles);
   const facts = { ...contentType, bytes: body.length };
   const shown = {
@@ -53,19 +54,45 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
     return { ...shown, data: 'null', redacted: location.redacted };
   }
   if (!isText(type, body)) {
-    if (needles.inBytes(body)) return { kind: 'blocked', ...facts };
+    if (needles.isIn(body)) return { kind: 'blocked', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: location.redacted };
   }
-  const { text, isWide } = decode(body, header);
-  // Text with NULs may be UTF-16 under another name, where the search would not see the credential.
-  if (text.includes('\0') && needles.inText(text.replaceAll('\0', ''))) return { kind: 'blocked', ...facts };
+  const read = readText(body, header, needles);
+  if (read === undefined) return { kind: 'blocked', ...facts };
+  const { text, redacted } = read;
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
-  const clean = isJsonType ? redactJson(text, needles) : needles.redact(text);
-  // Bytes that are no UTF-16 make other characters, which whoever gets them can turn back.
-  if (isWide && (needles.inUtf8(body) || needles.inBytes(Buffer.from(clean, 'utf16le'))))
-    return { kind: 'blocked', ...facts };
-  const keep = isJsonType && isJson(clean) && !isDeeperThan(clean, MAX_DEPTH);
-  return { ...shown, data: keep ? clean : JSON.stringify(clean), redacted: clean !== text || location.redacted };
+  const keep = isJsonType && isJson(text) && !isDeeperThan(text, MAX_DEPTH);
+  return { ...shown, data: keep ? text : JSON.stringify(text), redacted: redacted || location.redacted };
+}
+
+/**
+ * The body as text, without the credential: it is looked for in the bytes, whatever the charset makes of them, and in what
+ * the charset makes of them. Undefined: it cannot be taken out.
+ */
+function readText(
+  body: Buffer,
+  contentType: string,
+  needles: SecretNeedles,
+): { text: string; redacted: boolean } | undefined {
+  const decoder = decoderOf(contentType);
+  if (decoder?.encoding.startsWith('utf-16')) return readWide(body, decoder, needles);
+  const taken = needles.takeOut(body);
+  // With NULs the text may be UTF-16 under another name, which cannot be mended.
+  if (taken.kind === 'blocked' || (taken.kind === 'redacted' && body.includes(0))) return undefined;
+  const bytes = taken.kind === 'redacted' ? taken.bytes : body;
+  const text = decoder === undefined ? withoutMark(bytes.toString('utf8')) : decoder.decode(bytes);
+  const clean = decoder === undefined ? text : needles.redact(text);
+  return { text: clean, redacted: taken.kind === 'redacted' || clean !== text };
+}
+
+/** UTF-16, in which ASCII is not itself: bytes that are none make other characters, which whoever gets them can turn back. */
+function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, needles: SecretNeedles) {
+  const text = decoder.decode(body);
+  const clean = needles.redact(text);
+  const bytes = Buffer.from(clean, 'utf16le');
+  const asIs = Buffer.from(body.map((byte) => byte || 1));
+  if (needles.isIn(asIs) || needles.isIn(bytes) || needles.isIn(bytes.swap16())) return undefined;
+  return { text: clean, redacted: clean !== text };
 }
 
 function first(header: string | string[] | undefined): string | undefined {
@@ -83,19 +110,19 @@ function isText(type: string | undefined, body: Buffer): boolean {
   return type.startsWith('text/') || /[+/](?:json|xml)$/.test(type) || TEXT_TYPES.has(type);
 }
 
-/** What is not valid in the charset becomes U+FFFD; an unknown charset is read as UTF-8. `isWide`: ASCII is not itself in it. */
-function decode(body: Buffer, contentType: string): { text: string; isWide: boolean } {
+/** What is not valid in a charset becomes U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8. */
+function decoderOf(contentType: string): InstanceType<typeof TextDecoder> | undefined {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
-  if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') {
-    try {
-      const decoder = new TextDecoder(charset);
-      return { text: decoder.decode(body), isWide: decoder.encoding.startsWith('utf-16') };
-    } catch {
-      // A charset that nobody knows.
-    }
+  if (charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii') return undefined;
+  try {
+    return new TextDecoder(charset);
+  } catch {
+    return undefined;
   }
-  const text = body.toString('utf8');
-  return { text: text.startsWith('\ufeff') ? text.slice(1) : text, isWide: false };
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
 function readLocation(answer: Received, needles: SecretNeedles): { text: string | undefined; redacted: boolean } {

@@ -1,44 +1,61 @@
-/** The encodings in which a whole credential is recognised. The list is a promise: see the security notes. */
+/** The byte patterns by which a credential is recognised in a canonical view of an answer. */
+import { type Classes, undoEscapes, viewOf } from './canonical-view.ts';
+import type { Needle } from './pattern-search.ts';
 
-/** A text to look for. `before` and `after`: neighbouring characters that belong to it in part. */
-export type Needle = { text: string; before: number; after: number };
+/** How many layers of escapes are undone, in an answer and in the credential itself. */
+export const ROUNDS = 3;
 
-/** Percent-encoded (RFC 3986, and as forms do it), hexadecimal, and escaped as JSON libraries do. */
-export function escapedForms(secret: string): Needle[] {
-  const well = secret.toWellFormed();
-  const percent = encodeURIComponent(well);
-  const form = percent.replace(/[!'()*~]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
-  const hex = Buffer.from(well).toString('hex');
-  const json = JSON.stringify(well).slice(1, -1);
-  const texts = [
-    percent,
-    lowerEscapes(percent),
-    form.replaceAll('%20', '+'),
-    lowerEscapes(form).replaceAll('%20', '+'),
-    hex,
-    hex.toUpperCase(),
-    json,
-    json.replaceAll('/', '\\/'),
-    unicodeEscapes(json, (code) => code),
-    unicodeEscapes(json, (code) => code.toUpperCase()),
-  ];
-  return texts.map((text) => ({ text, before: 0, after: 0 }));
+/**
+ * The credential as it may stand in a view of these classes: itself, in hexadecimal and in base64.
+ *
+ * @param shortest patterns of fewer bytes are left out
+ */
+export function patternsOf(secret: string, classes: Classes, shortest: number): Needle[] {
+  const hex = Buffer.from(secret).toString('hex');
+  const whole = [...spellings(secret).flatMap((bytes) => layers(bytes, classes)), hex, hex.toUpperCase()];
+  const needles = [...whole.map((bytes) => ({ bytes: Buffer.from(bytes), before: false, after: false }))];
+  const byBytes = new Map<string, Needle>();
+  for (const needle of [...needles, ...base64Forms(secret)]) {
+    const { bytes, length } = viewOf(needle.bytes, classes);
+    const key = bytes.toString('latin1', 0, length);
+    if (length >= shortest && !byBytes.has(key)) byBytes.set(key, { ...needle, bytes: Buffer.from(key, 'latin1') });
+  }
+  return [...byBytes.values()];
 }
 
-function lowerEscapes(percent: string): string {
-  return percent.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
+/** In the encodings of characters that an upstream may write, and with blanks as forms write them. */
+function spellings(secret: string): Buffer[] {
+  const utf8 = [secret, secret.replaceAll(' ', '+')].map((text) => Buffer.from(text));
+  if (/^[\0-\x7f]*$/.test(secret)) return utf8;
+  const utf16 = Buffer.from(secret, 'utf16le');
+  const latin1 = /^[\0-\xff]*$/.test(secret) ? [Buffer.from(secret, 'latin1')] : [];
+  return [...utf8, cesu8(secret), ...latin1, utf16, Buffer.from(utf16).swap16()];
 }
 
-/** Many JSON writers escape what would matter in HTML. */
-function unicodeEscapes(json: string, write: (code: string) => string): string {
-  return json.replace(/[+/=&<>'`]/g, (char) => `\\u${write(char.charCodeAt(0).toString(16).padStart(4, '0'))}`);
+/** Surrogates one by one, as two \u escapes of JSON name them. */
+function cesu8(secret: string): Buffer {
+  const units = secret.split('').map((unit) => {
+    const code = unit.charCodeAt(0);
+    if (code < 0xd800 || code > 0xdfff) return Buffer.from(unit);
+    return Buffer.from([0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)]);
+  });
+  return Buffer.concat(units);
+}
+
+/** What looks like an escape in the credential itself is undone in a view of an answer, too. */
+function layers(bytes: Buffer, classes: Classes): Buffer[] {
+  const all = [bytes];
+  const view = viewOf(bytes, classes);
+  for (let round = 0; round < ROUNDS && undoEscapes(view, classes); round++)
+    all.push(Buffer.from(view.bytes.subarray(0, view.length)));
+  return all;
 }
 
 /**
  * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside anything longer: there it may begin at any of
  * three alignments, and only the characters that depend on nothing else can be looked for.
  */
-export function base64Forms(secret: string): Needle[] {
+function base64Forms(secret: string): Needle[] {
   const bytes = Buffer.from(secret);
   const forms: Needle[] = [];
   for (const shift of [0, 1, 2]) {
@@ -47,9 +64,9 @@ export function base64Forms(secret: string): Needle[] {
     const text = Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
       .slice(from, Math.floor(bits / 6));
-    const edges = { before: shift === 0 ? 0 : 1, after: bits % 6 === 0 ? 0 : 1 };
-    forms.push({ text, ...edges });
-    if (/[+/]/.test(text)) forms.push({ text: text.replaceAll('+', '-').replaceAll('/', '_'), ...edges });
+    const edges = { before: shift !== 0, after: bits % 6 !== 0 };
+    for (const form of [text, text.replaceAll('+', '-').replaceAll('/', '_')])
+      forms.push({ bytes: Buffer.from(form), ...edges });
   }
   return forms;
 }

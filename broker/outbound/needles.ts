@@ -1,10 +1,13 @@
 /**
- * The credential that was injected, in the forms in which an upstream may echo it, and how to take them out of an answer
+ * The credential that was injected, in the forms in which an upstream may echo it, and how to take it out of an answer
  * (CX-01, CX-09). Only whole credentials are looked for: if parts counted, an agent that makes the upstream echo its
  * guesses could read the credential off the redactions, letter by letter.
  */
 import type { Secret } from '../crypto/secret.ts';
-import { base64Forms, escapedForms, type Needle } from './needle-forms.ts';
+import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
+import { type Classes, KEEP_WHITE_SPACE, SKIP_WHITE_SPACE, undoEscapes, type View, viewOf } from './canonical-view.ts';
+import { patternsOf, ROUNDS } from './needle-forms.ts';
+import { type Match, PatternSearch } from './pattern-search.ts';
 
 /** What is put in the place of a credential. */
 export const REDACTED = '[redacted]';
@@ -12,39 +15,60 @@ export const REDACTED = '[redacted]';
 /** Below this many characters nothing is looked for: such texts occur by themselves. */
 export const SHORTEST_CREDENTIAL = 8;
 
+/**
+ * From this many bytes on, a credential is also looked for across white space and in what base64 decodes to. A shorter one
+ * may occur there by itself.
+ */
+const SHORTEST_ACROSS = 16;
+
+/** What a search found: nothing, bytes without the credential, or that it cannot be taken out. */
+export type Redaction = { kind: 'absent' } | { kind: 'redacted'; bytes: Buffer } | { kind: 'blocked' };
+
+const EQUALS = 0x3d;
+
+/** A stretch of the original, from its first byte to behind its last. */
+type Span = { from: number; to: number };
+
 /** Holds credentials, so like `Secret` it cannot be printed or serialised. */
 export class SecretNeedles {
-  readonly #needles: readonly Needle[];
+  readonly #long: PatternSearch | undefined;
+  readonly #short: PatternSearch | undefined;
 
-  /** Use `makeNeedles`. Longer needles first, so that none cuts another in two. */
-  constructor(needles: readonly Needle[]) {
-    this.#needles = needles.toSorted((a, b) => b.text.length - a.text.length);
+  /** Use `makeNeedles`. */
+  constructor(secrets: readonly string[]) {
+    const isLong = (secret: string) => viewOf(Buffer.from(secret), SKIP_WHITE_SPACE).length >= SHORTEST_ACROSS;
+    const long = secrets.filter(isLong).flatMap((secret) => patternsOf(secret, SKIP_WHITE_SPACE, SHORTEST_ACROSS));
+    const short = secrets
+      .filter((secret) => !isLong(secret))
+      .flatMap((secret) => patternsOf(secret, KEEP_WHITE_SPACE, SHORTEST_CREDENTIAL));
+    if (long.length > 0) this.#long = new PatternSearch(long);
+    if (short.length > 0) this.#short = new PatternSearch(short);
   }
 
-  /** Whether a form of the credential is in the text. */
-  inText(text: string): boolean {
-    return this.#needles.some((needle) => text.includes(needle.text));
+  /** Whether the credential is in the bytes, in any form that is looked for. */
+  isIn(bytes: Buffer): boolean {
+    return (
+      (this.#long !== undefined && isInViews(this.#long, bytes, 0)) ||
+      (this.#short !== undefined && isInEscapes(this.#short, viewOf(bytes, KEEP_WHITE_SPACE), KEEP_WHITE_SPACE))
+    );
   }
 
-  /** Whether a form of the credential is in the bytes as UTF-8. */
-  inUtf8(bytes: Buffer): boolean {
-    return this.#needles.some(({ text }) => bytes.includes(text));
+  /** Takes the credential out of the bytes. What can be seen but not be traced to its place is blocked. */
+  takeOut(bytes: Buffer): Redaction {
+    if (!this.isIn(bytes)) return { kind: 'absent' };
+    const spans = [
+      ...(this.#long === undefined ? [] : spansIn(this.#long, bytes, SKIP_WHITE_SPACE)),
+      ...(this.#short === undefined ? [] : spansIn(this.#short, bytes, KEEP_WHITE_SPACE)),
+    ];
+    const clean = replaceSpans(bytes, spans);
+    return this.isIn(clean) ? { kind: 'blocked' } : { kind: 'redacted', bytes: clean };
   }
 
-  /** Whether a form of the credential is in the bytes, as UTF-8 or as UTF-16 of either byte order. */
-  inBytes(bytes: Buffer): boolean {
-    if (this.inUtf8(bytes)) return true;
-    return this.#needles.some(({ text }) => {
-      const utf16 = Buffer.from(text, 'utf16le');
-      return bytes.includes(utf16) || bytes.includes(utf16.swap16());
-    });
-  }
-
-  /** The text with every form of the credential replaced; the very same text when there is none. */
+  /** The text without the credential; the very same text when it is not in it. */
   redact(text: string): string {
-    let current = text;
-    for (const needle of this.#needles) if (current.includes(needle.text)) current = replaceAll(current, needle);
-    return current;
+    const redaction = this.takeOut(Buffer.from(text));
+    if (redaction.kind === 'absent') return text;
+    return redaction.kind === 'blocked' ? REDACTED : redaction.bytes.toString();
   }
 
   toJSON(): string {
@@ -63,33 +87,55 @@ export class SecretNeedles {
  */
 export function makeNeedles(secret: Secret, options: { basic?: boolean } = {}): SecretNeedles {
   const whole = secret.reveal();
-  const secrets = [whole];
-  const colon = whole.indexOf(':');
-  if (options.basic && colon !== -1) secrets.push(whole.slice(colon + 1));
-  const byText = new Map<string, Needle>();
-  for (const value of secrets) {
-    if (value.length < SHORTEST_CREDENTIAL) continue;
-    const forms = [{ text: value, before: 0, after: 0 }, ...escapedForms(value), ...base64Forms(value)];
-    for (const form of forms) if (!byText.has(form.text)) byText.set(form.text, form);
-  }
-  return new SecretNeedles([...byText.values()]);
+  const colon = options.basic ? whole.indexOf(':') : -1;
+  const secrets = colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
+  return new SecretNeedles(secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
 }
 
-const BASE64 = /[A-Za-z0-9+/_-]/;
+/** Without white space, then with escapes undone, then in what the base64 of that decodes to. */
+function isInViews(search: PatternSearch, bytes: Buffer, depth: number): boolean {
+  const view = viewOf(bytes, SKIP_WHITE_SPACE);
+  if (isInEscapes(search, view, SKIP_WHITE_SPACE)) return true;
+  const decoded = depth < ROUNDS ? decodeBase64Runs(view.bytes, view.length) : undefined;
+  return decoded !== undefined && isInViews(search, decoded, depth + 1);
+}
 
-function replaceAll(text: string, needle: Needle): string {
-  let done = '';
-  let from = 0;
-  for (;;) {
-    const at = text.indexOf(needle.text, from);
-    if (at === -1) return done + text.slice(from);
-    let start = at;
-    let end = at + needle.text.length;
-    // The neighbours carry some bits of the credential's first and last byte.
-    if (needle.before > 0 && start > from && BASE64.test(text[start - 1]!)) start--;
-    if (needle.after > 0 && BASE64.test(text[end] ?? '')) end++;
-    if (needle.after > 0) while (text[end] === '=') end++;
-    done += text.slice(from, start) + REDACTED;
-    from = end;
+function isInEscapes(search: PatternSearch, view: View, classes: Classes): boolean {
+  if (search.has(view.bytes, view.length)) return true;
+  for (let round = 0; round < ROUNDS && view.hasMarker && undoEscapes(view, classes); round++)
+    if (search.has(view.bytes, view.length)) return true;
+  return false;
+}
+
+/** Where the credential is in the original, as far as that can be told. */
+function spansIn(search: PatternSearch, bytes: Buffer, classes: Classes): Span[] {
+  const view = viewOf(bytes, classes, true);
+  const spans = search.all(view.bytes, view.length).map((match) => spanOf(view, match));
+  for (let round = 0; round < ROUNDS && view.hasMarker && undoEscapes(view, classes); round++)
+    spans.push(...search.all(view.bytes, view.length).map((match) => spanOf(view, match)));
+  return spans;
+}
+
+function spanOf({ bytes, length, origin }: View, { at, needle }: Match): Span {
+  let start = at;
+  let end = at + needle.bytes.length;
+  // The neighbours carry some bits of the credential's first and last byte.
+  if (needle.before && isBase64(bytes[start - 1])) start--;
+  if (needle.after) {
+    if (end < length && isBase64(bytes[end])) end++;
+    while (end < length && bytes[end] === EQUALS) end++;
   }
+  return { from: origin!.from[start]!, to: origin!.to[end - 1]! };
+}
+
+function replaceSpans(bytes: Buffer, spans: readonly Span[]): Buffer {
+  const parts: Buffer[] = [];
+  const marker = Buffer.from(REDACTED);
+  let copied = 0;
+  for (const { from, to } of spans.toSorted((a, b) => a.from - b.from)) {
+    // One that overlaps what was taken out already belongs to it.
+    if (from >= copied) parts.push(bytes.subarray(copied, from), marker);
+    copied = Math.max(copied, to);
+  }
+  return Buffer.concat([...parts, bytes.subarray(copied)]);
 }

@@ -14,6 +14,14 @@ export function formsOf(secret: string): Map<string, string> {
     ['percent', percent],
     ['percent in lower case', percent.replaceAll(/%../g, (code) => code.toLowerCase())],
     ['form-encoded', new URLSearchParams({ '': secret }).toString().slice(1)],
+    ['percent but slashes', percent.replaceAll('%2F', '/')],
+    ['percent with marks', percent.replace(/[!'()*~_.-]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)],
+    ['percent twice', encodeURIComponent(percent)],
+    ['HTML', asHtml(secret, /[&<>"']/g)],
+    ['HTML of templates', asHtml(secret, /[&<>"'`=/]/g)],
+    ['JavaScript', secret.replace(/[^a-z0-9]/gi, (char) => `\\x${char.charCodeAt(0).toString(16)}`)],
+    ['base64 in lines', bytes.toString('base64').replace(/.{20}(?=.)/g, '$&\r\n')],
+    ['hex in lines', hex.replace(/.{20}(?=.)/g, '$&\n')],
     ['JSON', json],
     ['JSON with escaped slashes', json.replaceAll('/', '\\/')],
     ['all \\u escapes', [...secret].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')],
@@ -31,6 +39,10 @@ export function formsOf(secret: string): Map<string, string> {
     forms.set(`base64url at ${shift}`, core.replaceAll('+', '-').replaceAll('/', '_'));
   }
   return forms;
+}
+
+function asHtml(text: string, special: RegExp): string {
+  return text.replace(special, (char) => `&#x${char.charCodeAt(0).toString(16)};`);
 }
 
 /** The names of the forms that stand in a text or in bytes. */

@@ -1,0 +1,57 @@
+/** What it costs to look for the credential in an answer: on the thread that answers, so each microsecond is one of a call. */
+import { Secret } from '../broker/crypto/secret.ts';
+import { readAnswer } from '../broker/outbound/answer.ts';
+import { makeNeedles } from '../broker/outbound/needles.ts';
+
+/** One kind of answer: its bytes, and for each run the microseconds of CPU that reading one took. */
+export type AnswerCost = { name: string; bytes: number; micros: number[] };
+
+const ITEM = {
+  number: 1_347,
+  title: 'Checkout shows the wrong shipping cost for islands',
+  body: 'It says "free" for <b>Crete</b> & Malta.\r\nSteps: add, pay, look.',
+  url: 'https://issues.example/shop/storefront/issues/1347?per_page=100%20',
+};
+const MEBIBYTE = 1_048_576;
+const RUNS = 5;
+/** So many bytes are read in a run, whatever the size of an answer. */
+const BYTES_A_RUN = 10 * MEBIBYTE;
+
+/** Reads answers of usual sizes, and of the largest size the worst that is known. Takes some seconds. */
+export function measureAnswers(): AnswerCost[] {
+  const needles = makeNeedles(new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz=='), { basic: true });
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  return [...bodies()].map(([name, body]) => {
+    const times = Math.max(1, Math.round(BYTES_A_RUN / Math.max(body.length, 10_000)));
+    const run = () => {
+      const before = process.cpuUsage();
+      for (let time = 0; time < times; time++) {
+        const read = readAnswer({ status: 200, headers, body }, needles);
+        if (read.kind !== 'data' || read.redacted)
+          throw new Error(`a credential was found in ${name}, which holds none`);
+      }
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / times;
+    };
+    run();
+    return { name, bytes: body.length, micros: Array.from({ length: RUNS }, run) };
+  });
+}
+
+function bodies(): Map<string, Buffer> {
+  const list = (items: number) => Buffer.from(JSON.stringify(Array.from({ length: items }, () => ITEM)));
+  const full = (piece: string) => Buffer.from(`"${piece.repeat((10 * MEBIBYTE - 2) / piece.length)}"`);
+  return new Map([
+    ['one item', list(1)],
+    ['a page of 100 items', list(100)],
+    ['1 MiB of items', list(Math.floor(MEBIBYTE / list(1).length))],
+    ['10 MiB of items', list(Math.floor((10 * MEBIBYTE) / list(1).length))],
+    ['10 MiB of JSON escapes', full('\\u0041')],
+    ['10 MiB of percent escapes', full('%252541')],
+    ['10 MiB of HTML entities', full('&amp;amp;amp;')],
+    [
+      '10 MiB of base64 of base64',
+      full(Buffer.from(Buffer.from('a text in base64 ').toString('base64')).toString('base64')),
+    ],
+  ]);
+}

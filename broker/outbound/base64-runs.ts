@@ -1,0 +1,79 @@
+/** Base64 among other bytes: where it may stand for text, at whatever alignment, and what it says there. */
+
+/** Value of a character of base64 or base64url (RFC 4648 §4, §5), 64 for any other byte. */
+const VALUE = new Uint8Array(256).fill(64);
+for (const alphabet of ['+/', '-_'])
+  for (const [value, char] of [
+    ...`ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789${alphabet}`,
+  ].entries())
+    VALUE[char.charCodeAt(0)] = value;
+
+/** Whether the byte is a character of base64 or base64url. */
+export function isBase64(byte: number | undefined): boolean {
+  return byte !== undefined && VALUE[byte] !== 64;
+}
+
+/** Bytes of text: printable ASCII, tab and line breaks. */
+const TEXT = new Uint8Array(256);
+for (let byte = 0x20; byte < 0x7f; byte++) TEXT[byte] = 1;
+for (const byte of [0x09, 0x0a, 0x0d]) TEXT[byte] = 1;
+
+/** So many groups of four characters in a row that decode to text are decoded: by chance one in some 50,000 does. */
+const GROUPS = 4;
+/** The base64 of the shortest credential that is looked for here, and so of anything that holds it. */
+const SHORTEST_RUN = 22;
+
+/**
+ * Decodes the base64 that stands for text. It is tried at all four alignments, because what stands before it may look like
+ * base64 too.
+ *
+ * @returns the decoded pieces, a NUL behind each; undefined when there is none
+ */
+export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefined {
+  const pieces: number[] = [];
+  let start = 0;
+  for (let at = 0; at <= length; at++) {
+    if (at < length && VALUE[bytes[at]!] !== 64) continue;
+    if (at - start >= SHORTEST_RUN) addPieces(pieces, bytes, start, at);
+    start = at + 1;
+  }
+  return pieces.length === 0 ? undefined : decode(bytes, pieces);
+}
+
+/** Adds start and end of each piece of a run. It takes the groups around it along: some of their bytes may belong to it. */
+function addPieces(pieces: number[], bytes: Buffer, start: number, end: number): void {
+  for (let alignment = 0; alignment < 4; alignment++) {
+    let groups = 0;
+    let at = start + alignment;
+    for (; at + 4 <= end; at += 4) {
+      if (isText(bytes, at)) groups++;
+      else {
+        if (groups >= GROUPS) pieces.push(Math.max(start + alignment, at - groups * 4 - 4), at + 4);
+        groups = 0;
+      }
+    }
+    if (groups >= GROUPS) pieces.push(Math.max(start + alignment, at - groups * 4 - 4), end);
+  }
+}
+
+function isText(bytes: Buffer, at: number): boolean {
+  const first = VALUE[bytes[at]!]!;
+  if (first >= 32) return false;
+  const second = VALUE[bytes[at + 1]!]!;
+  const third = VALUE[bytes[at + 2]!]!;
+  const last = VALUE[bytes[at + 3]!]!;
+  const group = (first << 18) | (second << 12) | (third << 6) | last;
+  return (TEXT[group >>> 16]! & TEXT[(group >>> 8) & 0xff]! & TEXT[group & 0xff]!) === 1;
+}
+
+function decode(bytes: Buffer, pieces: readonly number[]): Buffer {
+  let size = 0;
+  for (let i = 0; i < pieces.length; i += 2) size += Math.ceil(((pieces[i + 1]! - pieces[i]!) * 3) / 4) + 1;
+  const decoded = Buffer.allocUnsafe(size);
+  let out = 0;
+  for (let i = 0; i < pieces.length; i += 2) {
+    out += decoded.write(bytes.toString('latin1', pieces[i], pieces[i + 1]), out, 'base64');
+    decoded[out++] = 0;
+  }
+  return decoded.subarray(0, out);
+}
