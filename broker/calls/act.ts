@@ -20,6 +20,7 @@ import { forwardMcp } from './forward-mcp.ts';
 import type { Governor } from './governor.ts';
 import { hold } from './hold.ts';
 import type { Outcome } from './outcome.ts';
+import { piiOfRequest } from './pii.ts';
 import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
 import { refuseStopped } from './stopped.ts';
@@ -55,6 +56,7 @@ export async function act(
 ): Promise<Recorded<Outcome>> {
   const { broker, recorder } = governor;
   const row = beginRow(who, action, { auditId, correlationId }, broker);
+  row.pii = JSON.stringify(piiOfRequest(action));
   if (who.agent.parent_agent_id) noteFlags(row, { parent: who.agent.parent_agent_id });
   if (replay) {
     row.approval_id = replay.approvalId;

@@ -7,7 +7,7 @@ import type { ConnectionFacts } from './facts.ts';
 import type { Concluded } from './forward.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
-import { piiKinds } from './pii.ts';
+import { type PiiFlags, piiKinds } from './pii.ts';
 import type { Recorded } from './record.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
@@ -88,6 +88,9 @@ async function concludeAnswer(
   const { row, who, action } = call;
   const notes = notesOf(call);
   row.upstream_status = status;
+  // What is withheld, or no text, is not looked at.
+  if (read.kind === 'data' && !read.encoding)
+    row.pii = JSON.stringify({ ...(JSON.parse(row.pii!) as PiiFlags), response: piiKinds(read.data) });
   const place = { organisationId: row.organisation_id, id: connection.id };
   const isUnauthorized = status === 401;
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
@@ -120,9 +123,6 @@ async function concludeAnswer(
   if (read.encoding) notes.encoding = read.encoding;
   noteFlags(row, notes);
   row.result = 'allowed';
-  const request = action.data === undefined ? '' : JSON.stringify(action.data);
-  const pii = { request: piiKinds(call.path + request), response: piiKinds(read.data) };
-  if (pii.request.length + pii.response.length > 0) row.pii = JSON.stringify(pii);
   if (read.location !== undefined) notes.upstream_location = read.location;
   return await recorder.finish(
     row,

@@ -1,6 +1,13 @@
-/** Which kinds of personal data a text seems to hold: the kinds only, never a value (specification, Receipt, PII flags). */
+/** Which kinds of personal data a call seems to hold: the kinds only, never a value (specification, Receipt, PII flags). */
+import type { Action } from '../wire/action.ts';
 
 export type PiiKind = 'email' | 'phone' | 'card' | 'iban' | 'national_id';
+
+/** The `pii` column and the member of a receipt; null for what was not looked at. */
+export type PiiFlags = { request: PiiKind[] | null; response: PiiKind[] | null };
+
+/** Of a row that nobody looked at. */
+export const NOT_LOOKED_AT: PiiFlags = { request: null, response: null };
 
 /** What is further in is not looked at: a flag is a hint for auditors, and must not cost more than the call. */
 const SCANNED_CHARACTERS = 65_536;
@@ -50,4 +57,13 @@ export function piiKinds(whole: string): PiiKind[] {
   if (some(text, IBAN, isIban)) kinds.push('iban');
   if (US_SSN.test(text)) kinds.push('national_id');
   return kinds;
+}
+
+/** The flags of a call before there is an answer: of its endpoint with the query, its headers and its body. */
+export function piiOfRequest({ endpoint, headers, data }: Pick<Action, 'endpoint' | 'headers' | 'data'>): PiiFlags {
+  // In a URL `@` and `+` stand as escapes.
+  const url = endpoint.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+  const sent = headers === undefined ? '' : Object.values(headers).join('\n');
+  const body = data === undefined ? '' : JSON.stringify(data);
+  return { request: piiKinds(`${url}\n${sent}\n${body}`), response: null };
 }

@@ -5,6 +5,7 @@ import type { SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { JsonObject, MatchedRule } from '../decision/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { NOT_LOOKED_AT } from './pii.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -119,7 +120,7 @@ export function receiptPayload(row: AuditRow, issuer: ReceiptIssuer): Record<str
     decision: row.decision === null ? null : JSON.parse(row.decision),
     approval: row.approval_id === null ? null : { approval_id: row.approval_id, ...provenanceIn(row) },
     session_id: row.session_id,
-    pii: row.pii === null ? { request: [], response: [] } : JSON.parse(row.pii),
+    pii: row.pii === null ? NOT_LOOKED_AT : JSON.parse(row.pii),
     upstream_status: row.upstream_status,
     ...(row.agent_reason !== null && { agent_reason_hash: sha256Hex(`${row.id}\n${row.agent_reason}`) }),
     row_hash: row.row_hash,
