@@ -21,7 +21,7 @@ export function readManifests(
 ): { manifests: Map<string, Manifest>; problems: Finding[] } {
   const manifests = new Map<string, Manifest>();
   const problems: Finding[] = [];
-  for (const [id, entry] of entriesOf(document.platforms)) {
+  for (const [id, { suspended, ...entry }] of entriesOf(document.platforms)) {
     const parsed = parsePlatformEntry(entry);
     if (parsed.success) manifests.set(id, parsed.data);
     else {

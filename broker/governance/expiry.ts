@@ -32,6 +32,12 @@ export function parseExpiry(text: string): Expiry | undefined {
   return { kind: 'at', moment: Date.parse(text.toUpperCase()) };
 }
 
+/** When a span that ends at `end` began; undefined of a text that is no span. */
+export function beginOfSpan(text: string, end: Instant): Instant | undefined {
+  const expiry = parseExpiry(text);
+  return expiry?.kind === 'after' ? end - expiry.milliseconds : undefined;
+}
+
 export type StoredExpiry = { expires_at: Instant | null; expires_text: string | null };
 
 /**

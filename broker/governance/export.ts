@@ -1,6 +1,7 @@
 /** The present state as a governance file. */
-import { Document, isMap, type Node } from 'yaml';
+import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
 import type { Broker } from '../broker.ts';
+import type { Instant } from '../decision/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from './default-policy.ts';
@@ -17,16 +18,23 @@ const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
 
 /**
  * YAML of everything that a governance file can say of an organisation, in an order that depends on nothing but what is
- * said. Secrets stand as the references they came from. Applied again to the same store it changes nothing; what it
- * cannot say (an agent that waits for approval, two agents of one name) stands there as a comment.
+ * said. Secrets stand as the references they came from, and ends of grants as moments. Applied again to the same store it
+ * changes nothing, and applied to another it makes it decide as this one does; what it cannot say (an agent that waits for
+ * its key, two agents of one name) stands there as a comment. Sections that have nothing in them stand there empty, because
+ * one that is absent would leave in place what another broker has.
  *
  * @throws UnknownOrganisation
  */
-export async function exportGovernance(broker: Pick<Broker, 'store'>, organisationId: string): Promise<string> {
+export async function exportGovernance(
+  broker: Pick<Broker, 'store'>,
+  organisationId: string,
+  now: Instant,
+): Promise<string> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
   const present = await loadPresent(broker.store.db, organisation);
-  const { agents, remarks } = exportAgents(present);
+  const { agents, remarks, comments } = exportAgents(present, now);
+  remarks.push(...remarksOnOrganisation(present));
   const sections: GovernanceDocumentInput = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
@@ -35,21 +43,42 @@ export async function exportGovernance(broker: Pick<Broker, 'store'>, organisati
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),
     platforms: Object.fromEntries(
-      byName(present.platforms).map(([id, manifest]) => [id, exportPlatform(manifest)]),
+      byName(present.platforms).map(([id, manifest]) => [
+        id,
+        { ...exportPlatform(manifest), ...(present.suspendedPlatforms.has(id) && { suspended: true }) },
+      ]),
     ) as NonNullable<GovernanceDocumentInput['platforms']>,
     connections: exportConnections(present),
     policies: exportPolicies(present),
     guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,
     agents,
   };
-  const filled = Object.entries(sections).filter(
-    ([, value]) => typeof value !== 'object' || Object.keys(value).length > 0,
-  );
   // Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`).
-  const document = new Document(Object.fromEntries(filled), { compat: 'yaml-1.1', aliasDuplicateObjects: false });
+  const document = new Document(sections, { compat: 'yaml-1.1', aliasDuplicateObjects: false });
   commentOnConnections(document, present);
+  for (const { path, text } of comments) (document.getIn(path, true) as Node).comment = ` ${text}`;
+  for (const name of Object.keys(agents)) {
+    const key = document.getIn(['agents', name, 'public_key', 'pem'], true);
+    if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
+  }
   if (remarks.length > 0) document.comment = remarks.map((line) => ` ${line}`).join('\n');
-  return document.toString({ lineWidth: 0 });
+  // A key is one line, so that a file of many agents stays readable.
+  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
+}
+
+/** What decides and stands in no section of a file. */
+function remarksOnOrganisation({ organisation, platforms }: Present): string[] {
+  const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
+  const hours = organisation.approval_ttl_ms / 3_600_000;
+  return [
+    ...(hours === 24 ? [] : [`Held calls wait ${hours} hours: set that with POST /owner/organisation.`]),
+    ...(organisation.require_user_verification === 1
+      ? ['Passkeys have to verify the user: set that with POST /owner/organisation.']
+      : []),
+    ...(servers.length === 0
+      ? []
+      : [`Which tools of ${servers.join(', ')} were accepted is not here: elsewhere the first list that is seen is.`]),
+  ];
 }
 
 function exportConnections({ connections }: Present): NonNullable<GovernanceDocumentInput['connections']> {

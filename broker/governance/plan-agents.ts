@@ -1,16 +1,15 @@
 /** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
-import { newAgentId, uuidv4 } from '../crypto/ids.ts';
-import type { AgentPublicKey } from '../crypto/public-key.ts';
-import { moveAgent, putAgent, updateAgent } from '../store/agents.ts';
+import { moveAgent, updateAgent } from '../store/agents.ts';
 import { endOneTimeTokens } from '../store/governance.ts';
 import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { DEFAULT_POLICY } from './default-policy.ts';
 import { entriesOf } from './governance.ts';
+import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
-import { addConflict, addStep, difference, type Planning } from './planning.ts';
+import { addConflict, addProblem, addStep, difference, type Planning } from './planning.ts';
 import type { AgentEntry } from './schema.ts';
 
 /** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
@@ -78,7 +77,12 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
     if (known) keep(planning, known);
     return;
   }
-  const agent = known ?? newAgent(planning, name, ownerId, policyId, key);
+  if (entry.suspended && known?.status === 'pending') {
+    const message = 'it has not collected its key yet, and can be suspended only when it has.';
+    addProblem(planning, ['agents', name, 'suspended'], message);
+    return;
+  }
+  const agent = known ?? newAgent(planning, entry, name, { ownerId, policyId, key });
   planning.futureAgents.push({
     id: agent.id,
     name,
@@ -90,84 +94,41 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
   if (!known) planCreation(planning, agent, entry, policyName, key);
   else {
     if (known.origin !== 'governance') adopt(planning, known);
-    planUpdate(planning, known, ownerId, policyId, key);
+    planUpdate(planning, known, entry, { ownerId, policyId, key });
     if (key && key.fingerprint !== known.key_fingerprint) planKey(planning, known, key);
   }
   planGrants(planning, agent, entry.grants, known !== undefined);
 }
 
-function newAgent(
-  planning: Planning,
-  name: string,
-  ownerId: string,
-  policyId: string,
-  key: AgentPublicKey | undefined,
-): AgentTable {
-  return {
-    organisation_id: planning.organisationId,
-    id: uuidv4(),
-    agent_id: newAgentId(),
-    name,
-    owner_id: ownerId,
-    agent_type: 'key',
-    status: key ? 'active' : 'pending_bind',
-    status_since: planning.now,
-    status_cause: null,
-    status_detail: null,
-    policy_id: policyId,
-    origin: 'governance',
-    parent_id: null,
-    public_key_pem: key?.pem ?? null,
-    key_fingerprint: key?.fingerprint ?? null,
-    created_at: planning.now,
-    expires_at: null,
-  };
-}
-
-function planCreation(
-  planning: Planning,
-  agent: AgentTable,
-  entry: AgentEntry,
-  policyName: string,
-  key: AgentPublicKey | undefined,
-): void {
-  const details = [
-    `owner: ${entry.owner ?? planning.firstAdmin?.email}`,
-    `policy: ${policyName}`,
-    key ? `public key: ${key.fingerprint}` : 'public key: none yet; a bootstrap token is printed',
-  ];
-  addStep(planning, { action: 'create', kind: 'agent', name: agent.name, details }, async (db, made) => {
-    await putAgent(db, agent);
-    if (!key) await mint(db, agent, made, planning.now);
-  });
-}
-
 function planUpdate(
   planning: Planning,
   known: AgentTable,
-  ownerId: string,
-  policyId: string,
-  key: AgentPublicKey | undefined,
+  { suspended }: AgentEntry,
+  { ownerId, policyId, key }: Meant,
 ): void {
   const { organisationId, now } = planning;
   const returns = known.status === 'revoked';
   // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
   const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client';
-  const to = waits ? ('pending_bind' as const) : ('active' as const);
+  // Only ever suspended: to resume it is an owner's decision.
+  const to = suspended ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
   const details = [
     ...difference('owner', ownerEmail(planning, known.owner_id), ownerEmail(planning, ownerId)),
     ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
-    ...(returns ? [`status: revoked → ${key ? 'active' : to}`] : []),
+    ...(to === known.status ? [] : difference('status', known.status, to === 'pending_bind' && key ? 'active' : to)),
   ];
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'agent', name: known.name, details }, async (db, made) => {
     await updateAgent(db, organisationId, known.id, { owner_id: ownerId, policy_id: policyId });
-    if (!returns) return;
-    const move = { from: ['revoked' as const], to, cause: null, detail: null };
+    if (to === known.status) return;
+    const because = suspended
+      ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
+      : { cause: null, detail: null };
     const place = { organisationId, id: known.id };
-    await expectMoved(moveAgent(db, place, move, now), known);
+    await expectMoved(moveAgent(db, place, { from: [known.status], to, ...because }, now), known);
+    if (!returns) return;
     await endMcpAuthorisationsOf(db, place, now);
-    if (to === 'pending_bind' && !key) await mint(db, known, made, now);
+    if (waits && !key) await mint(db, known, made, now);
   });
 }
 

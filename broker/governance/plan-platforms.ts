@@ -1,7 +1,7 @@
 /** Platforms: a new version of a manifest whenever it says something else. */
 import type { Manifest } from '../platforms/manifest.ts';
 import { putPlatform } from '../store/governed-versions.ts';
-import { deletePlatform } from '../store/platforms.ts';
+import { deletePlatform, switchPlatform } from '../store/platforms.ts';
 import { addProblem, addStep, difference, listDifference, type Planning, sameJson } from './planning.ts';
 import { listNames } from './problems.ts';
 
@@ -9,11 +9,19 @@ export function planPlatforms(planning: Planning): void {
   const { governance, present, organisationId, now } = planning;
   for (const [platformId, manifest] of governance.manifests) {
     const known = present.platforms.get(platformId);
-    if (known && sameJson(known, manifest)) continue;
-    const details = known ? manifestDifference(known, manifest) : summary(manifest);
+    const isNew = !known || !sameJson(known, manifest);
+    // Only ever suspended: to resume it is an owner's decision.
+    const suspends =
+      governance.document.platforms?.[platformId]?.suspended && !present.suspendedPlatforms.has(platformId);
+    if (!isNew && !suspends) continue;
+    const details = [
+      ...(known ? (isNew ? manifestDifference(known, manifest) : []) : summary(manifest)),
+      ...(suspends ? difference('suspended', known && false, true) : []),
+    ];
     const change = { action: known ? ('update' as const) : ('create' as const), kind: 'platform' as const };
     addStep(planning, { ...change, name: platformId, details }, async (db) => {
-      await putPlatform(db, { organisationId, platformId, manifest: JSON.stringify(manifest) }, now);
+      if (isNew) await putPlatform(db, { organisationId, platformId, manifest: JSON.stringify(manifest) }, now);
+      if (suspends) await switchPlatform(db, { organisationId, platformId }, { suspended: true });
     });
   }
 }

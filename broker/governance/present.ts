@@ -31,6 +31,8 @@ export type Present = {
   /** By the agent's uuid; an organisation may have very many. */
   grants: ReadonlyMap<string, readonly GrantTable[]>;
   platforms: ReadonlyMap<string, Manifest>;
+  /** Ids of the platforms that are suspended. */
+  suspendedPlatforms: ReadonlySet<string>;
   connections: readonly ConnectionTable[];
   platformSecrets: readonly PlatformSecretTable[];
   policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
@@ -52,6 +54,7 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     formerKeys: new Set((await listFormerKeys(db, id)).map(({ fingerprint }) => fingerprint)),
     grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
+    suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),
     platformSecrets: await listPlatformSecrets(db, id),
     policies: new Map(

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { AutoSuspend } from '../decision/auto-suspend.ts';
 import { METHODS } from '../decision/facts.ts';
-import { PlatformEntry } from '../platforms/builtin.ts';
+import { BuiltinUse } from '../platforms/builtin.ts';
 import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
-import { PlatformId } from '../platforms/manifest.ts';
+import { Manifest, PlatformId } from '../platforms/manifest.ts';
 import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';
 
 const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
@@ -49,6 +49,16 @@ const CallerIssuer = z
     jwks_uri: PlatformUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
   })
   .describe('An identity provider whose assertions about the person behind a call are believed.');
+
+const suspended = z
+  .literal(true)
+  .optional()
+  .describe('Suspends it until an owner resumes it; absent, nothing of that changes: a file never resumes.');
+
+/** What stands under a platform's id, for editors. To read it, use `readManifests`. */
+export const PlatformEntry = z
+  .union([BuiltinUse.safeExtend({ suspended }), Manifest.safeExtend({ suspended })])
+  .describe('A platform: a built-in one with changes, or a whole one.');
 
 const Connection = z
   .strictObject({
@@ -173,6 +183,7 @@ const Agent = z
   .strictObject({
     owner: Email.optional().describe("The owner who answers for the agent. Default: the organisation's first admin."),
     policy: name('The policy that it is under. Default: "default".').optional(),
+    suspended,
     public_key: PublicKey.optional(),
     grants: recordOf(PlatformId, Grants).optional().describe('What it may do, by platform. Default: nothing.'),
   })

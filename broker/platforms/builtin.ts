@@ -40,11 +40,6 @@ export const BuiltinUse = ManifestOverrides.extend({
     .describe('The built-in platform to start from; every other field overrides one of its fields.'),
 }).describe('A platform that comes with the broker, under an id of its own, with changes.');
 
-/** What stands under a platform's id in governance.yaml, for editors. To read it, use `parsePlatformEntry`. */
-export const PlatformEntry = z
-  .union([BuiltinUse, Manifest])
-  .describe('A platform: a built-in one with changes, or a whole one.');
-
 /**
  * Reads what stands under a platform's id.
  *

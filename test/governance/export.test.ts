@@ -5,7 +5,7 @@ import { exportGovernance } from '../../broker/governance/export.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent } from '../../broker/store/agents.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { ANN, CRM, Governed, newPublicKey, openBroker, quote } from './governed.ts';
+import { ANN, CRM, DAY, Governed, newPublicKey, openBroker, problemsOf, quote, titles } from './governed.ts';
 
 const PEM = newPublicKey();
 /** Every agent has its own. */
@@ -44,7 +44,7 @@ agents:
       codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: true, connection: hub }
   helper: {}
 `);
-    const text = await exportGovernance(broker, world.id);
+    const text = await exportGovernance(broker, world.id, world.now);
     expect(text).toBe(`organisation: export ${kind}
 publish_identity_documents: false
 auto_suspend: false
@@ -112,8 +112,7 @@ agents:
     owner: bob@acme.example
     policy: careful
     public_key:
-      pem: |
-${PEM.trimEnd().replace(/^/gm, '        ')}
+      pem: ${quote(PEM)}
     grants:
       codehost:
         scopes:
@@ -125,7 +124,7 @@ ${PEM.trimEnd().replace(/^/gm, '        ')}
       crm:
         - scopes:
             - crm:contacts.read
-          expires: 30d
+          expires: "2026-07-01T12:00:00.000Z" # 30d since 2026-06-01T12:00:00.000Z
           recipients: []
         - scopes:
             - crm:contacts.write
@@ -174,7 +173,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
       detail: null,
     };
     await moveAgent(db, { organisationId: world.id, id: gone.id }, move, world.now);
-    const text = await exportGovernance(broker, world.id);
+    const text = await exportGovernance(broker, world.id, world.now);
     expect(text).toContain(
       '  # Its secret did not come from a governance file; the stored one stays.\n  c:\n    platform: crm\n',
     );
@@ -187,6 +186,72 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     const twin = (await world.present()).agents.find((agent) => agent.agent_id.startsWith('agt_aaaaaaaaaaaaaa'))!;
     await moveAgent(db, { organisationId: world.id, id: twin.id }, { ...move }, world.now);
     expect((await world.plan(text)).changes).toEqual([]);
+  });
+
+  it('writes sections that have nothing in them, so that another broker loses what it has there', async () => {
+    const world = await governed();
+    const text = await exportGovernance(broker, world.id, world.now);
+    expect(text.slice(text.indexOf('platforms'))).toBe(
+      'platforms: {}\nconnections: {}\npolicies: {}\nguardrails: []\nagents: {}\n',
+    );
+    const other = await governed();
+    await other.apply(
+      `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN } } }\nguardrails: [{ name: stop, effect: deny }]\npolicies: { own: { rules: [] } }\nagents: { a: { policy: own } }`,
+    );
+    await other.apply(text.replace(/^organisation: .*\n/, ''));
+    const { platforms, connections, policies, guardrails, agents } = await other.present();
+    expect([[...platforms], connections, [...policies.keys()], guardrails]).toEqual([[], [], ['default'], []]);
+    expect(agents.map(({ status }) => status)).toEqual(['revoked']);
+  });
+
+  it('says what is suspended, and an apply suspends and never resumes', async () => {
+    const world = await governed();
+    const file = (more = '') =>
+      `${CRM.replace('kind: rest', `kind: rest${more && '\n    suspended: true'}`)}agents: { a: { ${more}public_key: { pem: ${quote(PEM)} } }, b: { ${more} } }`;
+    await world.apply(file());
+    expect(titles((await world.apply(file('suspended: true, '))).plan.changes)).toEqual([
+      'update platform crm',
+      'update agent a',
+      'update agent b',
+    ]);
+    const before = await world.present();
+    expect([...before.suspendedPlatforms]).toEqual(['crm']);
+    expect(before.agents.map(({ status, status_cause }) => [status, status_cause])).toEqual([
+      ['suspended', 'owner_manual'],
+      ['suspended', 'owner_manual'],
+    ]);
+    expect((await world.apply(file())).plan.changes).toEqual([]);
+    const text = await exportGovernance(broker, world.id, world.now);
+    expect(text.match(/^ {4}suspended: true$/gm)).toHaveLength(3);
+    expect((await world.apply(text)).plan.changes).toEqual([]);
+    expect(await world.present()).toEqual(before);
+    const other = await governed();
+    await other.apply(text.replace(/^organisation: .*\n/, ''));
+    const { suspendedPlatforms, agents } = await other.present();
+    expect([[...suspendedPlatforms], agents.map(({ status }) => status)]).toEqual([
+      ['crm'],
+      ['suspended', 'suspended'],
+    ]);
+    expect(await problemsOf('agents: { a: { suspended: false } }')).toEqual([
+      expect.stringContaining('a file never resumes'),
+    ]);
+  });
+
+  it('says of a grant that has ended that it has, and elsewhere it stays so', async () => {
+    const world = await governed();
+    const file = `${CRM}connections: { c: { platform: crm, secret: { env: CRM_TOKEN } } }\nagents: { a: { grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } } } }`;
+    await world.apply(file);
+    const since = world.now;
+    world.now += 31 * DAY;
+    const text = await exportGovernance(broker, world.id, world.now);
+    const end = new Date(since + 30 * DAY).toISOString();
+    expect(text).toContain(`expires: "${end}" # ended; 30d since ${new Date(since).toISOString()}\n`);
+    expect((await world.apply(text)).plan.changes).toEqual([]);
+    const other = await governed();
+    other.now = world.now;
+    const { plan } = await other.apply(text.replace(/^organisation: .*\n/, ''));
+    expect(plan.warnings.map(({ message }) => message)).toContainEqual(expect.stringContaining(`ended on ${end}`));
+    expect([...(await other.present()).grants.values()].flat()[0]!.expires_at).toBe(since + 30 * DAY);
   });
 
   it('keeps agents that were made by hand as they are when its own export is applied', async () => {
@@ -203,7 +268,7 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
     const key = parsePublicKey(PEM);
     if (!key.ok) throw new Error(key.error);
     await bindKey(broker.store.db, { organisationId: world.id, id: hand.id }, key, world.now);
-    expect((await world.apply(await exportGovernance(broker, world.id))).plan.changes).toEqual([]);
+    expect((await world.apply(await exportGovernance(broker, world.id, world.now))).plan.changes).toEqual([]);
   });
 
   it('is undone and done again by nothing but itself: any state, exported and applied, stays the same', async () => {
@@ -212,11 +277,11 @@ agents: { a: { grants: { crm: { scopes: ["crm:contacts.read", "crm:contacts.writ
         const world = await governed();
         await world.apply(JSON.stringify(document));
         const before = await world.present();
-        const text = await exportGovernance(broker, world.id);
+        const text = await exportGovernance(broker, world.id, world.now);
         world.now += 12_345;
         expect((await world.apply(text)).plan.changes).toEqual([]);
         expect(await world.present()).toEqual(before);
-        expect(await exportGovernance(broker, world.id)).toBe(text);
+        expect(await exportGovernance(broker, world.id, world.now)).toBe(text);
       }),
       { numRuns: 15 },
     );

@@ -111,7 +111,7 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
 
   test('the file that is exported names them, applies without a change, and holds no secret', async () => {
     await governed.apply(DOCS);
-    const text = await exportGovernance(broker, governed.id);
+    const text = await exportGovernance(broker, governed.id, governed.now);
     expect(text).toContain('client_secret:');
     expect(text).toContain('file: docs.key');
     expect(text).not.toMatch(/CANARY|our-id/);
@@ -137,7 +137,9 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
     const [after] = (await governed.present()).connections;
     expect(after).toMatchObject({ is_default: 0, token_id: 'one', upstream_scopes: '["read"]', revision: 1 });
     expect(Buffer.from(after!.refresh_token!).toString()).toBe('sealed too');
-    expect(await exportGovernance(broker, governed.id)).toContain('It was connected through OAuth; its tokens stay.');
+    expect(await exportGovernance(broker, governed.id, governed.now)).toContain(
+      'It was connected through OAuth; its tokens stay.',
+    );
     // A secret of its own takes their place.
     governed.secret('env:TOKEN', 'a-token-0123456789');
     await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, secret: { env: TOKEN } }'));

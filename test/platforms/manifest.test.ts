@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { BUILTIN_PLATFORMS, PlatformEntry, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import { PlatformEntry } from '../../broker/governance/schema.ts';
+import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { compileManifest, Manifest, ManifestOverrides, withOverrides } from '../../broker/platforms/manifest.ts';
 
 const crm = {

@@ -120,5 +120,5 @@ export const governanceExport = route({
   answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
   errors: [],
   handle: async ({ governor: { broker }, who }) =>
-    json(200, { text: await exportGovernance(broker, who.organisationId) }),
+    json(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
 });

@@ -1,0 +1,195 @@
+/** What a file or an export says is what decides, whatever was there before: shown by real calls of random states. */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { makeKeyPair } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+import { ByFile, type Outcome } from './by-file.ts';
+
+const NAMES = ['a', 'b', 'c'];
+const KEYS = new Map(NAMES.map((name) => [name, makeKeyPair()]));
+const ACTIONS = [
+  { platform: 'crm', endpoint: '/messages', method: 'GET', scope: 'crm:read' },
+  { platform: 'crm', endpoint: '/messages', method: 'POST', scope: 'crm:write', data: { to: 'x@acme.example' } },
+  { platform: 'crm', endpoint: '/messages', method: 'POST', scope: 'crm:write', data: { to: 'x@evil.example', n: 5 } },
+  { platform: 'codehost', endpoint: '/repos/acme/one', method: 'GET', scope: 'codehost:read' },
+  { platform: 'codehost', endpoint: '/orgs/acme/repos', method: 'POST', scope: 'codehost:create', data: { name: 'n' } },
+];
+const SCOPES = { crm: ['crm:read', 'crm:write'], codehost: ['codehost:read', 'codehost:create'] };
+
+const often = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 3 });
+const termsOn = (platform: keyof typeof SCOPES, connections: readonly string[]) =>
+  fc.record(
+    {
+      scopes: fc.subarray(SCOPES[platform], { minLength: 1 }),
+      expires: fc.constantFrom('30d', '1m', '2999-01-31T18:00:00+02:00', '2020-01-01T00:00:00Z'),
+      require_approval: fc.boolean(),
+      recipients: fc.subarray(['@acme.example', 'x@evil.example']),
+      repos: fc.constantFrom(['acme/*'], ['acme/two'], []),
+      allow_repo_creation: fc.boolean(),
+      connection: fc.constantFrom(...connections),
+    },
+    { requiredKeys: ['scopes'] },
+  );
+const rule = (effects: readonly string[]) =>
+  fc.record(
+    {
+      effect: fc.constantFrom(...effects),
+      scopes: fc.constantFrom(['*:read'], ['crm:*'], ['codehost:create']),
+      methods: fc.constantFrom(['GET'], ['POST']),
+      when: fc.constantFrom('has(request.body.n) && request.body.n > 3', 'request.body.n > 3'),
+    },
+    { requiredKeys: ['effect'] },
+  );
+
+/** Every section is there, so that a file says everything. */
+const documents = fc.record({
+  suspendedPlatform: fc.boolean(),
+  swapped: fc.boolean(),
+  rules: fc.array(rule(['allow', 'allow', 'deny', 'require_approval']), { maxLength: 3 }),
+  guardrails: fc.array(rule(['deny', 'require_approval']), { maxLength: 1 }),
+  agents: fc.record(
+    Object.fromEntries(
+      NAMES.map((name) => [
+        name,
+        often(
+          fc.record({
+            suspended: fc.boolean(),
+            own: fc.boolean(),
+            crm: often(termsOn('crm', ['main', 'other'])),
+            codehost: often(termsOn('codehost', ['hub'])),
+          }),
+        ),
+      ]),
+    ),
+  ),
+});
+type Said = typeof documents extends fc.Arbitrary<infer One> ? One : never;
+
+function documentOf(url: string, said: Said, suspends: boolean) {
+  const agents = Object.entries(said.agents).flatMap(([name, agent]) => {
+    if (!agent) return [];
+    const { suspended, own, crm, codehost } = agent;
+    return [
+      [
+        name,
+        {
+          policy: own ? 'own' : 'default',
+          ...(suspends && suspended && { suspended: true }),
+          public_key: { pem: KEYS.get(name)!.publicPem },
+          grants: { ...(crm && { crm }), ...(codehost && { codehost }) },
+        },
+      ] as const,
+    ];
+  });
+  const platform = { kind: 'rest', base_url: url, auth: { type: 'bearer' } };
+  return {
+    owners: [],
+    platforms: {
+      crm: {
+        ...platform,
+        scopes: { 'crm:read': ['GET /**'], 'crm:write': ['POST /**'] },
+        recipients: { 'POST /messages': ['/to'] },
+        ...(suspends && said.suspendedPlatform && { suspended: true }),
+      },
+      codehost: {
+        ...platform,
+        scopes: { 'codehost:read': ['GET /repos/**'], 'codehost:create': ['POST /orgs/*/repos'] },
+      },
+    },
+    connections: {
+      main: { platform: 'crm', secret: { env: said.swapped ? 'OTHER' : 'MAIN' }, default: !said.swapped },
+      other: { platform: 'crm', secret: { env: said.swapped ? 'MAIN' : 'OTHER' }, default: said.swapped },
+      hub: { platform: 'codehost', secret: { env: 'MAIN' } },
+    },
+    policies: { own: { rules: said.rules } },
+    guardrails: said.guardrails.map((one, i) => ({ name: `guardrail ${i}`, ...one })),
+    agents: Object.fromEntries(agents),
+  };
+}
+
+describe.each(STORES)(`decisions on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+
+  async function outcomes(governed: ByFile): Promise<Record<string, Outcome[]>> {
+    const all: Record<string, Outcome[]> = {};
+    for (const name of NAMES) {
+      all[name] = [];
+      for (const action of ACTIONS) all[name].push(await governed.call(name, action));
+    }
+    return all;
+  }
+  /** One that was revoked and one that is not there are refused alike. */
+  const revokedIsNone = (all: Record<string, Outcome[]>) =>
+    JSON.parse(
+      JSON.stringify(all, (_, value) =>
+        value?.reason === 'agent_revoked' || value?.reason === 'no such agent' ? 'nobody' : value,
+      ),
+    );
+  const document = (said: Said, suspends = false) => documentOf(world.upstream.url, said, suspends);
+
+  /** What an owner does by hand. */
+  async function meddle(governed: ByFile, hands: readonly Hand[]): Promise<void> {
+    for (const { name, does } of hands) {
+      const agent = (await governed.agents()).get(name);
+      if (agent === undefined) continue;
+      const path =
+        does === 'suspend' ? `/owner/agents/${agent.agentId}/suspend` : `/owner/agents/${agent.agentId}/grants/crm`;
+      // Refused where there is nothing like it, such as an agent that was revoked: also a state.
+      await governed.organisation.ask('POST', path, does === 'suspend' ? {} : { scopes: ['crm:read'], ...does });
+    }
+  }
+  type Hand = { name: string; does: 'suspend' | { require_approval?: boolean } };
+  const hands = (withSuspend: boolean): fc.Arbitrary<Hand[]> =>
+    fc.array(
+      fc.record({
+        name: fc.constantFrom(...NAMES),
+        does: fc.constantFrom<Hand['does']>(
+          {},
+          { require_approval: true },
+          ...(withSuspend ? ['suspend' as const] : []),
+        ),
+      }),
+      { maxLength: 3 },
+    );
+
+  test('are those of a file on a fresh broker, whatever state it was applied over', { timeout: 240_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(documents, hands(false), documents, async (before, byHand, after) => {
+        const changed = await ByFile.make(world, KEYS);
+        await changed.apply(document(before));
+        await meddle(changed, byHand);
+        await changed.apply(document(after));
+        const fresh = await ByFile.make(world, KEYS);
+        await fresh.apply(document(after));
+        expect(revokedIsNone(await outcomes(changed))).toEqual(revokedIsNone(await outcomes(fresh)));
+        expect(await changed.apply(document(after))).toEqual([]);
+      }),
+      { numRuns: 12, examples: [] },
+    );
+  });
+
+  test('are those of the broker that an export was taken from, on a fresh one', { timeout: 240_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(documents, hands(true), fc.boolean(), async (said, byHand, later) => {
+        const source = await ByFile.make(world, KEYS);
+        await source.apply(document(said, true));
+        await meddle(source, byHand);
+        // A span of a minute is over then.
+        if (later) world.clock.skewMs += 90_000;
+        const text = await source.export();
+        expect(await source.apply(text)).toEqual([]);
+        const fresh = await ByFile.make(world, KEYS);
+        // A fresh broker has something that the export does not say.
+        await fresh.organisation.guardrails([{ name: 'stop', effect: 'deny' }]);
+        await fresh.apply(text.replace(/^organisation: .*\n/, ''));
+        expect(revokedIsNone(await outcomes(fresh))).toEqual(revokedIsNone(await outcomes(source)));
+        expect((await fresh.export()).replace(/^organisation: .*\n/, '')).toContain('agents:');
+      }),
+      { numRuns: 12 },
+    );
+  });
+});
