@@ -100,12 +100,13 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(row!.live_children).toBe(1);
     });
 
-    test('a held call that is approved after it is not made', async () => {
+    test('a held call cannot be approved after it', async () => {
       const { body } = await mortal.act(POST);
       over();
-      await withoutCalls(world, () => organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {}));
+      const approve = () => organisation.ask('POST', `/owner/approvals/${body.approval_id}/approve`, {});
+      expectEnvelope(await withoutCalls(world, approve), 410, 'approval_expired');
       const { body: after } = await mortal.get(`/v1/approvals/${body.approval_id}`);
-      expect(after.execution_error).toMatch(/^agent_revoked/);
+      expect(after).toMatchObject({ status: 'expired', executed_at: null });
     });
 
     test('what it waits for ends with it, and leaves the inbox', async () => {

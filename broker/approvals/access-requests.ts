@@ -22,7 +22,7 @@ export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable }
 type About = {
   reasonCode: AccessRequestTable['reason_code'];
   reason: string | null;
-  ttlMs: number;
+  expiresAt: Instant;
   /** The agent, or of a child its parent: by its children an agent asks owners for no more at once than by itself. */
   eldestUuid: string;
 };
@@ -40,7 +40,7 @@ export function requestStatusAt(
 
 /**
  * Raises a request, or finds the one that waits for the same. Any number at once raise one, and never more of an agent are
- * open than the limit. `ttlMs`: how long owners have to decide.
+ * open than the limit. `expiresAt`: until when owners can decide.
  */
 export async function openAccessRequest(
   { store, clock }: Pick<Broker, 'store' | 'clock'>,
@@ -87,7 +87,7 @@ function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTabl
     reason: about.reason,
     status: 'pending',
     created_at: now,
-    expires_at: now + about.ttlMs,
+    expires_at: about.expiresAt,
     decided_at: null,
     decided_by: null,
     note: null,

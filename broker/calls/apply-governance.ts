@@ -34,12 +34,15 @@ export async function applyGovernance(
   const { organisation_id: organisationId } = by.owner;
   const change = { reason: 'governance_applied', detail: detail ?? null };
   try {
-    return await recordChange(governor, by, change, async (db, note) => {
+    const applied = await recordChange(governor, by, change, async (db, note) => {
       const result = await applyOn(db, vault, organisationId, governance, resolved, clock(), options);
       if (!result.ok || result.plan.changes.length + result.adopted === 0) throw new NothingToRecord(result);
       note(listed(result.plan.changes, result.adopted));
+      for (const ref of result.ended) await governor.changes.announce(db, ref);
       return result;
     });
+    if (applied.ok) for (const ref of applied.ended) governor.changes.tell(ref);
+    return applied;
   } catch (error) {
     if (error instanceof NothingToRecord) return error.result;
     throw error;

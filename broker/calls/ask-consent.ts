@@ -1,6 +1,7 @@
 /** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
 import { openAccessRequest } from '../approvals/access-requests.ts';
 import type { Call } from './call.ts';
+import { waitsUntil } from './facts.ts';
 import type { Governor } from './governor.ts';
 
 /**
@@ -16,7 +17,7 @@ export async function askConsent(
   const about = {
     reasonCode: 'needs_consent' as const,
     reason,
-    ttlMs: agent.approval_ttl_ms,
+    expiresAt: waitsUntil(agent, broker.clock()),
     eldestUuid: agent.parent_id ?? agent.id,
   };
   try {

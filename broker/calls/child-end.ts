@@ -1,6 +1,6 @@
 /** The end of a child's lifetime: noticed at its next call, or when its parent needs the place (specification, Child identity). */
 import { correlationId } from '../crypto/ids.ts';
-import { endWaitingOf, expireChild, freeChildPlace } from '../store/children.ts';
+import { revokeAgent } from '../store/revoke-agent.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
 
@@ -32,10 +32,9 @@ export async function endLifetime(
       { ...by, correlationId: correlationId() },
       { reason: 'agent_expired', agent: child },
       async (db, note) => {
-        if (child.parent_id !== null) await freeChildPlace(db, { organisationId, id: child.parent_id });
-        if (!(await expireChild(db, { organisationId, id: child.id }, broker.clock()))) throw new NotFirst();
+        const ended = await revokeAgent(db, child, 'expired', broker.clock());
+        if (!ended) throw new NotFirst();
         note({ expired_at: child.expires_at === null ? null : new Date(child.expires_at).toISOString() });
-        const ended = await endWaitingOf(db, { organisationId, id: child.id });
         for (const ref of ended) await changes.announce(db, ref);
         return ended;
       },

@@ -1,4 +1,5 @@
 /** From the rows that authentication read to the facts that a decision takes. */
+import { earliest } from '../decision/attenuation.ts';
 import { breakerFacts } from '../decision/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../decision/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
@@ -118,6 +119,12 @@ export function agentFacts(row: FactsRow, parent?: ParentFacts): AgentFacts {
 export function hasStandingParent({ parent_id, parent_status, parent_expires_at }: FactsRow, now: Instant): boolean {
   if (parent_id === null) return true;
   return parent_status === 'active' && (parent_expires_at == null || parent_expires_at > now);
+}
+
+/** Until when what an agent asks of people waits for them: as long as its organisation says, and no longer than it lives. */
+export function waitsUntil(agent: FactsRow, now: Instant): Instant {
+  const lives = earliest(agent.expires_at, agent.parent_expires_at ?? null);
+  return earliest(now + agent.approval_ttl_ms, lives)!;
 }
 
 /** Undefined: it has none. */

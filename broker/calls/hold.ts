@@ -2,8 +2,9 @@
 import { sealRequest } from '../approvals/sealed.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
-import { isLiving } from '../store/children.ts';
+import { areLiving } from '../store/children.ts';
 import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
+import { waitsUntil } from './facts.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
 import { AuditUnavailable, type Recorded } from './record.ts';
@@ -14,12 +15,13 @@ export const MAX_PENDING = 100;
 /** Undoes the transaction that would hold one more. */
 class TooManyPending extends Error {}
 
-/** Undoes the transaction of a child that came to its end after the call was decided. */
+/** Undoes the transaction of an agent that came to its end, or whose parent did, after the call was decided. */
 class Over extends Error {}
 
 /**
- * Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. `over`: the agent is
- * a child that came to its end meanwhile; nothing is recorded, and the call is to be decided anew.
+ * Stores the call for a decision, unless too many of this agent, and of its parent or children, wait already. `over`: the agent or
+ * its parent came to its end meanwhile; nothing is recorded, and the call is to be decided again. A call waits no longer than its agent
+ * lives.
  */
 export async function hold(governor: Governor, call: Call, reason: string): Promise<Recorded<Outcome> | 'over'> {
   const { broker, recorder, changes } = governor;
@@ -29,7 +31,7 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
   const request = requestOf(call);
   const id = uuidv4();
   const ref = { organisation_id: agent.organisation_id, id };
-  const expiresAt = now + agent.approval_ttl_ms;
+  const expiresAt = waitsUntil(agent, now);
   row.result = 'held';
   row.approval_id = id;
   noteFlags(row, { dropped_headers: call.dropped.length > 0 ? call.dropped : undefined });
@@ -40,8 +42,8 @@ export async function hold(governor: Governor, call: Call, reason: string): Prom
       // By its children an agent gets no more before people than it could itself.
       const eldest = agent.parent_id ?? agent.id;
       await lockPending(db, agent.organisation_id, eldest);
-      const child = { organisationId: agent.organisation_id, id: agent.id };
-      if (agent.parent_id !== null && !(await isLiving(db, child, now))) throw new Over();
+      const family = agent.parent_id === null ? [agent.id] : [agent.id, agent.parent_id];
+      if (!(await areLiving(db, agent.organisation_id, family, now))) throw new Over();
       if ((await countPending(db, agent.organisation_id, eldest, now)) >= MAX_PENDING) throw new TooManyPending();
       await putApproval(db, {
         ...ref,

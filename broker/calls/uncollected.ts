@@ -1,8 +1,8 @@
 /** Registered agents whose keys nobody collected in time: they end, so that nothing waits for somebody who never comes. */
 import { correlationId } from '../crypto/ids.ts';
 import type { Instant } from '../decision/facts.ts';
-import { moveAgent } from '../store/agents.ts';
 import { destroyUncollectedKey, listUncollected } from '../store/registrations.ts';
+import { revokeAgent } from '../store/revoke-agent.ts';
 import type { Governor } from './governor.ts';
 import { recordChange } from './owner-change.ts';
 
@@ -16,18 +16,22 @@ class NotPending extends Error {}
  * recorded now keeps no other from its turn, and comes again in the next round.
  */
 export async function revokeUncollected(governor: Governor, now: Instant): Promise<void> {
-  const { broker } = governor;
+  const { broker, changes } = governor;
   for (const { organisation_id, id, agent } of await listUncollected(broker.store.db, now)) {
     const by = { owner: { id: 'time', organisation_id }, how: 'time' as const, correlationId: correlationId() };
     const place = { organisationId: organisation_id, id: agent.id };
     // Nobody stopped it: as with a lifetime that is over.
-    const move = { from: ['pending'], to: 'revoked', cause: 'unknown', detail: DETAIL } as const;
+    const ending = { from: ['pending'], cause: 'unknown', detail: DETAIL } as const;
     try {
-      await recordChange(governor, by, { reason: 'agent_revoked', detail: DETAIL, agent }, async (db, note) => {
-        if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotPending();
-        await destroyUncollectedKey(db, place);
+      const change = { reason: 'agent_revoked', detail: DETAIL, agent };
+      const ended = await recordChange(governor, by, change, async (db, note) => {
+        const requests = await revokeAgent(db, agent, ending, broker.clock());
+        if (!requests) throw new NotPending();
         note({ registration: id });
+        for (const ref of requests) await changes.announce(db, ref);
+        return requests;
       });
+      for (const ref of ended) changes.tell(ref);
     } catch (error) {
       // It was moved by somebody else, who destroyed the key, too; if not, it goes now.
       if (error instanceof NotPending) await destroyUncollectedKey(broker.store.db, place);

@@ -14,6 +14,8 @@ export type ApplyResult =
       ok: true;
       plan: Plan;
       bootstrapTokens: BootstrapToken[];
+      /** Held calls and access requests that ended with their agents: to be announced. */
+      ended: Made['ended'];
       /** How many agents that were made by hand came under the file, which is no change of what is governed. */
       adopted: number;
     }
@@ -48,8 +50,9 @@ export async function applyOn(
   const planning = await planOn(db, vault, organisation, governance, resolved, now, options);
   const result = finish(planning);
   if (!result.ok) return result;
-  const made: Made = { tokens: [] };
+  const made: Made = { tokens: [], ended: [] };
   for (const step of planning.steps) await step.make(db, made);
   for (const id of planning.adopted) await adoptAgent(db, organisationId, id);
-  return { ok: true, plan: result.plan, bootstrapTokens: made.tokens, adopted: planning.adopted.length };
+  const { tokens: bootstrapTokens, ended } = made;
+  return { ok: true, plan: result.plan, bootstrapTokens, ended, adopted: planning.adopted.length };
 }

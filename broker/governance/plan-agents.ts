@@ -1,8 +1,7 @@
 /** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
 import { moveAgent, updateAgent } from '../store/agents.ts';
-import { endOneTimeTokens } from '../store/governance.ts';
 import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
-import { destroyUncollectedKey } from '../store/registrations.ts';
+import { revokeAgent } from '../store/revoke-agent.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { DEFAULT_POLICY } from './default-policy.ts';
 import { entriesOf } from './governance.ts';
@@ -125,7 +124,7 @@ function planUpdate(
       ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
       : { cause: null, detail: null };
     const place = { organisationId, id: known.id };
-    await expectMoved(moveAgent(db, place, { from: [known.status], to, ...because }, now), known);
+    if (!(await moveAgent(db, place, { from: [known.status], to, ...because }, now))) throw changedMeanwhile(known);
     if (!returns) return;
     await endMcpAuthorisationsOf(db, place, now);
     if (waits && !key) await mint(db, known, made, now);
@@ -134,7 +133,7 @@ function planUpdate(
 
 /** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
 function planRemoval(planning: Planning, agent: AgentTable): void {
-  const { organisationId, now } = planning;
+  const { now } = planning;
   removeGrants(planning, agent);
   planning.futureAgents.push({
     id: agent.id,
@@ -144,19 +143,11 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
     live: false,
   });
   const details = [`status: ${agent.status} → revoked`];
-  addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db) => {
-    const move = {
-      from: ['active', 'suspended', 'pending', 'pending_bind'] as const,
-      to: 'revoked' as const,
-      cause: 'owner_manual' as const,
-      detail: REMOVED_DETAIL,
-    };
-    const place = { organisationId, id: agent.id };
-    await expectMoved(moveAgent(db, place, move, now), agent);
-    await destroyUncollectedKey(db, place);
-    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, now);
-    // Named again, the agent must not be some client's that nobody thinks of any more.
-    await endMcpAuthorisationsOf(db, place, now);
+  addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db, made) => {
+    const from = ['active', 'suspended', 'pending', 'pending_bind'] as const;
+    const ended = await revokeAgent(db, agent, { from, cause: 'owner_manual', detail: REMOVED_DETAIL }, now);
+    if (!ended) throw changedMeanwhile(agent);
+    made.ended.push(...ended);
   });
 }
 
@@ -180,9 +171,8 @@ function adopt(planning: Planning, agent: AgentTable): void {
   });
 }
 
-async function expectMoved(moved: Promise<boolean>, agent: AgentTable): Promise<void> {
-  if (!(await moved)) throw new Error(`The agent ${agent.name} changed its status meanwhile; apply again.`);
-}
+const changedMeanwhile = (agent: AgentTable): Error =>
+  new Error(`The agent ${agent.name} changed its status meanwhile; apply again.`);
 
 function ownerEmail({ present, ownerIds }: Planning, id: string): string {
   const email = present.owners.find((owner) => owner.id === id)?.email;

@@ -2,6 +2,7 @@
 import { canonicalJson } from '../crypto/canonical.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../decision/facts.ts';
+import type { EndedRequest } from '../store/revoke-agent.ts';
 import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import type { Governance } from './governance.ts';
@@ -31,7 +32,11 @@ export type Plan = { changes: Change[]; warnings: Problem[] };
 export type BootstrapToken = { agent: string; agentId: string; token: Secret; expiresAt: Instant };
 
 /** What the steps made that the store cannot tell again. */
-export type Made = { tokens: BootstrapToken[] };
+export type Made = {
+  tokens: BootstrapToken[];
+  /** What agents that were revoked had waited for: to be announced. */
+  ended: EndedRequest[];
+};
 
 export type Step = { change: Change; make(db: Db, made: Made): Promise<void> };
 

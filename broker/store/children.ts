@@ -87,36 +87,15 @@ export async function expireChild(db: Db, child: Ref, now: number): Promise<bool
   return expired !== undefined;
 }
 
-/** Whether a child is not over. Asked while its parent's row is locked, its end comes before or after whatever follows. */
-export async function isLiving(db: Db, child: Ref, now: number): Promise<boolean> {
+/** Whether none of these agents is over. Asked while the row of the eldest is locked, an end comes before or after whatever follows. */
+export async function areLiving(db: Db, organisationId: string, ids: readonly string[], now: number): Promise<boolean> {
   const living = await db
     .selectFrom('agents')
     .select('id')
-    .where('organisation_id', '=', child.organisationId)
-    .where('id', '=', child.id)
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', ids)
     .where('status', 'in', ['active', 'suspended'])
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-    .executeTakeFirst();
-  return living !== undefined;
-}
-
-/** Ends what a child waits for, since nothing of it can be made any more: held calls and access requests. Answers which. */
-export async function endWaitingOf(db: Db, child: Ref): Promise<{ organisation_id: string; id: string }[]> {
-  const calls = await db
-    .updateTable('approvals')
-    .set({ status: 'expired' })
-    .where('organisation_id', '=', child.organisationId)
-    .where('agent_id', '=', child.id)
-    .where('status', '=', 'pending')
-    .returning(['organisation_id', 'id'])
     .execute();
-  const requests = await db
-    .updateTable('access_requests')
-    .set({ status: 'expired' })
-    .where('organisation_id', '=', child.organisationId)
-    .where('agent_id', '=', child.id)
-    .where('status', '=', 'pending')
-    .returning(['organisation_id', 'id'])
-    .execute();
-  return [...calls, ...requests];
+  return living.length === ids.length;
 }

@@ -1,5 +1,5 @@
 /** Agents that asked to be one (specification, Registration): waiting, decided, expired; and their keys until collected. */
-import type { RegistrationTable } from './schema.ts';
+import type { AgentTable, RegistrationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type RegistrationRef = { organisation_id: string; id: string };
@@ -154,20 +154,26 @@ export async function takePrivateKey(db: Db, registration: RegistrationRef, now:
 export async function listUncollected(
   db: Db,
   now: number,
-): Promise<{ organisation_id: string; id: string; agent: { id: string; agent_id: string } }[]> {
+): Promise<
+  {
+    organisation_id: string;
+    id: string;
+    agent: Pick<AgentTable, 'organisation_id' | 'id' | 'agent_id' | 'parent_id' | 'expires_at'>;
+  }[]
+> {
   const found = await db
     .selectFrom('registrations as r')
     .innerJoin('agents as a', (join) =>
       join.onRef('a.organisation_id', '=', 'r.organisation_id').onRef('a.agent_id', '=', 'r.agent_id'),
     )
-    .select(['a.organisation_id', 'r.id', 'a.id as agent_uuid', 'a.agent_id'])
+    .select(['a.organisation_id', 'r.id', 'a.id as agent_uuid', 'a.agent_id', 'a.parent_id', 'a.expires_at'])
     .where('r.private_key', 'is not', null)
     .where('r.claim_until', '<=', now)
     .execute();
-  return found.map(({ organisation_id, id, agent_uuid, agent_id }) => ({
+  return found.map(({ organisation_id, id, agent_uuid, ...agent }) => ({
     organisation_id,
     id,
-    agent: { id: agent_uuid, agent_id },
+    agent: { organisation_id, id: agent_uuid, ...agent },
   }));
 }
 

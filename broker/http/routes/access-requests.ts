@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { openAccessRequest, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
 import { type ReasonCode, standingOf } from '../../calls/access.ts';
-import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { agentFacts, breakersOf, waitsUntil } from '../../calls/facts.ts';
 import { hashToken } from '../../crypto/one-time-token.ts';
 import { haltOf } from '../../decision/halt.ts';
 import { findOpenRequest, findRequestByToken } from '../../store/access-requests.ts';
@@ -87,7 +87,7 @@ export const accessRequest = route({
     const about = {
       reasonCode,
       reason: body.reason ?? null,
-      ttlMs: agent.approval_ttl_ms,
+      expiresAt: waitsUntil(agent, now),
       eldestUuid: agent.parent_id ?? agent.id,
     };
     const opened = await openAccessRequest(broker, changes, asked, about);

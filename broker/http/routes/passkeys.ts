@@ -181,7 +181,10 @@ export const passkeySignFinish = route({
       case 'already_decided':
         throw new Refusal('already_decided', 'This call was decided already.');
       case 'expired':
-        throw new Refusal('approval_expired', 'Nobody decided this call in time; the agent has to ask again.');
+        throw new Refusal(
+          'approval_expired',
+          'This call waits no more: nobody decided it in time, or its agent came to its end.',
+        );
       case 'challenge_expired':
         throw challengeExpired();
       case 'unverified':

@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
 import { findAgent, listShownAgents, moveAgent } from '../../../store/agents.ts';
 import { listBreakersOpenAt } from '../../../store/breakers.ts';
-import { freeChildPlace } from '../../../store/children.ts';
 import { forgetRefusals } from '../../../store/refusal-counts.ts';
-import { destroyUncollectedKey } from '../../../store/registrations.ts';
+import { type EndedRequest, revokeAgent } from '../../../store/revoke-agent.ts';
 import type { AgentTable } from '../../../store/schema.ts';
 import { text } from '../../../wire/action.ts';
 import { CONTAINED, containedBy } from '../../contained.ts';
@@ -189,12 +188,15 @@ export const ownerAgentMoves = MOVES.map((move) =>
       if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
       const place = { organisationId: who.organisationId, id: agent.id };
       const detail = body.reason ?? null;
+      const { broker, changes } = governor;
+      let ended: EndedRequest[] | undefined;
       const moved = await ownerChange(context, { reason: move.reason, detail, agent }, async (db) => {
-        if (move.to === 'revoked' && agent.parent_id !== null)
-          await freeChildPlace(db, { ...place, id: agent.parent_id });
-        const done = await moveAgent(db, place, { ...move, detail }, governor.broker.clock());
-        // Who looked at what was refused lets the agent begin anew.
-        if (done && move.to === 'revoked') await destroyUncollectedKey(db, place);
+        if (move.to === 'revoked')
+          ended = await revokeAgent(db, agent, { from: move.from, cause: 'owner_manual', detail }, broker.clock());
+        for (const ref of ended ?? []) await changes.announce(db, ref);
+        const done =
+          move.to === 'revoked' ? ended !== undefined : await moveAgent(db, place, { ...move, detail }, broker.clock());
+        // Who looked at what was refused lets the agent begin again.
         if (done && move.to === 'active') await forgetRefusals(db, who.organisationId, agent.id);
         const now = (await findAgent(db, who.organisationId, agent.id))!;
         if (done) return now;
@@ -203,6 +205,7 @@ export const ownerAgentMoves = MOVES.map((move) =>
           `This agent is ${now.status}; ${move.verb} takes one that is ${move.from.join(' or ')}.`,
         );
       });
+      for (const ref of ended ?? []) changes.tell(ref);
       return json(200, agentShown(moved));
     },
   }),

@@ -141,7 +141,10 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
             extra: { status: decided.status },
           });
         case 'expired':
-          throw new Refusal('approval_expired', 'Nobody decided this call in time; the agent has to ask again.');
+          throw new Refusal(
+            'approval_expired',
+            'This call waits no more: nobody decided it in time, or its agent came to its end.',
+          );
         case 'changed':
           throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {
             extra: { request_hash: decided.requestHash },

@@ -1,0 +1,74 @@
+/** Agents that end for good: the one way in which that is written, whoever ends them. */
+import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import { moveAgent } from './agents.ts';
+import { expireChild, freeChildPlace } from './children.ts';
+import { endOneTimeTokens } from './governance.ts';
+import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
+import { destroyUncollectedKey } from './registrations.ts';
+import type { Db } from './store.ts';
+
+/** `expired`: a child whose time is over; nobody revoked it. */
+export type Ending = 'expired' | { from: readonly AgentStatus[]; cause: HaltCause; detail: string | null };
+
+/** A held call, or an access request. */
+export type EndedRequest = { organisation_id: string; id: string };
+
+/**
+ * Revokes an agent in the transaction of `db`, and ends what only a live agent has a use for: its place among its parent's
+ * children, a private key that nobody collected, its bootstrap tokens, its MCP clients' authorisations, and what it and its
+ * children wait for. Answers the held calls and access requests that ended, to be announced; undefined: the agent is in none of
+ * the statuses of `ending`, and the transaction has to be undone.
+ *
+ * @param now milliseconds since the epoch
+ */
+export async function revokeAgent(
+  db: Db,
+  agent: { organisation_id: string; id: string; parent_id: string | null; expires_at: number | null },
+  ending: Ending,
+  now: number,
+): Promise<EndedRequest[] | undefined> {
+  const { organisation_id: organisationId, id, parent_id: parent, expires_at: expiresAt } = agent;
+  const place = { organisationId, id };
+  // The parent's row first, as everybody does who makes or ends a child.
+  if (parent !== null) await freeChildPlace(db, { organisationId, id: parent });
+  const isEnded =
+    ending === 'expired'
+      ? await expireChild(db, place, now)
+      : await moveAgent(db, place, { ...ending, to: 'revoked' }, now);
+  if (!isEnded) return undefined;
+  await destroyUncollectedKey(db, place);
+  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  await endMcpAuthorisationsOf(db, place, now);
+  return await endWaitingOf(db, place, ending === 'expired' ? (expiresAt ?? now) : now);
+}
+
+/** Ends, as of `at`, what an agent and its children wait for. Answers which. */
+async function endWaitingOf(
+  db: Db,
+  { organisationId, id }: { organisationId: string; id: string },
+  at: number,
+): Promise<EndedRequest[]> {
+  const family = () =>
+    db
+      .selectFrom('agents')
+      .select('id')
+      .where('organisation_id', '=', organisationId)
+      .where('id', '=', id)
+      .unionAll(
+        db.selectFrom('agents').select('id').where('organisation_id', '=', organisationId).where('parent_id', '=', id),
+      );
+  const end = (table: 'approvals' | 'access_requests') =>
+    db
+      .updateTable(table)
+      // What had run out before stays so.
+      .set((eb) => ({
+        status: 'expired' as const,
+        expires_at: eb.case().when('expires_at', '>', at).then(at).else(eb.ref('expires_at')).end(),
+      }))
+      .where('organisation_id', '=', organisationId)
+      .where('agent_id', 'in', family())
+      .where('status', '=', 'pending')
+      .returning(['organisation_id', 'id'])
+      .execute();
+  return [...(await end('approvals')), ...(await end('access_requests'))];
+}
