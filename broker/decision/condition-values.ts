@@ -25,6 +25,11 @@ export function spend(meter: Meter, steps: number): void {
   if (meter.left < 0) throw new Error('the condition costs too much on this call');
 }
 
+/** For looking at `length` characters of a text. @throws as `spend` */
+export function spendText(meter: Meter, length: number): void {
+  spend(meter, length / 512);
+}
+
 /** What a condition's variables are made of: JSON, ready CEL values, and errors that strike when they are read. */
 export type Source = JsonValue | CelValue | Error | { readonly [name: string]: Member } | readonly Source[];
 
@@ -62,13 +67,16 @@ export class JsonMap {
 
   get size(): number {
     const { length } = Object.keys(this.#source);
-    spend(this.#meter, length / 8);
+    // To count them is to list them, which is dear where there are many.
+    spend(this.#meter, length);
     return length;
   }
 
   get(key: unknown): CelValue | undefined {
     spend(this.#meter, 1);
-    if (typeof key !== 'string' || !Object.hasOwn(this.#source, key)) return undefined;
+    if (typeof key !== 'string') return undefined;
+    spendText(this.#meter, key.length);
+    if (!Object.hasOwn(this.#source, key)) return undefined;
     const member = this.#source[key]!;
     return toCelValue(typeof member === 'function' ? member() : member, this.#meter);
   }

@@ -45,7 +45,7 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
       running.meter = input.meter;
       input.meter.left = EVALUATION_STEPS;
       input.meter.loose = loose;
-      const value = run(input.variables);
+      const value = withoutStackTraces(() => run(input.variables));
       if (typeof value === 'boolean') return { ok: true, value };
       return {
         ok: false,
@@ -61,6 +61,17 @@ export function compileCondition(source: string): { ok: true; condition: Conditi
   } catch (error) {
     if (error instanceof RangeError) return { ok: false, error: 'the condition is nested too deeply' };
     return { ok: false, error: error instanceof Error ? error.message.replace(/^<input>:/, 'at ') : 'not a condition' };
+  }
+}
+
+/** A loop may meet an error in each of its turns, and the trace of one costs more than everything that the meter counts. */
+function withoutStackTraces<T>(work: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return work();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
@@ -85,6 +96,7 @@ export function conditionInput(
   const { body = {} } = call;
   let maps: ReturnType<typeof queryMaps> | undefined;
   let form: CelValue | undefined;
+  let headers: CelValue | undefined;
   const queried = () => (maps ??= queryMaps(call.query, meter));
   const request = {
     method: call.method,
@@ -92,7 +104,7 @@ export function conditionInput(
     body: isForm ? () => (form ??= formMap(body, meter)) : body,
     query: () => queried().query,
     query_all: () => queried().query_all,
-    headers: () => Object.fromEntries(Object.entries(call.headers).map(([name, value]) => [name.toLowerCase(), value])),
+    headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),
   };
   const who = {
     id: agent.id,
@@ -113,6 +125,10 @@ export function conditionInput(
       now: timestampFromMs(now) as never,
     },
   };
+}
+
+function lowerCase(headers: CallAsk['headers']): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 const VALUE_FREE =

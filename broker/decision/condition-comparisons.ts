@@ -1,0 +1,119 @@
+/**
+ * CEL's comparisons (language definition, "Equality" and "Ordering"), as the library has them, with texts, lists and maps
+ * paid for by what is looked at of them: the library's own are free, however long the texts are.
+ */
+import {
+  type CelFunc,
+  type CelList,
+  type CelMap,
+  CelScalar,
+  type CelValue,
+  celFunc,
+  celMethod,
+  isCelList,
+  isCelMap,
+  isCelType,
+  isCelUint,
+  listType,
+  mapType,
+} from '@bufbuild/cel';
+import { type Meter, spend, spendText } from './condition-values.ts';
+
+const { BOOL, DYN, STRING } = CelScalar;
+const LIST = listType(DYN);
+const MAP = mapType(DYN, DYN);
+
+/** The comparisons of one condition. `meter` gives the meter of the evaluation that is running. */
+export function comparisonFunctions(meter: () => Meter): CelFunc[] {
+  const ordered = (name: string, holds: (left: string, right: string) => boolean) =>
+    celFunc(name, [STRING, STRING], BOOL, (left, right) => {
+      spendText(meter(), Math.min(left.length, right.length));
+      return holds(left, right);
+    });
+  return [
+    celFunc('_==_', [DYN, DYN], BOOL, (left, right) => isEqual(left, right, meter())),
+    celFunc('_!=_', [DYN, DYN], BOOL, (left, right) => !isEqual(left, right, meter())),
+    ordered('_<_', (left, right) => left < right),
+    ordered('_<=_', (left, right) => left <= right),
+    ordered('_>_', (left, right) => left > right),
+    ordered('_>=_', (left, right) => left >= right),
+    celFunc('@in', [DYN, LIST], BOOL, (value, list) => {
+      for (const member of list) if (isEqual(member, value, meter())) return true;
+      return false;
+    }),
+    celFunc('@in', [STRING, MAP], BOOL, (key, map) => {
+      spendText(meter(), key.length);
+      return map.has(key);
+    }),
+    celMethod('startsWith', STRING, [STRING], BOOL, function (start) {
+      spendText(meter(), start.length);
+      return this.startsWith(start);
+    }),
+    celMethod('endsWith', STRING, [STRING], BOOL, function (end) {
+      spendText(meter(), end.length);
+      return this.endsWith(end);
+    }),
+  ];
+}
+
+function isEqual(left: CelValue, right: CelValue, meter: Meter): boolean {
+  if (typeof left === 'string') {
+    if (typeof right !== 'string' || left.length !== right.length) return false;
+    spendText(meter, left.length);
+    return left === right;
+  }
+  if (typeof left !== 'object' || left === null || typeof right !== 'object' || right === null)
+    return isSameScalar(left, right);
+  if (isCelList(left)) return isCelList(right) && isEqualList(left, right, meter);
+  if (isCelMap(left)) return isCelMap(right) && isEqualMap(left, right, meter);
+  if (isCelType(left)) return isCelType(right) && left.kind === right.kind && left.name === right.name;
+  return isUint(left) || isUint(right) ? isSameScalar(left, right) : isSameTime(left, right);
+}
+
+/** Numbers are equal across their types; JavaScript's `==` compares an int with a double exactly. */
+function isSameScalar(left: CelValue, right: CelValue): boolean {
+  const [one, other] = [plain(left), plain(right)];
+  const areNumbers =
+    (typeof one === 'number' || typeof one === 'bigint') && (typeof other === 'number' || typeof other === 'bigint');
+  // biome-ignore lint/suspicious/noDoubleEquals: of two numbers of different types.
+  return areNumbers ? one == other : one === other;
+}
+
+const isUint = (value: CelValue) => isCelUint(value);
+
+const plain = (value: CelValue) => (isCelUint(value) ? value.value : value);
+
+/** Timestamps and durations are the only messages here. */
+function isSameTime(left: object, right: object): boolean {
+  if (left === right) return true;
+  const [one, other] = [timeOf(left), timeOf(right)];
+  if (one === undefined || other === undefined) return false;
+  return one.$typeName === other.$typeName && one.seconds === other.seconds && one.nanos === other.nanos;
+}
+
+type Time = { $typeName: string; seconds: bigint; nanos: number };
+
+function timeOf(value: object): Time | undefined {
+  const { message } = value as { message?: Partial<Time> };
+  return message?.seconds === undefined ? undefined : (message as Time);
+}
+
+function isEqualList(left: CelList, right: CelList, meter: Meter): boolean {
+  const { size } = left;
+  if (size !== right.size) return false;
+  for (let i = 0; i < size; i++) {
+    spend(meter, 1);
+    if (!isEqual(left.get(i)!, right.get(i)!, meter)) return false;
+  }
+  return true;
+}
+
+function isEqualMap(left: CelMap, right: CelMap, meter: Meter): boolean {
+  if (left.size !== right.size) return false;
+  for (const [key, value] of left) {
+    if (typeof key === 'string') spendText(meter, key.length);
+    const other = right.get(key);
+    if (other === undefined || !isEqual(value, other, meter)) return false;
+  }
+  return true;
+}
