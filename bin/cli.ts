@@ -1,6 +1,7 @@
 /** The command line. Each command's code is loaded when it is called, so that `--help` and `token` stay quick. */
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './commands/agent.ts';
+import { addBackupCommand } from './commands/backup.ts';
 import { addConnectCommand } from './commands/connect.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
@@ -40,6 +41,7 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
   addVerifyCommand(program);
   addKeysCommand(program);
   addMigrateCommand(program);
+  addBackupCommand(program);
   for (const command of allCommands(program)) command.exitOverride();
   try {
     await program.parseAsync([...argv]);

@@ -3,6 +3,11 @@ import { chmodSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { makePrivate } from './lock.ts';
 
+/**
+ * Of a new database; it cannot be changed later. An audit row with its receipt has 2.2 KB: of SQLite's own 4,096 it takes a
+ * page to itself, and 4.2 KB of the disk; of these 2.4 KB, for no more time of the processor.
+ */
+export const PAGE_BYTES = 16_384;
 /** Power may fail after a commit: the write-ahead log is synchronised in it. */
 const FULL = 2;
 
@@ -13,6 +18,7 @@ export function openWriter(path: string): DatabaseSync {
   const writer = new DatabaseSync(path);
   try {
     chmodSync(path, 0o600);
+    writer.exec(`PRAGMA page_size=${PAGE_BYTES}`);
     for (const [name, wanted] of Object.entries(pragmas)) {
       writer.exec(`PRAGMA ${name}=${wanted}`);
       const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
