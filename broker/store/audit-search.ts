@@ -38,24 +38,32 @@ export async function findAuditRows(
   const newestFirst = page.order === 'newest_first';
   const direction = newestFirst ? 'desc' : 'asc';
   const { since, until } = filter;
-  const inReach = () => {
+  const reach = reachOf(filter, newestFirst ? { below: page.beyond } : { above: page.beyond });
+  const inReach = ({ atLeast, above, below, atMost }: Reach) => {
     let query = db.selectFrom('audit_rows').where('organisation_id', '=', organisationId);
-    if (page.beyond !== undefined) query = query.where('id', newestFirst ? '<' : '>', page.beyond);
-    if (since !== undefined) query = query.where('id', '>=', firstIdOf(since - SLACK_MS));
-    if (until !== undefined) query = query.where('id', '<', firstIdOf(until + SLACK_MS));
+    if (atLeast !== undefined) query = query.where('id', '>=', atLeast);
+    if (above !== undefined) query = query.where('id', '>', above);
+    if (below !== undefined) query = query.where('id', '<', below);
+    if (atMost !== undefined) query = query.where('id', '<=', atMost);
     return query.orderBy('id', direction);
   };
   const edge = isSelective(filter)
     ? (
-        await inReach()
+        await inReach(reach)
           .select('id')
           .offset(LOOKED_AT - 1)
           .limit(1)
           .executeTakeFirst()
       )?.id
     : undefined;
-  let query = inReach().selectAll();
-  if (edge !== undefined) query = query.where('id', newestFirst ? '>=' : '<=', edge);
+  // The edge lies within the reach, so it takes the place of the bound on its side.
+  const looked: Reach =
+    edge === undefined
+      ? reach
+      : newestFirst
+        ? { below: reach.below, atLeast: edge }
+        : { above: reach.above, atLeast: reach.atLeast, atMost: edge };
+  let query = inReach(looked).selectAll();
   if (since !== undefined) query = query.where('created_at', '>=', since);
   if (until !== undefined) query = query.where('created_at', '<', until);
   const { agent, platform, kind, result, reason } = filter;
@@ -67,6 +75,25 @@ export async function findAuditRows(
   if (filter.final) query = query.where('state', '=', 'final');
   const rows = await query.limit(page.limit).execute();
   return { rows, reached: rows.length === page.limit ? rows.at(-1)!.id : (edge ?? null) };
+}
+
+/** Bounds of ids, at most one on each side. */
+type Reach = {
+  atLeast?: string | undefined;
+  above?: string | undefined;
+  below?: string | undefined;
+  atMost?: string | undefined;
+};
+
+/**
+ * Where to look. Of two bounds on one side SQLite takes whichever is written first for the index, and tests the other on every
+ * row; so the narrower one is chosen here.
+ */
+function reachOf({ since, until }: AuditFilter, { above, below }: Pick<Reach, 'above' | 'below'>): Reach {
+  const first = since === undefined ? undefined : firstIdOf(since - SLACK_MS);
+  const end = until === undefined ? undefined : firstIdOf(until + SLACK_MS);
+  const lower = above !== undefined && (first === undefined || above >= first) ? { above } : { atLeast: first };
+  return { ...lower, below: below === undefined || (end !== undefined && end < below) ? end : below };
 }
 
 /** Whether rows in a row may fail to pass. Moments are bounds of the ids, and hardly any row is not final. */

@@ -3,11 +3,13 @@
  * thread, and by rules alone, whatever the tables hold: its plans can be tested.
  */
 import { join } from 'node:path';
-import { CompiledQuery } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { countOpenRequests, expireAccessRequests, findOpenRequest } from '../../broker/store/access-requests.ts';
 import { countPending, expireHeldCalls, listApprovalsOf } from '../../broker/store/approvals.ts';
 import { findOrphanedIntents } from '../../broker/store/audit.ts';
+import { type AuditFilter, findAuditRows } from '../../broker/store/audit-search.ts';
 import { listOverdueChildren } from '../../broker/store/children.ts';
 import { findOwnerOfSession, purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import { listHeldCalls } from '../../broker/store/held-calls.ts';
@@ -15,12 +17,15 @@ import { purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
 import { countWaiting } from '../../broker/store/inbox.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { findSignableApproval } from '../../broker/store/passkeys.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
 import { listStrandedClaims } from '../../broker/store/replays.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Db, Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
-import { newFolder } from '../world/stores.ts';
+import { auditRow } from '../world/rows.ts';
+import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
 
+const ORGANISATION = '00000000-0000-4000-8000-000000000001';
 const AGENT = { organisationId: 'o', agentUuid: 'a' };
 const PAGE = { limit: 50, now: 1 };
 
@@ -77,3 +82,73 @@ describe('statements that are asked again and again', () => {
     expect(scans(await planOf((db) => purgeEndedSessions(db, 1)))).toEqual(['SCAN ended_sessions']);
   });
 });
+
+const LATE = Date.parse('2026-11-20T00:00:00Z');
+const HOUR_MS = 3600 * 1000;
+/** More than are looked at for one question. */
+const ROWS = 6_000;
+const IDS = Array.from({ length: ROWS }, (_, at) => uuidv7(LATE + at * 1000));
+
+const FILTERS: [string, AuditFilter][] = [
+  ['a reason', { reason: 'scope_not_granted' }],
+  ['a reason, since', { reason: 'scope_not_granted', since: LATE }],
+  ['a reason, until', { reason: 'scope_not_granted', until: LATE + HOUR_MS }],
+  ['a reason, since and until', { reason: 'scope_not_granted', since: LATE, until: LATE + HOUR_MS }],
+  ['since and until', { since: LATE, until: LATE + HOUR_MS }],
+];
+
+describe.each(STORES)(`a question about audit rows on %s${postgresNote}`, (kind) => {
+  let store: Store;
+  beforeAll(async () => {
+    store =
+      kind === 'sqlite'
+        ? openSqlite(join(newFolder(), 'store'))
+        : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
+    afterFile(() => store.close());
+    await migrate(store);
+    const rows = IDS.map((id, at) => auditRow({ organisation_id: ORGANISATION, id, created_at: LATE + at * 1000 }));
+    for (let at = 0; at < ROWS; at += 500)
+      await store.db
+        .insertInto('audit_rows')
+        .values(rows.slice(at, at + 500))
+        .execute();
+    if (kind === 'postgres') await sql`vacuum analyze audit_rows`.execute(store.db);
+  });
+
+  test.each(
+    FILTERS.flatMap(([name, filter]) =>
+      (['newest_first', 'oldest_first'] as const).flatMap((order) =>
+        [undefined, IDS[3_000]].map((beyond) => [name, order, beyond ? 'a next page' : 'a first page', filter, beyond]),
+      ),
+    ) as [string, 'newest_first' | 'oldest_first', string, AuditFilter, string | undefined][],
+  )('%s, %s, %s: reads 2,000 rows at most', async (_name, order, _page, filter, beyond) => {
+    const spy = vi.spyOn(store.db.getExecutor(), 'executeQuery');
+    const found = await findAuditRows(store.db, ORGANISATION, filter, { order, beyond, limit: 50 });
+    const asked = spy.mock.calls.map(([query]) => query);
+    spy.mockRestore();
+    expect(asked.length).toBeGreaterThan(0);
+    if (filter.reason !== undefined) expect(found.rows).toEqual([]);
+    for (const { sql: text, parameters } of asked) {
+      // SQLite uses one bound on each side for the index, the first one, and tests any other on every row.
+      expect(text.match(/"id" >=? /g)?.length ?? 0, text).toBeLessThan(2);
+      expect(text.match(/"id" <=? /g)?.length ?? 0, text).toBeLessThan(2);
+      if (kind === 'postgres') expect(await rowsRead(store, text, parameters)).toBeLessThanOrEqual(2_000);
+    }
+  });
+});
+
+/** How many rows PostgreSQL takes from the table or its index. */
+async function rowsRead(store: Store, text: string, parameters: readonly unknown[]): Promise<number> {
+  type Node = { 'Node Type': string; 'Actual Rows': number; 'Rows Removed by Filter'?: number; Plans?: Node[] };
+  const explained = CompiledQuery.raw(`explain (analyze, format json) ${text}`, [...parameters]);
+  const { rows } = await store.db.transaction().execute(async (tx) => {
+    // A table as small as this one it would rather read whole.
+    await sql`set local enable_seqscan = off; set local enable_bitmapscan = off`.execute(tx);
+    return await tx.executeQuery<{ 'QUERY PLAN': [{ Plan: Node }] }>(explained);
+  });
+  const read = (node: Node): number =>
+    /Scan/.test(node['Node Type'])
+      ? node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)
+      : (node.Plans ?? []).reduce((sum, child) => sum + read(child), 0);
+  return read(rows[0]!['QUERY PLAN'][0].Plan);
+}
