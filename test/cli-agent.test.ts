@@ -492,7 +492,7 @@ describe('doctor', () => {
         'that name',
         'Use http://localhost',
       ],
-      [[503, {}, '{"error":"store_unavailable"}'], 'has no store', 'database'],
+      [[503, {}, '{"status":"unavailable","reasons":["the disk is full"]}'], 'takes no calls now', 'disk is full'],
     ] as const) {
       answer = [...given];
       expect((await doctor({}, changed({ url: other }))).of('address')).toMatchObject({

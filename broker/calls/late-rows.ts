@@ -19,7 +19,7 @@ export type LateRows = {
 /** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
 const MOST_LATE = 10_000;
 /** How long a call waits for earlier outcomes to be stored. */
-const TURN_MS = 250;
+const TURN_MS = 1_000;
 
 /**
  * @param store resolves with whether the row stands as it is; rejects when the store cannot take it now

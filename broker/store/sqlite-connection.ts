@@ -8,6 +8,8 @@ import { makePrivate } from './lock.ts';
  * page to itself, and 4.2 KB of the disk; of these 2.4 KB, for no more time of the processor.
  */
 export const PAGE_BYTES = 16_384;
+/** The write-ahead log goes into the database when it has this many bytes; SQLite counts in pages, 1,000 of whatever size. */
+const LOG_BYTES = 4_096_000;
 /** Power may fail after a commit: the write-ahead log is synchronised in it. */
 const FULL = 2;
 
@@ -24,6 +26,8 @@ export function openWriter(path: string): DatabaseSync {
       const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
       if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
     }
+    const { page_size: pageBytes } = writer.prepare('PRAGMA page_size').get() as { page_size: number };
+    writer.exec(`PRAGMA wal_autocheckpoint=${Math.round(LOG_BYTES / pageBytes)}`);
     return writer;
   } catch (error) {
     writer.close();
