@@ -7,8 +7,9 @@ const LIST: Constraints = { repos: ['acme/app', 'tools/*'] };
 const CREATING: Constraints = { ...LIST, allow_repo_creation: true };
 
 const reach = (line: string, constraints: Constraints = LIST, body?: JsonObject) => {
-  const [method, path] = line.split(' ') as [Method, string];
-  return refuseRepositories(constraints, call({ method, path, body }) as CallAsk);
+  const [method, endpoint] = line.split(' ') as [Method, string];
+  const [path = '', query = ''] = endpoint.split('?');
+  return refuseRepositories(constraints, call({ method, path, query, body }) as CallAsk);
 };
 
 describe('within the list', () => {
@@ -23,6 +24,11 @@ describe('within the list', () => {
     'GET /rate_limit',
     'GET /user/repos',
     'GET /orgs/whoever/repos',
+    'GET /repos/acme/app/pulls?head=evil:topic',
+    'GET /repos/acme/app/issues/1/sub_issues',
+    'GET /repos/acme/app/issues/1/dependencies/blocked_by',
+    'POST /repos/acme/app/issues/1/comments',
+    'GET /repos/acme/app/contents/merge-upstream',
   ])('%s', (line) => {
     expect(reach(line)).toBeUndefined();
   });
@@ -65,6 +71,7 @@ describe('GT-18 outside of the list', () => {
     ['POST /orgs/tools/repos', []],
     ['POST /repos/tools/template/generate', []],
     ['GET /repos/acme/app/compare/main...evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/Compare/main...evil:branch', ['evil:branch']],
     ['GET /repos/acme/app/compare/evil:main...topic', ['evil:main']],
     ['GET /repos/acme/app/compare/main...acme:other:topic', ['acme:other:topic']],
     ['GET /repos/acme/app/compare/main...evil%3Abranch', ['evil:branch']],
@@ -77,6 +84,46 @@ describe('GT-18 outside of the list', () => {
     expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'topic', head_repo: 'other' })?.violating).toEqual([
       'other',
     ]);
+  });
+
+  test.each(['Head', 'HEAD', 'he_ad', 'head.', 'ｈead'])('a pull request from another one, named by %s too', (name) => {
+    const body = { head: 'main', base: 'main', [name]: 'evil:main' };
+    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['evil:main']);
+    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'acme:main' })).toBeUndefined();
+  });
+
+  test.each(['Head_Repo', 'headRepo', 'head-repo'])('a pull request from another one, named by %s', (name) => {
+    const body = { head: 'main', [name]: 'other' };
+    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['other']);
+    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'app' })).toBeUndefined();
+  });
+
+  test.each([
+    'POST /repos/acme/app/pulls?head=evil:main',
+    'POST /repos/acme/app/pulls?HEAD[]=main',
+    'POST /repos/acme/app/pulls?+head_repo=app',
+    'PATCH /repos/acme/app/pulls/1?headRepo=app',
+    'POST /repos/acme/app/merges?head=main',
+    'POST /orgs/tools/repos?name=x',
+    'POST /repos/tools/template/generate?owner=acme',
+  ])('the query names no side and no new repository: %s', (line) => {
+    const body = { head: 'main', base: 'main', owner: 'acme', name: 'new' };
+    expect(reach(line, CREATING, body)?.detail).toMatch(/the query/);
+    expect(reach(line.split('?')[0]!, CREATING, body)).toBeUndefined();
+  });
+
+  test.each([
+    'POST /repos/acme/app/merge-upstream',
+    'POST /repos/acme/app/Merge-Upstream',
+    'POST /repos/acme/app/merge-upstream.json',
+    'POST /repos/acme/app/issues/1/sub_issues',
+    'PATCH /repos/acme/app/issues/1/sub_issues/priority',
+    'DELETE /repos/acme/app/issues/1/sub_issue',
+    'POST /repos/acme/app/issues/1/dependencies/blocked_by',
+    'POST /repos/acme/app/Issues/1/Dependencies/blocked_by',
+    'DELETE /repos/acme/app/issues/1/dependencies/blocked_by/4242',
+  ])('what reaches into repositories that the call does not name: %s', (line) => {
+    expect(reach(line, LIST, { sub_issue_id: 4242, issue_id: 4242, branch: 'main' })?.violating).toEqual(['acme/app']);
   });
 
   test('CH-05 an empty list allows nothing, not even the listing of repositories', () => {
@@ -115,6 +162,13 @@ describe('creating repositories', () => {
       CREATING,
       { owner: 'evil', name: 'new' },
       ['evil/new'],
+    ],
+    [
+      'from a template to another owner beside one of the list',
+      'POST /repos/tools/template/generate',
+      CREATING,
+      { owner: 'acme', Owner: 'evil', name: 'new' },
+      ['acme/new', 'evil/new'],
     ],
     ['from a template to nobody', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
   ])('not %s', (_sentence, line, constraints, body, violating) => {
