@@ -2,13 +2,18 @@
  * The operations of a platform: what a manifest's rules name, and which scopes a call falls under (decisions, Deciding:
  * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
  */
+import {
+  type ContentRule,
+  type ContentRuleSource,
+  compileContentRule,
+  scopesByArguments,
+  scopesByContent,
+} from './content-rules.ts';
 import { type CallAsk, type JsonObject, METHODS, type Method } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
-import { argumentsOf } from './graphql-arguments.ts';
-import { parameterNames } from './names.ts';
 import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
-import { POINTER, pointerNames } from './pointer.ts';
+import { POINTER } from './pointer.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
 export type Operation = { source: string } & (
@@ -40,6 +45,7 @@ export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
   scopes: Readonly<Record<string, readonly string[]>>;
   recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
+  content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   encoded_slash?: boolean | undefined;
@@ -49,6 +55,7 @@ export type PlatformRules = {
   kind: 'rest' | 'graphql' | 'mcp';
   scopes: ReadonlyMap<string, readonly Operation[]>;
   recipients: readonly RecipientRule[];
+  content: readonly ContentRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
   /** Bodies are sent as forms. */
@@ -127,14 +134,24 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     operation: read(text, 'recipients'),
     pointers: pointers.map((pointer) => recipientPointer(pointer, text)),
   }));
+  const index = indexOperations(scopes, source.graphql?.path);
+  const content = Object.entries(source.content_scopes ?? {}).flatMap(([text, rules]) =>
+    rules.map((rule) => compileContentRule(read(text, 'content_scopes'), rule)),
+  );
+  // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
+  for (const { operation, scope } of content) {
+    const known = scopes.get(scope) ?? [];
+    if (!known.some(({ source: text }) => text === operation.source)) scopes.set(scope, [...known, operation]);
+  }
   return {
     kind: source.kind,
     scopes,
     recipients,
+    content,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,
     isForm: source.body === 'form',
-    index: indexOperations(scopes, source.graphql?.path),
+    index,
   };
 }
 
@@ -151,60 +168,31 @@ export function classify(rules: PlatformRules, call: CallAsk): Classification {
     return (isPost(call) ? findTool(rules, call.path) : findListing(rules, call)) ?? UNCLASSIFIED;
   if (isGraphql(rules, call)) return classifyGraphql(rules, call);
   if (rules.index.door?.matchesAnySpelling(call.path)) return UNCLASSIFIED;
-  return rules.index.http.find(call.method, call.path) ?? UNCLASSIFIED;
+  const found = rules.index.http.find(call.method, call.path);
+  if (found === undefined) return UNCLASSIFIED;
+  const scopes = scopesOf(found, scopesByContent(rules.content, call));
+  if (scopes === found.scopes) return found;
+  return scopes.length === 0 ? UNCLASSIFIED : { ...found, scopes };
 }
 
-/**
- * The recipient rules that a call falls under, each with the value its pointers point into: the body, and for GraphQL
- * the root field's arguments. Where an API also takes the same member in the query string (Slack does), that is one more
- * match. A call that `classify` refuses has none.
- */
-export function recipientRulesFor(rules: PlatformRules, call: CallAsk): readonly RecipientMatch[] {
-  if (rules.recipients.length === 0) return [];
-  if (isGraphql(rules, call)) return graphqlRecipients(rules, call);
-  const body = call.body ?? {};
-  const tool = rules.kind === 'mcp' ? toolOf(call.path) : undefined;
-  return rules.recipients
-    .filter(({ operation }) => names(operation, call, tool))
-    .flatMap((rule) => [{ ...rule, subject: body }, ...queryRecipients(rule, call.query)]);
+/** What the contents of a call need stands in place of what its endpoint needs. No one scope is two. */
+function scopesOf(found: Classified, needed: readonly string[] = []): readonly string[] {
+  if (needed.length === 0) return found.scopes;
+  return needed.length === 1 ? needed : [];
 }
 
-function names(operation: Operation, call: CallAsk, tool: string | undefined): boolean {
-  if (operation.kind === 'tool') return tool !== undefined && operation.name.matches(tool);
+/** Whether an operation that is no GraphQL names a call, in any spelling of its path. For what constrains calls. */
+export function namesCall(operation: Operation, { kind }: PlatformRules, call: CallAsk): boolean {
+  if (operation.kind === 'tool') return kind === 'mcp' && operation.name.matches(toolOf(call.path) ?? '');
   return operation.kind === 'http' && operation.method === call.method && operation.path.matchesAnySpelling(call.path);
-}
-
-function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[] {
-  const read = readGraphqlCall(call.body);
-  if (read.kind !== 'read') return [];
-  return rules.recipients.flatMap((rule) => {
-    const { operation } = rule;
-    if (operation.kind !== 'graphql' || operation.operation !== read.operation) return [];
-    const roots = read.roots.filter((root) => operation.field.matches(root.name.value));
-    return roots.map((root) => ({ ...rule, subject: argumentsOf(root, read.definition, read.variables) }));
-  });
-}
-
-/** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
-function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
-  if (query === '') return [];
-  return [...new URLSearchParams(query)].flatMap(([name, value]) => {
-    // `to.email` is a member of `to` to some readers, and one name to others.
-    const names = [...parameterNames(name), ...parameterNames(name.split('.', 1)[0]!)];
-    const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0]!));
-    if (here.length === 0) return [];
-    const member = name.split(/[[.]/, 1)[0]!;
-    const place = `/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    const pointers = here.map((pointer) => ({ ...pointer, pointer: place }));
-    return [{ ...rule, pointers, subject: { [member]: value } }];
-  });
 }
 
 function isPost(call: CallAsk): boolean {
   return call.method === 'POST';
 }
 
-function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
+/** Whether a call is judged by its GraphQL document. */
+export function isGraphql(rules: PlatformRules, call: CallAsk): boolean {
   return isPost(call) && (rules.kind === 'graphql' ? call.path === '/' : call.path === rules.graphqlPath);
 }
 
@@ -219,7 +207,9 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   // `__typename` tells nothing and does nothing; alone, it needs a rule like any field.
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
   const found = judged.map((field) => rules.index[read.operation].find(field));
-  const [first, ...others] = found.map((one) => one?.scopes ?? []);
+  const needed = scopesByArguments(rules.content, read);
+  const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i]!))));
+  const [first, ...others] = lists;
   const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
   if (scopes.length === 0) return UNCLASSIFIED;
   return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };

@@ -4,8 +4,9 @@
  */
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import type { CallAsk, JsonValue } from './facts.ts';
-import { type PlatformRules, type RecipientPointer, recipientRulesFor } from './operation.ts';
+import type { PlatformRules, RecipientPointer } from './operation.ts';
 import { pointerNames, walkPointer } from './pointer.ts';
+import { recipientRulesFor } from './recipient-rules.ts';
 
 export type RecipientRefusal = { violating: string[]; detail: string };
 

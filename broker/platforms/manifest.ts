@@ -1,15 +1,10 @@
 /** What a platform is, as data: one schema for the built-in ones and for those an operator describes in governance.yaml. */
 import { z } from 'zod';
 import { foldName } from '../decision/names.ts';
-import {
-  compilePlatformRules,
-  misplaced,
-  type PlatformRules,
-  parseOperation,
-  RECIPIENT_FORMATS,
-} from '../decision/operation.ts';
+import { compilePlatformRules, type PlatformRules, RECIPIENT_FORMATS } from '../decision/operation.ts';
 import { Auth, OAuthFacts } from './auth.ts';
 import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+import { manifestProblems } from './manifest-problems.ts';
 
 const ScopeId = z
   .string()
@@ -39,6 +34,20 @@ const Pointer = z
     }),
   ])
   .describe('Where a body names who receives: "/to", or "/cc/*" for each of a list.');
+
+const ContentRule = z
+  .strictObject({
+    pointer: JsonPointer.describe('Where to look: a JSON pointer (RFC 6901); "*" stands for each element.'),
+    paths: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(
+        'Which paths of files count there, as "/.github/workflows/**" from the top; left out, everything counts but false and null.',
+      ),
+    scope: ScopeId.describe('The scope that such a call needs in place of the scope of its operation.'),
+  })
+  .describe('What the body of an operation must hold for the call to need another scope.');
 
 export const PlatformId = z
   .string()
@@ -77,6 +86,12 @@ export const ManifestFields = z.strictObject(
       .record(z.string(), z.array(Pointer).min(1))
       .optional()
       .describe('Which operations send something to somebody, and where their body says to whom.'),
+    content_scopes: z
+      .record(z.string(), z.array(ContentRule))
+      .optional()
+      .describe(
+        'Which operations need another scope because of what their body holds, such as the path of a file that it writes.',
+      ),
     graphql: z
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
       .optional()
@@ -110,7 +125,7 @@ export const ManifestFields = z.strictObject(
 );
 
 export const Manifest = ManifestFields.superRefine((manifest, context) => {
-  for (const { path, message } of problems(manifest)) context.addIssue({ code: 'custom', path, message });
+  for (const { path, message } of manifestProblems(manifest)) context.addIssue({ code: 'custom', path, message });
 }).describe('A platform that agents may call through the broker.');
 
 export type ManifestInput = z.input<typeof Manifest>;
@@ -135,14 +150,14 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 }
 
 /**
- * A built-in manifest with an operator's changes. Headers, scopes, needs and recipients are changed entry by entry (an
+ * A built-in manifest with an operator's changes. Headers, scopes, needs, recipients and content_scopes are changed entry by entry (an
  * empty list takes a scope's rules away); every other field is replaced whole. At another origin the built-in place that
  * says whose account it is does not count: it would get tokens of a platform that is not its own.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
   const merged: ManifestInput = { ...builtin, ...given };
-  for (const field of ['scopes', 'needs', 'recipients'] as const) {
+  for (const field of ['scopes', 'needs', 'recipients', 'content_scopes'] as const) {
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
   }
   if (overrides.headers !== undefined) {
@@ -158,77 +173,3 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
 }
 
 const originOf = (url: string): string | undefined => URL.parse(url)?.origin;
-
-type Problem = { path: (string | number)[]; message: string };
-
-/** What must hold between fields. */
-function problems(manifest: z.infer<typeof ManifestFields>): Problem[] {
-  const { kind, auth, oauth, scopes } = manifest;
-  const found: Problem[] = [];
-  const only = (field: keyof typeof manifest, where: 'rest' | 'mcp') => {
-    if (manifest[field] !== undefined && kind !== where) {
-      found.push({ path: [field], message: `is for platforms of kind ${where} only` });
-    }
-  };
-  for (const field of ['body', 'graphql', 'git_base_url', 'encoded_slash'] as const) only(field, 'rest');
-  only('attestation', 'mcp');
-  if (manifest.body === 'form' && manifest.graphql !== undefined)
-    found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
-  if (auth.type === 'oauth2' && kind !== 'mcp' && auth.client_id === undefined)
-    found.push({
-      path: ['auth', 'client_id'],
-      message: 'is missing; register the broker at the platform, and give its id',
-    });
-  // An MCP server says by itself which authorization server it trusts (RFC 9728).
-  if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {
-    for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {
-      if (auth[endpoint] ?? oauth?.[endpoint]) continue;
-      found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });
-    }
-  }
-  // Then whoever runs that server chooses who is shown the secret, so a manifest that brings one says for whom it is.
-  const namesServer = auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint);
-  if (kind === 'mcp' && auth.type === 'oauth2' && auth.client_secret !== undefined && !namesServer)
-    found.push({
-      path: ['auth', 'issuer'],
-      message:
-        'is missing; a client_secret goes to one server only, so name its issuer (or token_endpoint), or leave the secret out',
-    });
-  if (manifest.per_person?.enabled && auth.type !== 'oauth2') {
-    found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
-  }
-  const carriesSecret = new Set(['authorization', auth.type === 'header' ? foldName(auth.name) : '']);
-  const seen = new Set<string>();
-  for (const name of Object.keys(manifest.headers ?? {})) {
-    const folded = foldName(name);
-    if (seen.has(folded))
-      found.push({ path: ['headers', name], message: 'is given twice; the case of a name means nothing' });
-    seen.add(folded);
-    if (!carriesSecret.has(folded)) continue;
-    found.push({ path: ['headers', name], message: 'carries a credential; give it to a connection as its secret' });
-  }
-  for (const scope of Object.keys(manifest.needs ?? {})) {
-    if (!Object.hasOwn(scopes, scope))
-      found.push({ path: ['needs', scope], message: 'is not one of the scopes above' });
-  }
-  return [...found, ...operationProblems(manifest)];
-}
-
-function operationProblems(manifest: z.infer<typeof ManifestFields>): Problem[] {
-  const rules = Object.entries(manifest.scopes).flatMap(([scope, texts]) =>
-    texts.map((text, i) => ({ text, path: ['scopes', scope, i] })),
-  );
-  const recipients = Object.keys(manifest.recipients ?? {}).map((text) => ({ text, path: ['recipients', text] }));
-  return [...rules, ...recipients].flatMap(({ text, path }) => {
-    const message = operationProblem(text, manifest);
-    return message === undefined ? [] : [{ path, message }];
-  });
-}
-
-function operationProblem(text: string, manifest: z.infer<typeof ManifestFields>): string | undefined {
-  try {
-    return misplaced(parseOperation(text), manifest);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}

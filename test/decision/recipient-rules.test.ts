@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CallAsk, Method } from '../../broker/decision/facts.ts';
-import { compilePlatformRules, recipientRulesFor } from '../../broker/decision/operation.ts';
+import { compilePlatformRules } from '../../broker/decision/operation.ts';
+import { recipientRulesFor } from '../../broker/decision/recipient-rules.ts';
 
 const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
   method,

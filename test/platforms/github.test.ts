@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { classify } from '../../broker/decision/operation.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');
@@ -144,5 +145,104 @@ describe('the GraphQL door', () => {
 
   test('is not read by GET', () => {
     expect(scopes('GET /graphql')).toBe('unclassified');
+  });
+});
+
+describe('what is written into .github/workflows runs with the repository’s secrets, whichever way it is written', () => {
+  const REPO = '/repos/octocat/Hello-World';
+  const tree = (...paths: unknown[]) => ({
+    base_tree: 'abc',
+    tree: paths.map((path) => ({ path, mode: '100644', type: 'blob', content: 'x' })),
+  });
+  const under = (operation: string, body: object) => {
+    const found = ask(operation, body as never);
+    return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
+  };
+
+  test.each([
+    '.github/workflows/x.yml',
+    '.github/workflows/deep/x.yml',
+    './.github/workflows/x.yml',
+    '/.github//workflows/x.yml',
+    '.GitHub/Workflows/x.yml',
+    '.github\\workflows\\x.yml',
+    'docs/../.github/workflows/x.yml',
+    // A tree in a tree: what is in it does not stand here.
+    '.github',
+    '.github/workflows',
+    '.github/',
+    7,
+    null,
+  ])('a tree with %j', (path) => {
+    expect(under(`POST ${REPO}/git/trees`, tree('docs/a.md', path))).toBe('workflows.write');
+  });
+
+  test.each([
+    'docs/a.md',
+    '.github/dependabot.yml',
+    '.github/ISSUE_TEMPLATE/bug.md',
+    'workflows/x.yml',
+    'app/.github/workflows/x.yml',
+    '.github/workflows.md/x',
+  ])('its twin with %j', (path) => {
+    expect(under(`POST ${REPO}/git/trees`, tree('docs/a.md', path))).toBe('contents.write');
+  });
+
+  test('another spelling of the member, or the query, is no way around it', () => {
+    expect(under(`POST ${REPO}/git/trees`, { Tree: [{ Path: '.github/workflows/x.yml' }] })).toBe('workflows.write');
+    expect(under(`POST ${REPO}/git/trees`, { tree: { 0: { path: '.github/workflows/x.yml' } } })).toBe(
+      'workflows.write',
+    );
+    const call = { method: 'POST' as const, path: `${REPO}/git/trees`, headers: {}, body: tree('a.md') as never };
+    const found = classify(rulesOf('github'), { ...call, query: 'tree[][path]=.github/workflows/x.yml' });
+    expect(found).toMatchObject({ scopes: ['codehost:workflows.write'] });
+  });
+
+  const commit = (changes: string) =>
+    `mutation ($path: String!, $more: [FileAddition!]) { createCommitOnBranch(input: { fileChanges: ${changes} }) { clientMutationId } }`;
+  test.each([
+    ['{ additions: [{ path: ".github/workflows/x.yml", contents: "" }] }', {}, 'workflows.write'],
+    ['{ additions: [{ path: "a.md", contents: "" }, { path: $path, contents: "" }] }', {}, 'workflows.write'],
+    ['{ deletions: [{ path: ".github/workflows/x.yml" }] }', {}, 'workflows.write'],
+    ['{ additions: $more }', { more: [{ path: '.github/workflows/y.yml' }] }, 'workflows.write'],
+    ['{ additions: [{ path: "a.md", contents: "" }], deletions: [{ path: "b.md" }] }', {}, 'contents.write'],
+    ['{ additions: $more, deletions: [] }', { more: [{ path: 'a.md' }] }, 'contents.write'],
+  ])('createCommitOnBranch with %s %j: %s', (changes, variables, expected) => {
+    const body = { query: commit(changes), variables: { path: '.github/workflows/x.yml', ...variables } };
+    expect(under('POST /graphql', body)).toBe(expected);
+  });
+
+  test('a field beside it must be under the same scope', () => {
+    const both = commit('{ additions: [{ path: ".github/workflows/x.yml" }] }').replace(
+      ' }) { clientMutationId } }',
+      ' }) { clientMutationId } deleteRef(input: {}) { clientMutationId } }',
+    );
+    expect(under('POST /graphql', { query: both, variables: { path: 'a' } })).toBe('unclassified');
+  });
+
+  test.each([
+    ['PATCH', `${REPO}/git/refs/heads/main`, { sha: 'abc', force: true }, 'workflows.write'],
+    ['PATCH', `${REPO}/git/refs/heads/main`, { sha: 'abc', Force: 'true' }, 'workflows.write'],
+    ['PATCH', `${REPO}/git/refs/heads/main`, { sha: 'abc', force: false }, 'contents.write'],
+    ['PATCH', `${REPO}/git/refs/heads/main`, { sha: 'abc' }, 'contents.write'],
+    ['POST', `${REPO}/git/refs`, { ref: 'refs/heads/x', sha: 'abc' }, 'contents.write'],
+    ['POST', `${REPO}/git/commits`, { message: 'm', tree: 'abc', parents: ['def'] }, 'contents.write'],
+    ['POST', `${REPO}/merges`, { base: 'main', head: 'topic' }, 'workflows.write'],
+    ['POST', `${REPO}/merge-upstream`, { branch: 'main' }, 'workflows.write'],
+  ])('%s %s %j: %s', (method, path, body, expected) => {
+    expect(under(`${method} ${path}`, body)).toBe(expected);
+  });
+
+  test.each([
+    ['updateRef(input: { refId: "r", oid: "o", force: true }) { clientMutationId }', 'workflows.write'],
+    ['updateRef(input: { refId: "r", oid: "o" }) { clientMutationId }', 'contents.write'],
+    [
+      'updateRefs(input: { refUpdates: [{ name: "a" }, { name: "b", force: true }] }) { clientMutationId }',
+      'workflows.write',
+    ],
+    ['updateRefs(input: { refUpdates: [{ name: "a" }, { name: "b" }] }) { clientMutationId }', 'contents.write'],
+    ['mergeBranch(input: { base: "main", head: "topic" }) { clientMutationId }', 'workflows.write'],
+  ])('mutation %s: %s', (field, expected) => {
+    expect(under('POST /graphql', { query: `mutation { ${field} }` })).toBe(expected);
   });
 });

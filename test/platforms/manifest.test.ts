@@ -108,6 +108,18 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ recipients: { 'POST /m': [{ pointer: '/to', format: 'uuid' }] } }, 'recipients.POST /m.0: '],
     [{ recipients: { 'POST /m': [{ pointer: '/to', optional: 'yes' }] } }, 'recipients.POST /m.0: '],
     [{ recipients: { 'POST m': ['/to'] } }, 'recipients.POST m: "POST m" is not an operation'],
+    [
+      { content_scopes: { 'POST /contacts': [{ pointer: '/a', scope: 'crm:other' }] } },
+      'content_scopes.POST /contacts.0.scope: is not one of the scopes above',
+    ],
+    [
+      { content_scopes: { 'POST /contacts': [{ pointer: '/a', paths: ['a'], scope: 'crm:contacts.write' }] } },
+      'content_scopes.POST /contacts.0.paths.0: "a" is not an endpoint pattern: it must begin with `/`',
+    ],
+    [
+      { content_scopes: { 'POST contacts': [{ pointer: '/a', scope: 'crm:contacts.write' }] } },
+      'content_scopes.POST contacts: "POST contacts" is not an operation',
+    ],
     [{ attestation: 'both' }, 'attestation: is for platforms of kind mcp only'],
     [{ graphql: { path: 'graphql' } }, 'graphql.path: write a plain path such as "/graphql"'],
     [{ kind: 'graphql', body: 'form', scopes: {} }, 'body: is for platforms of kind rest only'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../broker/decision/facts.ts';
-import { recipientRulesFor } from '../../broker/decision/operation.ts';
+import { recipientRulesFor } from '../../broker/decision/recipient-rules.ts';
 import { refuseRecipients } from '../../broker/decision/recipients.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 

@@ -75,8 +75,6 @@ export const githubCode = {
     'POST /repos/*/*/git/refs',
     'PATCH /repos/*/*/git/refs/**',
     'DELETE /repos/*/*/git/refs/**',
-    'POST /repos/*/*/merges',
-    'POST /repos/*/*/merge-upstream',
     'POST /repos/*/*/branches/**/rename',
     'POST /repos/*/*/commits/*/comments',
     'PATCH /repos/*/*/comments/*',
@@ -88,15 +86,18 @@ export const githubCode = {
     'mutation updateRef',
     'mutation updateRefs',
     'mutation deleteRef',
-    'mutation mergeBranch',
     // Which of the two an advertisement belongs to stands in its query, `service`; the git door asks for the right one.
     'GET /git/*/*/info/refs',
     'POST /git/*/*/git-receive-pack',
   ],
-  // What is written there runs with the repository's secrets, so it is more than contents.
+  // What is written there runs with the repository's secrets, so it is more than contents. A merge brings whatever the other
+  // side holds, and does not say what that is. See also `githubContentScopes`.
   'codehost:workflows.write': [
     'PUT /repos/*/*/contents/.github/workflows/**',
     'DELETE /repos/*/*/contents/.github/workflows/**',
+    'POST /repos/*/*/merges',
+    'POST /repos/*/*/merge-upstream',
+    'mutation mergeBranch',
   ],
   'codehost:checks.read': [
     'GET /repos/*/*/check-runs/*',
@@ -158,4 +159,29 @@ export const githubCode = {
     'POST /repos/*/*/pages/deployments',
     'POST /repos/*/*/pages/deployments/*/cancel',
   ],
+};
+
+/** With the folders themselves: as an entry of a tree each stands for all that is in it. */
+const workflows = (pointer: string) => ({
+  pointer,
+  paths: ['/.github', '/.github/workflows/**'],
+  scope: 'codehost:workflows.write',
+});
+/** Makes a branch what any commit says, also one that leaves out or brings back workflows. */
+const forced = (pointer: string) => ({ pointer, scope: 'codehost:workflows.write' });
+
+/**
+ * Other ways to write workflows. Not among them: a commit, or a reference that is made or moved forward, names a tree or
+ * commit that is there already, and nothing in the call says what that holds. GitHub itself refuses it to a token that may
+ * not write workflows.
+ */
+export const githubContentScopes = {
+  'POST /repos/*/*/git/trees': [workflows('/tree/*/path')],
+  'PATCH /repos/*/*/git/refs/**': [forced('/force')],
+  'mutation createCommitOnBranch': [
+    workflows('/input/fileChanges/additions/*/path'),
+    workflows('/input/fileChanges/deletions/*/path'),
+  ],
+  'mutation updateRef': [forced('/input/force')],
+  'mutation updateRefs': [forced('/input/refUpdates/*/force')],
 };

@@ -1,0 +1,100 @@
+/**
+ * Operations of which the contents decide what they need: a commit that writes a workflow needs more than one that writes a
+ * page. Such a call is under the scope of the rule, and not under the scope of its endpoint.
+ */
+import type { CallAsk, JsonObject } from './facts.ts';
+import type { GraphqlCall } from './graphql.ts';
+import { argumentsOf } from './graphql-arguments.ts';
+import { parameterNames } from './names.ts';
+import type { Operation } from './operation.ts';
+import { compilePattern, type Pattern } from './pattern.ts';
+import { POINTER, pointerNames, walkPointer } from './pointer.ts';
+import { foldPath } from './spelling.ts';
+
+/** As a manifest writes it. */
+export type ContentRuleSource = { pointer: string; paths?: readonly string[] | undefined; scope: string };
+
+export type ContentRule = {
+  operation: Operation;
+  /** Where to look in the body, or in the arguments of a GraphQL root field. */
+  pointer: readonly string[];
+  /** Paths of files that count. Without it everything counts but false and null. */
+  paths: readonly Pattern[] | undefined;
+  scope: string;
+};
+
+const NONE: readonly string[] = Object.freeze([]);
+
+/** @throws Error with a sentence that says what is wrong */
+export function compileContentRule(operation: Operation, { pointer, paths, scope }: ContentRuleSource): ContentRule {
+  if (!POINTER.test(pointer))
+    throw new Error(`content_scopes "${operation.source}": "${pointer}" is not a JSON pointer`);
+  return {
+    operation,
+    pointer: pointerNames(pointer),
+    paths: paths?.map((path) => compilePattern(path, 'path')),
+    scope,
+  };
+}
+
+/** The scopes that the contents of a REST call need in place of its endpoint's; mostly none. */
+export function scopesByContent(rules: readonly ContentRule[], call: CallAsk): readonly string[] {
+  let needed = NONE;
+  for (const rule of rules) {
+    const { operation } = rule;
+    if (operation.kind !== 'http' || operation.method !== call.method) continue;
+    if (!operation.path.matchesAnySpelling(call.path)) continue;
+    if (needed.includes(rule.scope)) continue;
+    if (isNamedInQuery(rule, call.query) || applies(rule, call.body ?? {})) needed = [...needed, rule.scope];
+  }
+  return needed;
+}
+
+/** The same for the root fields of a GraphQL call, by the name of the field. */
+export function scopesByArguments(
+  rules: readonly ContentRule[],
+  { operation: kind, roots, definition, variables }: Extract<GraphqlCall, { kind: 'read' }>,
+): ReadonlyMap<string, readonly string[]> {
+  const needed = new Map<string, string[]>();
+  for (const rule of rules) {
+    const { operation } = rule;
+    if (operation.kind !== 'graphql' || operation.operation !== kind) continue;
+    for (const root of roots) {
+      const name = root.name.value;
+      if (!operation.field.matches(name) || needed.get(name)?.includes(rule.scope)) continue;
+      if (applies(rule, argumentsOf(root, definition, variables)))
+        needed.set(name, [...(needed.get(name) ?? []), rule.scope]);
+    }
+  }
+  return needed;
+}
+
+/** What cannot be read as a path counts: it may be any. */
+function applies({ pointer, paths }: ContentRule, subject: JsonObject): boolean {
+  let found = false;
+  walkPointer(subject, pointer, {
+    value: (value) => {
+      if (paths === undefined) found ||= value !== false;
+      else found ||= typeof value !== 'string' || matchesPath(paths, value);
+    },
+    deadEnd: () => {
+      if (paths !== undefined) found = true;
+    },
+  });
+  return found;
+}
+
+/** `./a//b`, `a\b` and `A/B` may all be the file `a/b`. */
+function matchesPath(paths: readonly Pattern[], text: string): boolean {
+  const segments = text.split(/[/\\]/).filter((segment) => segment !== '' && segment !== '.');
+  if (segments.includes('..') || segments.length === 0) return true;
+  const folded = [foldPath(segments)];
+  return paths.some((pattern) => pattern.matchesAnySpelling(`/${text}`, folded));
+}
+
+/** Some servers take the members of a body from the query too. Nobody needs that. */
+function isNamedInQuery({ pointer }: ContentRule, query: string): boolean {
+  if (query === '') return false;
+  const names = [...new URLSearchParams(query.replaceAll(';', '&')).keys()];
+  return names.some((name) => parameterNames(name).includes(pointer[0]!));
+}

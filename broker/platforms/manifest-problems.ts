@@ -1,0 +1,111 @@
+/** What must hold between the fields of a manifest, each of which is well-formed by itself. */
+import type { z } from 'zod';
+import { foldName } from '../decision/names.ts';
+import { misplaced, parseOperation } from '../decision/operation.ts';
+import { compilePattern } from '../decision/pattern.ts';
+import type { ManifestFields } from './manifest.ts';
+
+type Fields = z.infer<typeof ManifestFields>;
+type Problem = { path: (string | number)[]; message: string };
+
+/** What must hold between fields. */
+export function manifestProblems(manifest: Fields): Problem[] {
+  const { kind, auth, oauth, scopes } = manifest;
+  const found: Problem[] = [];
+  const only = (field: keyof typeof manifest, where: 'rest' | 'mcp') => {
+    if (manifest[field] !== undefined && kind !== where) {
+      found.push({ path: [field], message: `is for platforms of kind ${where} only` });
+    }
+  };
+  for (const field of ['body', 'graphql', 'git_base_url', 'encoded_slash'] as const) only(field, 'rest');
+  only('attestation', 'mcp');
+  if (manifest.body === 'form' && manifest.graphql !== undefined)
+    found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
+  if (auth.type === 'oauth2' && kind !== 'mcp' && auth.client_id === undefined)
+    found.push({
+      path: ['auth', 'client_id'],
+      message: 'is missing; register the broker at the platform, and give its id',
+    });
+  // An MCP server says by itself which authorization server it trusts (RFC 9728).
+  if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {
+    for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {
+      if (auth[endpoint] ?? oauth?.[endpoint]) continue;
+      found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });
+    }
+  }
+  // Then whoever runs that server chooses who is shown the secret, so a manifest that brings one says for whom it is.
+  const namesServer = auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint);
+  if (kind === 'mcp' && auth.type === 'oauth2' && auth.client_secret !== undefined && !namesServer)
+    found.push({
+      path: ['auth', 'issuer'],
+      message:
+        'is missing; a client_secret goes to one server only, so name its issuer (or token_endpoint), or leave the secret out',
+    });
+  if (manifest.per_person?.enabled && auth.type !== 'oauth2') {
+    found.push({ path: ['per_person'], message: 'needs auth of type oauth2: each person connects through OAuth' });
+  }
+  const carriesSecret = new Set(['authorization', auth.type === 'header' ? foldName(auth.name) : '']);
+  const seen = new Set<string>();
+  for (const name of Object.keys(manifest.headers ?? {})) {
+    const folded = foldName(name);
+    if (seen.has(folded))
+      found.push({ path: ['headers', name], message: 'is given twice; the case of a name means nothing' });
+    seen.add(folded);
+    if (!carriesSecret.has(folded)) continue;
+    found.push({ path: ['headers', name], message: 'carries a credential; give it to a connection as its secret' });
+  }
+  for (const scope of Object.keys(manifest.needs ?? {})) {
+    if (!Object.hasOwn(scopes, scope))
+      found.push({ path: ['needs', scope], message: 'is not one of the scopes above' });
+  }
+  return [...found, ...operationProblems(manifest), ...contentProblems(manifest)];
+}
+
+function operationProblems(manifest: Fields): Problem[] {
+  const rules = Object.entries(manifest.scopes).flatMap(([scope, texts]) =>
+    texts.map((text, i) => ({ text, path: ['scopes', scope, i] })),
+  );
+  const recipients = Object.keys(manifest.recipients ?? {}).map((text) => ({ text, path: ['recipients', text] }));
+  const contents = Object.keys(manifest.content_scopes ?? {}).map((text) => ({ text, path: ['content_scopes', text] }));
+  return [...rules, ...recipients, ...contents].flatMap(({ text, path }) => {
+    const message = operationProblem(text, manifest);
+    return message === undefined ? [] : [{ path, message }];
+  });
+}
+
+function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields): Problem[] {
+  if (kind === 'mcp' && Object.keys(contents).length > 0)
+    return [
+      { path: ['content_scopes'], message: 'is not for platforms of kind mcp: what a tool gets is for the tool' },
+    ];
+  return Object.entries(contents).flatMap(([text, rules]) =>
+    rules.flatMap(({ scope, paths = [] }, i) => {
+      const path = ['content_scopes', text, i];
+      const unknown = Object.hasOwn(scopes, scope)
+        ? []
+        : [{ path: [...path, 'scope'], message: 'is not one of the scopes above' }];
+      const malformed = paths.flatMap((one, j) => {
+        const message = patternProblem(one);
+        return message === undefined ? [] : [{ path: [...path, 'paths', j], message }];
+      });
+      return [...unknown, ...malformed];
+    }),
+  );
+}
+
+function patternProblem(text: string): string | undefined {
+  try {
+    compilePattern(text, 'path');
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function operationProblem(text: string, manifest: Fields): string | undefined {
+  try {
+    return misplaced(parseOperation(text), manifest);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
