@@ -3,8 +3,9 @@ import { onceForKey } from '../broker/calls/idempotency.ts';
 import { canonicalJson, sha256Hex } from '../broker/crypto/canonical.ts';
 import type { AgentPrincipal } from '../broker/identity/principal.ts';
 import { putPolicy } from '../broker/store/governed-versions.ts';
-import { claimIdempotencyKey } from '../broker/store/idempotency.ts';
+import { claimIdempotencyKey, purgeIdempotencyKeys } from '../broker/store/idempotency.ts';
 import type { Action } from '../broker/wire/action.ts';
+import { childOf } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';
 import { listAuditRows } from './world/rows.ts';
 import { postgresNote, STORES } from './world/stores.ts';
@@ -134,6 +135,92 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const again = await withoutCalls(world, () => agent.act(WRITE, other));
     expectEnvelope(again, 409, 'idempotency_outcome_unknown');
     expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
+  test('a call whose answer was withheld, and then lost, is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    world.upstream.answer = (request, response) =>
+      response.setHeader('content-type', 'image/png').end(Buffer.from(`\0${request.headers.authorization}`));
+    const withheld = await agent.act(WRITE, key);
+    expect([withheld.status, withheld.body.error]).toEqual([502, 'upstream_response_blocked']);
+    // As a kill before it was kept leaves it.
+    const { db } = world.running.broker.store;
+    const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
+    await lost.where('agent_id', '=', agent.id).execute();
+    world.clock.skewMs = 31_000;
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(withheld));
+  });
+
+  test('the answer of a GET is not kept: it is made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const first = await agent.act(read, key);
+    const again = await agent.act(read, key);
+    expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 200, null]);
+    expect(auditIdOf(again)).not.toBe(auditIdOf(first));
+    expect(world.upstream.seen).toHaveLength(2);
+    const { db } = world.running.broker.store;
+    const kept = db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id);
+    expect(await kept.execute()).toEqual([]);
+    // One that was cut off may be made again, too.
+    world.upstream.answer = (request) => request.socket.destroy();
+    expect((await agent.act(read, key)).status).toBe(502);
+    world.upstream.answer = undefined;
+    expect((await agent.act(read, key)).status).toBe(200);
+  });
+
+  test('a GET that is held is held once', async () => {
+    const agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'require_approval' }], 'asks'),
+    });
+    const key = newKey();
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const [first, again] = [await agent.act(read, key), await agent.act(read, key)];
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.body.approval_id).toBe(first.body.approval_id);
+  });
+
+  test('what is kept for an agent and its children is bounded: of what comes then, the status and the audit id', async () => {
+    const MOST = 32 * 1024 * 1024;
+    const agent = await organisation.agent();
+    const child = await childOf(world, organisation, agent);
+    const other = await organisation.agent();
+    const { db } = world.running.broker.store;
+    const kept = async () => {
+      const rows = db.selectFrom('idempotency_keys').selectAll().where('agent_id', 'in', [agent.id, child.id]);
+      return (await rows.execute()).filter(({ answer }) => answer !== null);
+    };
+    world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(250_000)));
+    const fitting = Math.floor(MOST / 250_600);
+    for (let made = 0; made < fitting; made += 10) {
+      const many = Array.from({ length: Math.min(10, fitting - made) }, () => agent.act(WRITE, newKey()));
+      for (const { status, text } of await Promise.all(many)) expect(status, text.slice(0, 300)).toBe(200);
+    }
+    expect(await kept()).toHaveLength(fitting);
+    for (const one of [agent, child]) {
+      const key = newKey();
+      const made = await one.act(WRITE, key);
+      expect(made.status).toBe(200);
+      const again = await withoutCalls(world, () => one.act(WRITE, key));
+      expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+      expect(again.body.detail).toContain('answered with 200');
+      expect(again.body.audit_id).toBe(auditIdOf(made));
+    }
+    expect(await kept()).toHaveLength(fitting);
+    // The twin: another agent has a budget of its own, and this one its own again when those are forgotten.
+    const theirs = newKey();
+    const first = await other.act(WRITE, theirs);
+    expect((await other.act(WRITE, theirs)).text).toBe(first.text);
+    world.clock.skewMs = 25 * HOUR_MS;
+    await purgeIdempotencyKeys(db, Date.now() + world.clock.skewMs);
+    const mine = newKey();
+    const fresh = await agent.act(WRITE, mine);
+    expect((await agent.act(WRITE, mine)).text).toBe(fresh.text);
+    expect(await db.selectFrom('stored_responses').selectAll().execute()).toHaveLength(1);
   });
 
   test('a key that is given back while another caller looks at it is that caller’s', async () => {

@@ -32,6 +32,7 @@ const MIGRATIONS = [
   '0008-mcp-clients',
   '0009-halts',
   '0010-fact-versions',
+  '0015-stored-responses',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

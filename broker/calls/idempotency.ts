@@ -6,7 +6,12 @@ import { SealError } from '../crypto/seal.ts';
 import type { AgentPrincipal } from '../identity/principal.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { findAuditRow } from '../store/audit.ts';
-import { claimIdempotencyKey, putIdempotentAnswer, releaseIdempotencyKey } from '../store/idempotency.ts';
+import {
+  claimIdempotencyKey,
+  putIdempotentAnswer,
+  releaseIdempotencyKey,
+  reserveResponseBytes,
+} from '../store/idempotency.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
 import type { Governor } from './governor.ts';
@@ -18,6 +23,9 @@ const LIFETIME_MS = 24 * 3600 * 1000;
  * the two. A claim without a row after that is of a process that died before it did anything.
  */
 const ABANDONED_MS = 300_000;
+
+/** What the stored responses of an agent and its children may take together: whoever asks with ever new keys must not fill the disk. */
+const MAX_STORED_BYTES = 32 * 1024 * 1024;
 
 /** More than storing an answer takes. */
 const SETTLING_MS = 30_000;
@@ -37,7 +45,8 @@ export type Idempotent =
 
 /**
  * Runs `perform` for the first caller with this key, under the audit id that it is given; whoever comes later gets the
- * same answer. What had no effect (a refusal) is not kept: the same call may succeed once it is allowed.
+ * same answer. What had no effect (a refusal, a read) is not kept: the same call may succeed once it is allowed, and a read is
+ * made again.
  */
 export async function onceForKey(
   governor: Governor,
@@ -60,7 +69,7 @@ export async function onceForKey(
   };
   for (;;) {
     const earlier = await claimIdempotencyKey(db, claim);
-    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(governor, claim, perform) };
+    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(governor, who, claim, perform) };
     // Whoever was first has just given it back.
     if (!earlier) continue;
     const judged = await judge(governor, earlier, claim.request_hash);
@@ -79,6 +88,7 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
 
 async function performOnce(
   { broker }: Governor,
+  { agent }: AgentPrincipal,
   claim: Claim,
   perform: (auditId: string) => Promise<KeptAnswer>,
 ): Promise<KeptAnswer> {
@@ -96,7 +106,11 @@ async function performOnce(
     else {
       const isSmall = Buffer.byteLength(answer.body) <= MAX_RESULT_BYTES;
       const sealed = isSmall ? broker.vault.seal(placeOf(claim), answer.body) : null;
-      await putIdempotentAnswer(db, claim, { status: answer.status, sealed });
+      const family = { organisation_id: agent.organisation_id, agent_id: agent.parent_id ?? agent.id };
+      const { created_at: now, expires_at: expiresAt } = claim;
+      const budget = { bytes: sealed?.length ?? 0, expiresAt, now, most: MAX_STORED_BYTES };
+      const isKept = sealed !== null && (await reserveResponseBytes(db, family, budget));
+      await putIdempotentAnswer(db, claim, { status: answer.status, sealed: isKept ? sealed : null });
     }
   } catch (error) {
     // It is on record, so it is answered: an error now would say that nothing was sent. Who asks again learns that the
@@ -131,7 +145,7 @@ async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: stri
   if (earlier.status !== null)
     return refused(
       'idempotency_outcome_unknown',
-      `The first call with this key was made and answered with ${earlier.status}, but the answer was too large to be kept. Its receipt says what is known; it is not made again.`,
+      `The first call with this key was made and answered with ${earlier.status}, but the answer was too large to be kept, or the answers kept for this agent take up all of their ${MAX_STORED_BYTES / 1024 / 1024} MiB. Its receipt says what is known; it is not made again.`,
     );
   const row = await findAuditRow(broker.store.db, earlier.organisation_id, earlier.audit_id);
   // The row is stored just before the answer is: until that is surely over, the first call is still under way.
@@ -147,8 +161,9 @@ async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: stri
   return refused('idempotency_in_progress', 'The first call with this Idempotency-Key is still under way.');
 }
 
-/** Whether the platform may have seen the call, or a person may decide on it: what its final row says. */
-function mayHaveHappened({ result, reason, flags, upstream_status }: AuditRow): boolean {
+/** Whether the platform may have acted on the call, or a person may decide on it: what its final row says. */
+function mayHaveHappened({ method, result, reason, flags, upstream_status }: AuditRow): boolean {
+  if (method === 'GET') return result === 'held';
   switch (result) {
     case 'denied':
       return false;

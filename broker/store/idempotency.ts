@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { IdempotencyTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -46,9 +47,39 @@ export async function putIdempotentAnswer(
     .execute();
 }
 
+const HOUR_MS = 3_600_000;
+const hourOf = (moment: number) => Math.floor(moment / HOUR_MS);
+
+/**
+ * Takes bytes from what may be stored for an agent and its children. They come back when the hour of `expires_at` is over:
+ * a counter by the hour costs one statement, where a sum over the stored responses would read them all.
+ *
+ * @param family `agent_id`: the parent's, or the agent's own when it has none
+ * @param most bytes that may be stored at a time
+ * @returns false when fewer are left; nothing is taken then
+ */
+export async function reserveResponseBytes(
+  db: Db,
+  family: Pick<IdempotencyTable, 'organisation_id' | 'agent_id'>,
+  { bytes, expiresAt, now, most }: { bytes: number; expiresAt: number; now: number; most: number },
+): Promise<boolean> {
+  const { organisation_id, agent_id } = family;
+  const { rows } = await sql`
+    insert into stored_responses (organisation_id, agent_id, hour, bytes)
+    select cast(${organisation_id} as text), cast(${agent_id} as text), cast(${hourOf(expiresAt)} as bigint), cast(${bytes} as bigint)
+    where (
+      select coalesce(sum(bytes), 0) from stored_responses
+      where organisation_id = ${organisation_id} and agent_id = ${agent_id} and hour >= ${hourOf(now)}
+    ) <= ${most - bytes}
+    on conflict (organisation_id, agent_id, hour) do update set bytes = stored_responses.bytes + excluded.bytes
+    returning hour`.execute(db);
+  return rows.length > 0;
+}
+
 /** Forgets keys whose lifetime is over. */
 export async function purgeIdempotencyKeys(db: Db, now: number): Promise<void> {
   await db.deleteFrom('idempotency_keys').where('expires_at', '<=', now).execute();
+  await db.deleteFrom('stored_responses').where('hour', '<', hourOf(now)).execute();
 }
 
 /** Gives a claim back: nothing happened under it. */

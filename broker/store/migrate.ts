@@ -10,6 +10,7 @@ import { mcpTools } from './migrations/0007-tools.ts';
 import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
 import { factVersions } from './migrations/0010-fact-versions.ts';
+import { storedResponses } from './migrations/0015-stored-responses.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -24,6 +25,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0008-mcp-clients': { up: (db: Kysely<unknown>) => mcpClients(db) },
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
   '0010-fact-versions': { up: (db: Kysely<unknown>) => factVersions(db, dialect) },
+  '0015-stored-responses': { up: storedResponses },
 });
 
 const migratorOf = (store: Store): Migrator =>

@@ -350,6 +350,9 @@ export type IdempotencyTable = {
   expires_at: number;
 };
 
+/** Bytes of the responses stored for an agent and its children that expire in this hour (since 1970). `agent_id`: the parent's. */
+export type StoredResponsesTable = { organisation_id: string; agent_id: string; hour: number; bytes: number };
+
 export type OneTimeTokenTable = {
   organisation_id: string;
   token_hash: string;
@@ -573,6 +576,7 @@ export type Schema = {
   oauth_flows: OAuthFlowTable;
   ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
+  stored_responses: StoredResponsesTable;
   one_time_tokens: OneTimeTokenTable;
   registrations: WithDefaults<
     RegistrationTable,

@@ -74,7 +74,7 @@ export const actions = route({
     const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
       const outcome = await act(governor, who, body, { correlationId, auditId, now });
       first = answer(context, outcome);
-      return { status: first.status, body: String(first.body), effect: hadEffect(outcome) };
+      return { status: first.status, body: String(first.body), effect: hadEffect(body, outcome) };
     });
     if (result.kind === 'refused')
       throw new Refusal(result.code, result.detail, {
@@ -87,8 +87,9 @@ export const actions = route({
   },
 });
 
-/** Whether the platform may have seen the call, or a person may decide on it. */
-function hadEffect(outcome: Outcome): boolean {
+/** Whether the platform may have acted on the call, or a person may decide on it. */
+function hadEffect({ method }: Action, outcome: Outcome): boolean {
+  if (method === 'GET') return outcome.kind === 'held';
   if (outcome.kind === 'unreachable') return outcome.sent;
   return ['answered', 'held', 'response_blocked'].includes(outcome.kind);
 }
