@@ -1,6 +1,6 @@
 /** The promises about speed and memory, each beside what this run measured. */
 import type { Sample } from './measure.ts';
-import { median, paired, typical } from './measure.ts';
+import { median, paired, quantile, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
 import { NAMES } from './stage.ts';
 
@@ -77,8 +77,18 @@ export function judge(findings: Findings): Goal[] {
     }
     const { mcp } = found;
     if (mcp) {
-      const listed = median(mcp.listed);
-      add('MCP server up, tools/list answered, median', '≤ 500 ms', listed, milliseconds, listed <= 500);
+      const bare = quantile(mcp.bareTogether, 0.95).toFixed(0);
+      for (const [from, { alone, together }] of [
+        ['the package', mcp.built],
+        ['a checkout', mcp.checkout],
+      ] as const) {
+        const listed = median(alone);
+        add(`tools/list of the MCP server from ${from}, median`, '≤ 250 ms', listed, milliseconds, listed <= 250);
+        const six = quantile(together, 0.95);
+        // Codex waits 600 ms for the tools of its servers, then begins without them.
+        const name = `the same, six at once, 95th of 100 (six bare Nodes: ${bare} ms)`;
+        add(name, '≤ 450 ms', six, milliseconds, six <= 450);
+      }
       const added = median(mcp.added);
       add('added by the MCP server to a governed call, median', '≤ 5 ms', added, milliseconds, added <= 5);
       const megabytes = mcp.atRest / MEGABYTE;

@@ -1,6 +1,6 @@
 /** `agent-broker mcp` as a client meets it: how soon it lists its tools, what it adds to a call, and what it keeps while it waits. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,9 +11,20 @@ import { residentBytes, stopper } from './process.ts';
 import { READ } from './requests.ts';
 import { createTokenBatch } from './tokens.ts';
 
+/** Milliseconds from the start of a process to its tools/list, of a server whose code was compiled before. */
+export type Starts = {
+  /** One after the other, with what the agent may do in the list. */
+  alone: number[];
+  /** Of AT_ONCE that were started at the same moment, again and again; with the permissions, or without. */
+  together: number[];
+};
+
 export type McpFindings = {
-  /** Milliseconds from the start of the process to its tools/list, with what the agent may do in it. */
-  listed: number[];
+  /** As published, which is JavaScript. */
+  built: Starts;
+  checkout: Starts;
+  /** Milliseconds until as many bare Nodes, started at the same moment, have written a line. */
+  bareTogether: number[];
   /** Resident bytes after that, at rest. */
   atRest: number;
   /** Milliseconds of a governed read as a tool, less those of the same read by HTTP with a token that was signed before; in pairs. */
@@ -21,43 +32,82 @@ export type McpFindings = {
 };
 
 const STARTS = 10;
+/** Clients start all of their servers, and people several clients. */
+const AT_ONCE = 6;
+const ROUNDS = 20;
 const CALLS = 300;
 const WARMUP_CALLS = 30;
 const REST_MS = 2_000;
 const ROOT = join(import.meta.dirname, '..');
+const LAUNCHER = join('bin', 'agent-broker.js');
 
 type Running = { child: ChildProcess; request(method: string, params: object): Promise<Record<string, unknown>> };
 
-/** Starts it as published, which is JavaScript: a checkout strips types at each start. */
+/** Starts it from the checkout, which strips types, and as published. Clients name Node and this file. */
 export async function watchMcp(broker: BrokerTarget, tell: (text: string) => void): Promise<McpFindings> {
   tell('building what is published, for the MCP server');
   // Below node_modules, where what it imports is found.
-  const built = join(ROOT, 'node_modules', '.cache', 'bench-mcp');
+  const published = join(ROOT, 'node_modules', '.cache', 'bench-mcp');
   const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
-  const compiled = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', built], { cwd: ROOT, stdio: 'inherit' });
+  const words = ['-p', 'tsconfig.build.json', '--outDir', join(published, 'dist')];
+  const compiled = spawnSync(tsc, words, { cwd: ROOT, stdio: 'inherit' });
   if (compiled.status !== 0) throw new Error('what is published could not be built');
+  cpSync(join(ROOT, LAUNCHER), join(published, LAUNCHER));
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-mcp-'));
   try {
-    const start = starter(join(built, 'bin', 'quick-mcp.js'), writeProfile(folder, broker));
-    tell(`starting the MCP server ${STARTS} times`);
-    const listed: number[] = [];
-    for (let turn = 0; turn < STARTS; turn++) {
-      const { ms, stop } = await start();
-      listed.push(ms);
-      await stop();
-    }
-    const { running, stop } = await start();
+    const profile = writeProfile(folder, broker);
+    const starts = async (root: string): Promise<Starts> => {
+      const start = starter(join(root, LAUNCHER), profile, folder);
+      tell(`starting the MCP server ${STARTS} times, then ${ROUNDS} times ${AT_ONCE} at the same moment, from ${root}`);
+      return await watchStarts(start);
+    };
+    const built = await starts(published);
+    const checkout = await starts(ROOT);
+    const bareTogether: number[] = [];
+    for (let round = 0; round < ROUNDS; round++)
+      bareTogether.push(...(await Promise.all(Array.from({ length: AT_ONCE }, startBare))));
+    const { running, stop } = await starter(join(published, LAUNCHER), profile, folder)();
     try {
       await wait(REST_MS);
       const atRest = residentBytes([running.child.pid!]);
       tell(`calling a tool ${CALLS} times`);
-      return { listed, atRest, added: await compareCalls(broker, running) };
+      return { built, checkout, bareTogether, atRest, added: await compareCalls(broker, running) };
     } finally {
       await stop();
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+type Start = ReturnType<typeof starter>;
+
+async function watchStarts(start: Start): Promise<Starts> {
+  // The first one compiles, and keeps what it compiled once it is loaded as a whole.
+  const first = await start();
+  await first.running.request('tools/call', { name: 'list_permissions', arguments: {} });
+  await first.stop();
+  const alone: number[] = [];
+  for (let turn = 0; turn < STARTS; turn++) {
+    const { ms, stop, says } = await start();
+    if (!says.includes(READ.scope)) throw new Error('the MCP server listed its tools without any scope');
+    alone.push(ms);
+    await stop();
+  }
+  const together: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const all = await Promise.all(Array.from({ length: AT_ONCE }, start));
+    together.push(...all.map(({ ms }) => ms));
+    await Promise.all(all.map(({ stop }) => stop()));
+  }
+  return { alone, together };
+}
+
+async function startBare(): Promise<number> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, ['-e', 'console.log(1)'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise((written) => child.stdout.once('data', written));
+  return performance.now() - startedAt;
 }
 
 function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string {
@@ -69,17 +119,19 @@ function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string
   return profile;
 }
 
-const starter = (entry: string, profile: string) => async () => {
+/** `home`: where it keeps what it compiled. */
+const starter = (launcher: string, profile: string, home: string) => async () => {
   const startedAt = performance.now();
-  const code = `const { quickMcp } = await import(${JSON.stringify(entry)}); await quickMcp(['--profile', ${JSON.stringify(profile)}]);`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [launcher, 'mcp', '--profile', profile], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, XDG_CACHE_HOME: home },
+  });
   const running = speak(child);
   const clientInfo = { name: 'bench', version: '1' };
   await running.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
   const { tools } = (await running.request('tools/list', {})) as { tools: { description: string }[] };
   const ms = performance.now() - startedAt;
-  if (!tools[0]?.description.includes(READ.scope)) throw new Error('the MCP server listed its tools without any scope');
-  return { ms, running, stop: stopper(child) };
+  return { ms, running, says: tools[0]?.description ?? '', stop: stopper(child) };
 };
 
 function speak(child: ChildProcess): Running {

@@ -2,6 +2,9 @@
 // The launcher: plain JavaScript, so that an old Node can still read it and say what is needed.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import module from 'node:module';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const NEEDED = 24;
@@ -46,6 +49,19 @@ function listenForStop() {
 }
 
 async function quickly(source, words) {
+  keepCompiled();
   const { quickMcp } = await import(source ? './quick-mcp.ts' : '../dist/bin/quick-mcp.js');
   return await quickMcp(words);
+}
+
+/**
+ * A client starts this with every session and waits for its tools. Not in the folder for temporary files, which is Node's
+ * default: other users of the machine could put code there.
+ */
+function keepCompiled() {
+  try {
+    module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-broker'));
+  } catch {
+    // Whoever has no home compiles at each start.
+  }
 }

@@ -3,57 +3,50 @@
  * ends the connection over one that is too long, so that a client waits for nothing or loses the server. A call of which
  * something else would leave than what was written is answered here, and goes no further.
  */
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import { idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
-import { type Line, lineReader } from './lines.ts';
+import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
+import type { Line } from './lines.ts';
 import { type Misread, misreadIn } from './one-reading.ts';
-
-/** Four times what the broker takes in one call, escapes included. */
-const MOST_LINE_BYTES = 4 * 1024 * 1024;
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 
 type Id = string | number | null;
 
-export function lineTransport(input: Readable, output: Writable, mostLineBytes = MOST_LINE_BYTES): Transport {
+/** `lines`: what the client writes, of which some may have been answered before (first-answers.ts). */
+export function lineTransport(lines: FirstLines, output: Writable): Transport {
   let isClosed = false;
+  let answered = lines.greeted;
 
   const take = (line: Line): void => {
     if (isClosed) return;
-    const read = readMessage(line, mostLineBytes);
+    const read = readMessage(line);
     if (read === undefined) return;
     if ('message' in read) transport.onmessage?.(read.message);
     else output.write(`${JSON.stringify({ jsonrpc: '2.0', ...read })}\n`);
   };
-
-  const read = lineReader(mostLineBytes, take);
-  const ended = () => void transport.close();
-  const failed = (error: Error) => {
-    transport.onerror?.(error);
-    ended();
+  const over = (error?: Error) => {
+    if (error) transport.onerror?.(error);
+    void transport.close();
   };
 
   const transport: Transport = {
-    start: async () => {
-      input.on('data', read);
-      input.once('end', ended);
-      input.once('close', ended);
-      input.on('error', failed);
-      // The client has gone: a pipe that is broken is no news.
-      output.on('error', ended);
-    },
+    start: async () => lines.handOver(take, over),
     send: (message) =>
       new Promise((resolve, reject) => {
         if (isClosed) return reject(new Error('The client has gone.'));
+        if (answered !== undefined && !('method' in message) && message.id === answered) {
+          answered = undefined;
+          return resolve();
+        }
         output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
       }),
     close: async () => {
       if (isClosed) return;
       isClosed = true;
-      input.off('data', read);
-      input.pause();
+      lines.close();
       transport.onclose?.();
     },
   };
@@ -64,12 +57,12 @@ type Refused = { id: Id; error: { code: number; message: string } } | { id: Id; 
 const refused = (id: Id, code: number, message: string): Refused => ({ id, error: { code, message } });
 
 /** The message, or what to answer instead; undefined for an empty line. */
-function readMessage(line: Line, mostLineBytes: number): { message: JSONRPCMessage } | Refused | undefined {
+function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefined {
   if (line.kind === 'too_long')
     return refused(
       idIn(line),
       INVALID_REQUEST,
-      `The message is longer than ${mostLineBytes} bytes. Nothing was done: send less in one call.`,
+      `The message is longer than ${MOST_LINE_BYTES} bytes. Nothing was done: send less in one call.`,
     );
   if (line.text.trim() === '') return undefined;
   let value: unknown;

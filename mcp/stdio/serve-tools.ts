@@ -1,38 +1,34 @@
-/** `agent-broker mcp`: the tools of one agent over standard input and output. */
+/** `agent-broker mcp`: the tools of one agent over standard input and output, by the SDK. */
+import type { Writable } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { agentClient } from '../client/agent-client.ts';
-import type { Send } from '../client/send.ts';
-import { permissionWatch } from '../tools/permission-watch.ts';
-import type { Repeats } from '../tools/repeats.ts';
+import type { PermissionWatch } from '../tools/permission-watch.ts';
+import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
+import type { ToolClient } from '../tools/tool-client.ts';
 import { toolServer } from '../tools/tool-server.ts';
 import type { Written } from '../tools/write-once.ts';
+import type { FirstLines } from './first-answers.ts';
 import { lineTransport } from './line-transport.ts';
+import { repeatsOnDisk } from './repeats-on-disk.ts';
+import { tolerantRepeats } from './tolerant-repeats.ts';
 
 type Given = {
-  send: Send;
+  client: ToolClient;
+  permissions: PermissionWatch;
   repeats: Repeats;
   waitMs: number;
   version: string;
   /** What went wrong, for the person who reads the client's log. */
-  tell: (text: string) => void;
+  report: (error: Error) => void;
+  /** Called when the client has gone. */
+  ended: () => void;
 };
 
-/** How often the broker is asked whether the agent may do something else now: a 304, as a rule. */
-const LOOK_EVERY_MS = 60_000;
-
-/** Serves until standard input ends. */
-export function serveTools({ send, repeats, waitMs, version, tell }: Given): void {
-  const client = agentClient(send);
+/** Serves until the lines end. Answers what tells the client that the list of tools changed. */
+export function serveTools(lines: FirstLines, output: Writable, given: Given): () => void {
+  const { client, permissions, repeats, waitMs, version, report, ended } = given;
   const underway = new Map<string, Promise<Written>>();
   const servers = new Set<ReturnType<typeof toolServer>>();
-  const report = (error: Error) => tell(error.message);
-  const permissions = permissionWatch(client, () => {
-    for (const server of servers) server.sendToolListChanged().catch(report);
-  });
-  // Asked while the client still shakes hands, so that the first list has it.
-  permissions.refreshSoon();
-  const looking = setInterval(permissions.refreshSoon, LOOK_EVERY_MS);
-  const transport = lineTransport(process.stdin, process.stdout);
+  const transport = lineTransport(lines, output);
   serveStdio(
     () => {
       const server = toolServer({ client, repeats, underway, permissions, waitMs }, { version, tellsChanges: true });
@@ -46,7 +42,16 @@ export function serveTools({ send, repeats, waitMs, version, tell }: Given): voi
   );
   const { onclose } = transport;
   transport.onclose = () => {
-    clearInterval(looking);
+    ended();
     onclose?.();
   };
+  return () => {
+    for (const server of servers) server.sendToolListChanged().catch(report);
+  };
 }
+
+/** The calls without an answer, in a folder of the agent's own; in memory where it cannot be written. */
+export const rememberedIn = (folder: string, tell: (text: string) => void): Repeats =>
+  tolerantRepeats(repeatsOnDisk(folder), repeatsInMemory(), ({ message }) =>
+    tell(`What waits for approval cannot be remembered in ${folder}, so it is forgotten when this ends: ${message}`),
+  );

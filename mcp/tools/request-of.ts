@@ -6,8 +6,8 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import { TASKS_EXTENSION } from './introduction.ts';
 import type { Link, ToolRequest } from './peer.ts';
-import { TASKS_EXTENSION } from './tasks.ts';
 
 /** A person reads before they press a button. The request is taken back when the call is decided. */
 const DIALOG_TIMEOUT_MS = 600_000;

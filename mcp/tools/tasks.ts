@@ -9,8 +9,6 @@ import type { Handed } from './call-platform.ts';
 import { handOver, waitingNews } from './hold.ts';
 import type { ToolHost } from './tool-host.ts';
 
-export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
-
 /** One poll a second is the broker's limit for an agent, which may have several tasks. */
 const POLL_INTERVAL_MS = 5_000;
 

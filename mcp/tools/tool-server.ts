@@ -13,16 +13,14 @@ import { z } from 'zod';
 import type { Handed } from './call-platform.ts';
 import { listTools, TOOL_NAMES } from './catalog.ts';
 import { waitingNews } from './hold.ts';
+import { introduction, TASKS_EXTENSION } from './introduction.ts';
 import { declaredWith, requestOf } from './request-of.ts';
 import { runTool } from './run-tool.ts';
-import { cancelTask, getTask, TASKS_EXTENSION, taskCreated } from './tasks.ts';
+import { cancelTask, getTask, taskCreated } from './tasks.ts';
 import type { ToolHost } from './tool-host.ts';
 
 /** A client waits for the list while it starts: what the broker does not tell by then is told as a change. */
 const LIST_PATIENCE_MS = 350;
-
-const INSTRUCTIONS =
-  'Agent Broker governs what you may do on connected platforms. Every call is checked, recorded, and may be held until a person approves it. Read the answers: they say what to do next. When an answer says halted, stop. When it says pending_approval, show the person the link, do not submit the call again, and use check_approval.';
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 
@@ -42,16 +40,8 @@ export function toolServer(
   host: ToolHost,
   { version, tellsChanges, untold = false, opensByError = false }: Served,
 ): Server {
-  const server = new Server(
-    { name: 'agent-broker', title: 'Agent Broker', version },
-    {
-      capabilities: {
-        tools: { ...(tellsChanges && { listChanged: true }) },
-        extensions: { [TASKS_EXTENSION]: {} },
-      },
-      instructions: INSTRUCTIONS,
-    },
-  );
+  const { serverInfo, ...offered } = introduction(version, tellsChanges);
+  const server = new Server(serverInfo, offered);
 
   server.setRequestHandler('tools/list', async () => ({
     tools: listTools(untold ? 'untold' : await host.permissions.soon(LIST_PATIENCE_MS)),

@@ -1,7 +1,7 @@
 /** An agent at work: it knows nothing but what the tools tell it, is held, approved by a passkey, and goes on. */
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { BARE, BIN, writeProfile } from '../world/mcp.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -31,8 +31,10 @@ describe.each(STORES)(`an agent over MCP on %s${postgresNote}`, (store) => {
     };
 
     // What it may do stands in the tools that it was given.
-    const { tools } = await client.listTools();
-    const [, platform, scopes] = /^- (\w+): (.*)$/m.exec(tools[0]!.description!)!;
+    const [, platform, scopes] = await vi.waitUntil(
+      async () => /^- (\w+): (.*)$/m.exec((await client.listTools()).tools[0]!.description!),
+      { timeout: 15_000, interval: 50 },
+    );
     expect([platform, scopes]).toEqual(['demo', 'demo:delete, demo:read, demo:write (may wait)']);
 
     const read = await use('read_platform', { platform, scope: 'demo:read', endpoint: '/items?state=open' });

@@ -1,0 +1,138 @@
+/**
+ * The beginning of every connection: `initialize` and the first `tools/list`, answered before the MCP SDK is loaded. Some
+ * clients begin without the tools of a server that lists them late, and with several servers started at the same time loading
+ * the SDK is what takes long. What is not exactly these two, in this order, waits for the SDK and is the SDK's to answer.
+ */
+import type { Readable, Writable } from 'node:stream';
+import { listTools } from '../tools/catalog.ts';
+import { introduction } from '../tools/introduction.ts';
+import type { PermissionWatch } from '../tools/permission-watch.ts';
+import { type Line, lineReader } from './lines.ts';
+
+/** Four times what the broker takes in one call, escapes included. */
+export const MOST_LINE_BYTES = 4 * 1024 * 1024;
+
+/**
+ * How long the list waits for what the agent may do: until then after the process started, and no less than so long. What the
+ * broker says later follows as a change of the list.
+ */
+const LISTED_WITHIN_MS = 250;
+const LEAST_PATIENCE_MS = 100;
+
+/** After the tools were listed, unless it is needed sooner: servers that started at the same time get to list theirs first. */
+const LOADED_AFTER_MS = 500;
+
+/** Revisions with a handshake, as the SDK negotiates them. */
+export const HANDSHAKES: readonly unknown[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
+
+export type FirstLines = {
+  /** The id of the `initialize` that was answered here, and is among the lines that are handed over. */
+  greeted: string | number | undefined;
+  /** Hands over the lines that came, and each further one as it comes. `over`: the input has ended, or failed. */
+  handOver(take: (line: Line) => void, over: (error?: Error) => void): void;
+  close(): void;
+};
+
+type Given = {
+  version: string;
+  permissions: PermissionWatch;
+  /** Called once: when something came that is not answered here, or when the tools were listed. */
+  load: (lines: FirstLines) => void;
+};
+
+type Request = { jsonrpc?: unknown; id?: unknown; method?: unknown; params?: Record<string, unknown> };
+
+export function answerFirst(input: Readable, output: Writable, { version, permissions, load }: Given): void {
+  const kept: Line[] = [];
+  let taker: ((line: Line) => void) | undefined;
+  let ended: { error?: Error } | undefined;
+  let onOver: ((error?: Error) => void) | undefined;
+  let loading: NodeJS.Timeout | undefined;
+  let state: 'new' | 'greeted' | 'listing' | 'loading' = 'new';
+
+  const answer = (id: unknown, result: object) =>
+    void output.write(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`);
+  const loadNow = () => {
+    clearTimeout(loading);
+    if (state === 'loading') return;
+    state = 'loading';
+    load(lines);
+  };
+  const list = async (id: unknown) => {
+    state = 'listing';
+    const known = await permissions.soon(Math.max(LEAST_PATIENCE_MS, LISTED_WITHIN_MS - performance.now()));
+    if (ended) return;
+    answer(id, { tools: listTools(known) });
+    loading = setTimeout(loadNow, LOADED_AFTER_MS);
+  };
+
+  const take = (line: Line): void => {
+    if (taker) {
+      taker(line);
+      return;
+    }
+    const request = state === 'loading' || line.kind !== 'line' ? undefined : parsed(line.text);
+    if (state === 'new' && request && isHandshake(request)) {
+      state = 'greeted';
+      lines.greeted = request.id as string | number;
+      const { protocolVersion } = request.params!;
+      answer(request.id, { protocolVersion, ...introduction(version, true) });
+    } else if (state === 'greeted' && request && isFirstList(request)) {
+      void list(request.id);
+      return;
+    } else if (state === 'new' || (state === 'greeted' && request?.method !== 'notifications/initialized')) loadNow();
+    kept.push(line);
+  };
+
+  const read = lineReader(MOST_LINE_BYTES, take);
+  const over = (error?: Error) => {
+    ended ??= error ? { error } : {};
+    clearTimeout(loading);
+    onOver?.(error);
+  };
+  const failed = (error: Error) => over(error);
+  const closed = () => over();
+  input.on('data', read);
+  input.once('end', closed);
+  input.once('close', closed);
+  input.on('error', failed);
+  // The client has gone: a pipe that is broken is no news.
+  output.on('error', closed);
+
+  const lines: FirstLines = {
+    greeted: undefined,
+    handOver: (onLine, whenOver) => {
+      taker = onLine;
+      onOver = whenOver;
+      for (const line of kept.splice(0)) onLine(line);
+      if (ended) whenOver(ended.error);
+    },
+    close: () => {
+      input.off('data', read);
+      input.pause();
+    },
+  };
+}
+
+function parsed(text: string): Request | undefined {
+  try {
+    return Object(JSON.parse(text)) as Request;
+  } catch {
+    return undefined;
+  }
+}
+
+const isId = (id: unknown): boolean => typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
+
+/** Whether the SDK would take it: what it would refuse is the SDK's to answer. */
+function isHandshake({ jsonrpc, id, method, params }: Request): boolean {
+  if (jsonrpc !== '2.0' || method !== 'initialize' || !isId(id)) return false;
+  const { protocolVersion, capabilities, clientInfo, _meta } = Object(params);
+  const { name, version } = Object(clientInfo);
+  const isKnown = HANDSHAKES.includes(protocolVersion) && typeof name === 'string' && typeof version === 'string';
+  return isKnown && typeof capabilities === 'object' && capabilities !== null && _meta === undefined;
+}
+
+/** `_meta` may hold a progress token, which is the SDK's business. */
+const isFirstList = ({ jsonrpc, id, method, params }: Request): boolean =>
+  jsonrpc === '2.0' && method === 'tools/list' && isId(id) && Object.keys(Object(params)).length === 0;

@@ -1,0 +1,152 @@
+/** What a client waits for when it starts `agent-broker mcp`, and how little is loaded until it has it. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { HANDSHAKES } from '../../mcp/stdio/first-answers.ts';
+import SCHEMAS from '../../mcp/tools/tool-schemas.json' with { type: 'json' };
+import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { newFolder } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
+const PATIENCE = { timeout: 15_000, interval: 50 };
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+let agent: TestAgent;
+beforeAll(async () => {
+  const world = await startWorld();
+  const organisation = await world.organisation();
+  await organisation.platform();
+  agent = await organisation.agent();
+});
+
+test('the schemas of the tools are those that check (else run: node mcp/tools/write-tool-schemas.ts)', () => {
+  expect(SCHEMAS).toEqual(JSON.parse(JSON.stringify(toolSchemas())));
+});
+
+describe('before the SDK is loaded', () => {
+  test('every revision with a handshake is answered', () => {
+    expect(HANDSHAKES).toEqual(SUPPORTED_PROTOCOL_VERSIONS);
+  });
+
+  test.each(HANDSHAKES as string[])('the answers to a client of %s are those that the SDK gives', async (version) => {
+    // Without a profile nobody can be asked what the agent may do, so that the lists do not depend on how soon they are asked for.
+    const [first, second] = [startMcp('none.json'), startMcp('none.json')];
+    // Whatever comes before the handshake is the SDK's to answer, and then all that follows is, too.
+    expect((await second.request('ping')).result).toEqual({});
+    const answers = async (mcp: McpProcess) => [
+      await shakeHands(mcp, { elicitation: {} }, version),
+      (await mcp.request('tools/list')).result,
+    ];
+    expect(await answers(first)).toEqual(await answers(second));
+  });
+
+  test('the list says what the agent may do, and calls go on as after any handshake', async () => {
+    const mcp = startMcp(writeProfile(agent));
+    await shakeHands(mcp);
+    const first = (await mcp.request('tools/list')).result;
+    expect(first.tools).toHaveLength(6);
+    // On a machine that is busy what the agent may do follows later.
+    const { tools } = await vi.waitUntil(async () => {
+      const { result } = await mcp.request('tools/list');
+      return result.tools[0].description.includes('demo:read') ? result : undefined;
+    }, PATIENCE);
+    expect((await callTool(mcp, 'read_platform', READ)).structuredContent).toMatchObject({ status: 'answered' });
+    // Each request was answered once, and a list that is asked for again is the same.
+    expect((await mcp.request('tools/list')).result.tools).toEqual(tools);
+    const ids = mcp.lines.map((line) => JSON.parse(line).id);
+    expect(ids).toEqual([...new Set(ids)]);
+    mcp.child.stdin!.end();
+    expect(await mcp.ended).toBe(0);
+  });
+
+  test('what the broker says too late of the agent follows as a change of the list', async () => {
+    const answer = Promise.withResolvers<void>();
+    const server = createServer(async (request, response) => {
+      await answer.promise;
+      const { headers, status, text } = await agent.get(request.url!);
+      response.writeHead(status, { 'content-type': 'application/json', etag: headers.get('etag') ?? '' }).end(text);
+    });
+    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const mcp = startMcp(writeProfile(agent, undefined, { url }));
+    await shakeHands(mcp);
+    const list = async () => (await mcp.request('tools/list')).result.tools[0].description;
+    expect(await list()).toContain('call list_permissions');
+    const changed = mcp.next(({ method }) => method === 'notifications/tools/list_changed');
+    answer.resolve();
+    await changed;
+    expect(await list()).toContain('demo:read');
+  });
+
+  test('a client that leaves at once, or says nothing, keeps no process', async () => {
+    const silent = startMcp(writeProfile(agent));
+    silent.child.stdin!.end();
+    expect(await silent.ended).toBe(0);
+    const mcp = startMcp(writeProfile(agent));
+    await mcp.request('initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' },
+    });
+    mcp.child.stdin!.end();
+    expect(await mcp.ended).toBe(0);
+  });
+
+  test('the tools are listed with few modules loaded, none of them a dependency', async () => {
+    const folder = newFolder();
+    const log = join(folder, 'modules.log');
+    const watch = join(folder, 'watch.mjs');
+    writeFileSync(
+      watch,
+      `import { appendFileSync } from 'node:fs';
+       import { registerHooks } from 'node:module';
+       const log = ${JSON.stringify(log)};
+       registerHooks({ load: (url, context, next) => { appendFileSync(log, url + '\\n'); return next(url, context); } });
+       const { write } = process.stdout;
+       process.stdout.write = function (text, ...more) {
+         if (String(text).includes('"tools":[')) appendFileSync(log, 'LISTED\\n');
+         return write.call(this, text, ...more);
+       };`,
+    );
+    const mcp = startMcp(writeProfile(agent), [], { NODE_OPTIONS: `--import=${pathToFileURL(watch)}` });
+    await shakeHands(mcp);
+    await mcp.request('tools/list');
+    await callTool(mcp, 'read_platform', READ);
+    const [before = '', after = ''] = readFileSync(log, 'utf8').split('LISTED\n');
+    const files = before.split('\n').filter((url) => url.startsWith('file:') && !url.endsWith('watch.mjs'));
+    expect(files.filter((url) => url.includes('/node_modules/'))).toEqual([]);
+    expect(files.filter((url) => !url.startsWith(String(pathToFileURL(ROOT))))).toEqual([]);
+    expect(files.length).toBeLessThanOrEqual(28);
+    const bytes = files.map((url) => readFileSync(fileURLToPath(url)).length);
+    expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(100_000);
+    // Its twin: what needs the SDK loads it.
+    expect(after).toContain('/node_modules/@modelcontextprotocol/');
+  });
+
+  test('what was compiled is kept for the next start, in a folder of the user’s own', async () => {
+    const home = newFolder();
+    const mcp = startMcp(writeProfile(agent), [], { HOME: home, XDG_CACHE_HOME: '' });
+    await shakeHands(mcp);
+    await callTool(mcp, 'read_platform', READ);
+    // As clients end it.
+    mcp.child.kill('SIGKILL');
+    await mcp.ended;
+    const kept = join(home, '.cache', 'agent-broker');
+    expect(existsSync(kept)).toBe(true);
+    expect(readdirSync(kept, { recursive: true }).length).toBeGreaterThan(30);
+    const without = startMcp(writeProfile(agent), [], { HOME: '/dev/null', XDG_CACHE_HOME: '' });
+    await shakeHands(without);
+    expect((await without.request('tools/list')).result.tools).toHaveLength(6);
+  });
+});
