@@ -131,6 +131,19 @@ describe('the rooms', () => {
   });
 });
 
+test('what is shipped imports every dependency of the package, and none that is for development only', () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const shipped = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+  const texts = shipped.map((file) => readFileSync(join(ROOT, file), 'utf8'));
+  // Also what is resolved and read as a file: the console's libraries.
+  const isNamed = (name: string) => texts.some((text) => text.includes(`'${name}'`) || text.includes(`'${name}/`));
+  // What @bufbuild/cel takes its values from, and wants beside it (its peer dependency).
+  const beside = ['@bufbuild/protobuf', '@bufbuild/re2'];
+  expect(Object.keys(dependencies).filter((name) => !isNamed(name) && !beside.includes(name))).toEqual([]);
+  const imported = new Set(shipped.flatMap(importsOf).map(({ specifier }) => specifier));
+  expect(Object.keys(devDependencies).filter((name) => imported.has(name))).toEqual([]);
+});
+
 function isHarmless(file: string, packages: readonly string[]): boolean {
   const lines = readFileSync(join(ROOT, file), 'utf8')
     .split('\n')
