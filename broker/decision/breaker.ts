@@ -1,8 +1,7 @@
 /**
  * The arithmetic of circuit breakers (decisions, Deciding): enough strikes in a window open a breaker for a while; after
  * that one trial call passes, which closes it when it goes well and opens it again when it does not. Of wrong signatures and
- * malformed calls, a call that may be made is the trial itself. The store does the same in one statement; this is what that
- * statement is held to.
+ * malformed calls, a call that may be made is the trial itself. Strikes are counted by the store, in one statement.
  */
 import type { BreakerFacts, Instant } from './facts.ts';
 
@@ -23,30 +22,6 @@ export type BreakerState = {
   /** When the trial call was taken; null while it is free. */
   trialAt: Instant | null;
 };
-
-/** Counts one failure. A failed trial opens the breaker again at once; failures while it is open change no times. */
-export function strike(state: BreakerState | undefined, cause: BreakerCause, now: Instant): BreakerState {
-  const limits = BREAKER_LIMITS[cause];
-  const inWindow = state !== undefined && state.windowStart > now - limits.windowMs;
-  const strikes = inWindow ? state.strikes + 1 : 1;
-  const windowStart = inWindow ? state.windowStart : now;
-  const before = stateOf(state, now);
-  const opens = before === 'half_open' || (before === 'closed' && strikes >= limits.strikes);
-  if (opens) return { strikes, windowStart, openedAt: now, openUntil: now + limits.openMs, trialAt: null };
-  return {
-    strikes,
-    windowStart,
-    openedAt: state?.openedAt ?? null,
-    openUntil: state?.openUntil ?? null,
-    trialAt: state?.trialAt ?? null,
-  };
-}
-
-/** `half_open`: its time is over, and the next call is a trial. */
-export function stateOf(state: BreakerState | undefined, now: Instant): 'closed' | 'open' | 'half_open' {
-  if (state === undefined || state.openUntil === null) return 'closed';
-  return state.openUntil > now ? 'open' : 'half_open';
-}
 
 /** The breaker as a decision sees it; undefined when it is closed. A trial that never came back is given away again. */
 export function breakerFacts(state: BreakerState, cause: BreakerCause, now: Instant): BreakerFacts | undefined {

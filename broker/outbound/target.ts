@@ -36,25 +36,6 @@ export function hostPortText({ host, port }: HostPort): string {
 }
 
 /**
- * Reads the base URL of a platform as its owner wrote it. Refused, with a sentence for the owner: what is no http(s)
- * URL, userinfo, a query or fragment, and a host or path that the URL parser would rewrite (`2130706433`, `0x7f.1`,
- * `①27.0.0.1`, `/a/../b`): what the owner reads is what is called (SS-02).
- */
-export function parseBaseUrl(text: string): { ok: true; url: URL } | { ok: false; error: string } {
-  const refuse = (error: string) => ({ ok: false as const, error });
-  const found = /^https?:\/\/([^/?#\\]+)([^?#]*)$/.exec(text);
-  if (!found || !URL.canParse(text)) return refuse('write https://host/path, without query or fragment');
-  const url = new URL(text);
-  if (url.username !== '' || url.password !== '' || found[1]!.includes('@')) {
-    return refuse('leave user name and password out; connect a credential instead');
-  }
-  const authority = found[1]!.toLowerCase().replace(url.protocol === 'https:' ? /:443$/ : /:80$/, '');
-  if (authority !== url.host) return refuse(`write the host as ${url.host}`);
-  if (found[2] !== '' && found[2] !== url.pathname) return refuse(`write the path as ${url.pathname}`);
-  return { ok: true, url };
-}
-
-/**
  * Judges the origin of a URL. https only (http where the operator listed the origin), ports 443 and 8443 or listed, no
  * userinfo, no trailing dot, no `localhost`, no address that is not public, never this broker itself (SS-02, SS-03,
  * SS-04, SS-08, SS-09, SS-10). A name that passes is judged again by its addresses when a connection is made.

@@ -28,18 +28,3 @@ export function parseStrictJson(text: string, limits: StrictJsonLimits = {}): St
     return { ok: false, error: 'the text is not JSON' };
   }
 }
-
-/** Whether a text holds U+0000, which PostgreSQL stores in neither `text` nor `jsonb`. */
-export function hasNul(text: string): boolean {
-  return text.includes('\0');
-}
-
-/**
- * Why a text that we store or hash ourselves (a header, a form field) cannot be kept as it is, in words that fit after
- * the field's name; undefined when it can.
- */
-export function textProblem(text: string): string | undefined {
-  if (hasNul(text)) return 'must not contain the character U+0000';
-  if (!text.isWellFormed()) return 'must not contain a lone surrogate';
-  return undefined;
-}

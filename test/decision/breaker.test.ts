@@ -6,9 +6,11 @@ import {
   type BreakerState,
   breakerFacts,
   refuses,
-  stateOf,
-  strike,
 } from '../../broker/decision/breaker.ts';
+import { strike as strikeStored } from '../../broker/store/breakers.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+import { stateOf, strike } from './breaker-model.ts';
 
 const CAUSES = Object.keys(BREAKER_LIMITS) as BreakerCause[];
 const strikes = (cause: BreakerCause, moments: number[]) =>
@@ -83,5 +85,38 @@ test('whatever the moments of failure, a breaker that opened refuses for its who
         }
       },
     ),
+  );
+});
+
+test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNote}`, async (store) => {
+  const world = await startWorld(store);
+  const organisation = await world.organisation();
+  const { id } = await organisation.agent({ grants: {} });
+  const { db } = world.running.broker.store;
+  let sequences = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...CAUSES),
+      fc.array(fc.integer({ min: 1, max: 150_000 }), { minLength: 1, maxLength: 30 }),
+      // So few that random moments open it, close it, and fail its trial.
+      fc.integer({ min: 1, max: 4 }),
+      async (cause, moments, most) => {
+        const key = { organisation_id: organisation.id, agent_id: id, cause, key: `sequence-${++sequences}` };
+        const limits = { ...BREAKER_LIMITS[cause], strikes: most };
+        let state: BreakerState | undefined;
+        for (const now of moments.sort((a, b) => a - b)) {
+          state = strike(state, cause, now, limits);
+          const row = await strikeStored(db, key, limits, now);
+          expect({
+            strikes: row.strikes,
+            windowStart: row.window_start,
+            openedAt: row.opened_at,
+            openUntil: row.open_until,
+            trialAt: row.trial_at,
+          }).toEqual(state);
+        }
+      },
+    ),
+    { numRuns: 40 },
   );
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasNul, parseStrictJson, textProblem } from '../../broker/wire/strict-json.ts';
+import { parseStrictJson } from '../../broker/wire/strict-json.ts';
 
 const value = (text: string, limits = {}) => {
   const parsed = parseStrictJson(text, limits);
@@ -289,14 +289,5 @@ describe('places', () => {
     ]) {
       expect(error(text as string), text).toBe(reason);
     }
-  });
-});
-
-describe('single texts', () => {
-  it('hasNul and textProblem', () => {
-    expect([hasNul('a\0'), hasNul('a')]).toEqual([true, false]);
-    expect(textProblem('a\0')).toBe('must not contain the character U+0000');
-    expect(textProblem('\ud800')).toBe('must not contain a lone surrogate');
-    expect(textProblem('é😀')).toBeUndefined();
   });
 });
