@@ -15,7 +15,7 @@ import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } fr
 type Json = any;
 type AnyClient = Pick<Client, 'callTool' | 'close'>;
 type Connected = { client: AnyClient; memory: ClientMemory; name: string };
-type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory) => Promise<Connected>;
+type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory, calledItself?: string) => Promise<Connected>;
 
 const OPENS_LINKS = { elicitation: { url: {} } };
 
@@ -48,17 +48,17 @@ describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`
   /** With the tokens in `memory`, when there are any, it is the agent that it was. */
   const second =
     (mode: 'legacy' | 'modern'): Connect =>
-    async (capabilities = {}, memory = new ClientMemory()) => {
+    async (capabilities = {}, memory = new ClientMemory(), calledItself = 'second') => {
       const versionNegotiation = { mode: mode === 'modern' ? { pin: '2026-07-28' } : 'legacy' } as const;
-      const client = new Client({ name: 'second', version: '1' }, { capabilities, versionNegotiation });
+      const client = new Client({ name: calledItself, version: '1' }, { capabilities, versionNegotiation });
       const name = memory.name ?? `agent-${store}-${++names}`;
       memory.name = name;
       await connectClient(world, browserOf(world, organisation.owner), { client, memory, decision: decisionFor(name) });
       onTestFinished(() => client.close());
       return { client, memory, name };
     };
-  const first: Connect = async (capabilities = {}, memory = new ClientMemory()) => {
-    const client = new FirstClient({ name: 'first', version: '1' }, { capabilities: capabilities as Json });
+  const first: Connect = async (capabilities = {}, memory = new ClientMemory(), calledItself = 'first') => {
+    const client = new FirstClient({ name: calledItself, version: '1' }, { capabilities: capabilities as Json });
     const name = memory.name ?? `agent-${store}-${++names}`;
     memory.name = name;
     const browser = browserOf(world, organisation.owner);
@@ -178,6 +178,15 @@ describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`
       expect(linkOf(await asked(write(client, args)))).not.toBe(id);
     });
 
+    test('and takes that error for a failed tool, waits with the request open instead', async () => {
+      const { client, name } = await connect(OPENS_LINKS, undefined, 'codex-mcp-client');
+      const args = desk.held();
+      const answering = write(client, args);
+      const id = await desk.waited(name);
+      await desk.decide(id, 'approve');
+      expect(structured(await answering)).toMatchObject({ status: 'answered', approval_id: id });
+    });
+
     test('and whose person decides while it is open, gets the answer at once: also a denial, also none in time', async () => {
       const { client } = await connect(OPENS_LINKS);
       const [approved, denied, late] = [desk.held(), desk.held(), desk.held()];
@@ -259,7 +268,11 @@ describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`
       'and whose person says %s is told that it waits; the identical call asks again for the same',
       async (action) => {
         let answer: 'accept' | typeof action = action;
-        const { client, shown, name, memory } = await opening(async () => answer);
+        const { client, shown, name, memory } = await opening(async () => {
+          // As a person does: whoever answers sooner than in 2 seconds was a program (mcp/tools/hold.ts).
+          await new Promise((later) => setTimeout(later, 2_100));
+          return answer;
+        });
         const args = desk.held();
         const pending = structured(await write(client, args));
         const { approval_id: id } = pending;
@@ -276,6 +289,16 @@ describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`
         expect(desk.sentFor(args)).toBe(1);
       },
     );
+
+    test('but declines it before anybody can have seen it, waits with the request open', async () => {
+      const { client, name } = await opening(async () => 'decline');
+      const args = desk.held();
+      const answering = write(client, args);
+      const id = await desk.waited(name);
+      await desk.decide(id, 'approve');
+      expect(structured(await answering)).toMatchObject({ status: 'answered', approval_id: id });
+      expect(desk.sentFor(args)).toBe(1);
+    });
 
     test('cancels while the link is open: the call waits as it was', async () => {
       const cancelling = new AbortController();

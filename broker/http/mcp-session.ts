@@ -9,16 +9,26 @@ export const SESSION_HEADER = 'mcp-session-id';
 
 const OPENS_LINKS = '.url';
 
+/**
+ * Clients, as they name themselves, that declare elicitation in URL mode and take the error -32042 for a failed tool: they
+ * wait with the request open instead. Codex: seen with 0.169.
+ */
+const WITHOUT_LINK_ERROR: ReadonlySet<unknown> = new Set(['codex-mcp-client']);
+
 export type McpSession = {
   id: string;
-  /** The client shows a person a link when it is told to (elicitation in URL mode). */
+  /** The client shows a person a link when an error tells it to (elicitation in URL mode). */
   opensLinks: boolean;
 };
 
 /** A new one's id, for the parameters of `initialize`. It says what the client says of itself, and gives no right. */
 export function newSession(params: unknown): string {
-  const { capabilities } = Object(params) as { capabilities?: { elicitation?: { url?: unknown } } };
-  return `${randomUUID()}${capabilities?.elicitation?.url === undefined ? '' : OPENS_LINKS}`;
+  const { capabilities, clientInfo } = Object(params) as {
+    capabilities?: { elicitation?: { url?: unknown } };
+    clientInfo?: { name?: unknown };
+  };
+  const opens = capabilities?.elicitation?.url !== undefined && !WITHOUT_LINK_ERROR.has(clientInfo?.name);
+  return `${randomUUID()}${opens ? OPENS_LINKS : ''}`;
 }
 
 /** The one that a request names. Whatever else a client brings is taken for a name like any other. */

@@ -3,8 +3,8 @@ import type { Action } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';
-import { type Held, handOver, UNOPENED, waitingNews, waitOpenly, withLink } from './hold.ts';
-import { errorAnswer, outcomeAnswer, pendingAnswer } from './outcome-answer.ts';
+import { type Held, handOver, isRefusal, unopenedAnswer, waitingNews, waitOpenly, withLink } from './hold.ts';
+import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import { readState, writeState } from './request-state.ts';
@@ -122,14 +122,16 @@ async function waitForPerson(
 ): Promise<Handed> {
   const url = held.approvalUrl;
   if (request.takesTasks) return { kind: 'task', approval: held, createdAt: new Date().toISOString() };
-  const state = writeState(held.approvalId, hash);
   const { resumed } = request;
-  if (request.opensLinks === 'by_result' && url !== undefined && resumed?.state !== state)
-    return { kind: 'link', url, state };
+  const state = readState(resumed?.state);
+  const isResumed = state.approvalId === held.approvalId && state.hash === hash;
+  if (request.opensLinks === 'by_result' && url !== undefined && !isResumed)
+    return { kind: 'link', url, state: writeState(held.approvalId, hash, Date.now()) };
   if (request.opensLinks === 'by_error' && url !== undefined && !again)
     return { kind: 'link_first', approvalId: held.approvalId, url };
-  if (resumed && resumed.action !== 'accept') return answered(pendingAnswer(held, UNOPENED));
+  const unshown = resumed !== undefined && resumed.action !== 'accept';
+  if (unshown && isRefusal(resumed.action, Date.now() - state.at)) return answered(unopenedAnswer(held));
   if (request.opensLinks === 'by_request' && url !== undefined)
     return answered(await withLink(host, request, { ...held, approvalUrl: url }));
-  return answered(await waitOpenly(host, request, held, { endsAt, news: waitingNews(url) }));
+  return answered(await waitOpenly(host, request, held, { endsAt, news: waitingNews(url), unshown }));
 }

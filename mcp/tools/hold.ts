@@ -13,7 +13,17 @@ export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | '
 /** Clients that ask a person stop the clock meanwhile, or have five minutes (docs/clients). */
 const MOST_DIALOG_MS = 240_000;
 
-export const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
+/** Nobody reads a question and refuses it sooner: the client did, as clients without a person do. */
+const SOONEST_REFUSAL_MS = 2_000;
+
+const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
+const UNSHOWN = 'The call is held until a person decides; nobody was shown the link. Nothing was sent yet.';
+
+/** Whether a person refused to open a link that the client was given `ms` before, and not the client by itself. */
+export const isRefusal = (action: string, ms: number): boolean =>
+  (action === 'decline' || action === 'cancel') && !(ms < SOONEST_REFUSAL_MS);
+
+export const unopenedAnswer = (held: Held): ToolAnswer => pendingAnswer(held, UNOPENED);
 
 export const waitingNews = (url: string | undefined): string =>
   `Waiting for a person to approve this call${url === undefined ? '' : `: ${url}`}`;
@@ -24,16 +34,17 @@ export async function handOver(host: ToolHost, approval: Approval): Promise<Tool
   return approvalAnswer(approval);
 }
 
-/** The lowest rung: an open request for 50 seconds, then the approval's id. */
+/** The lowest rung: an open request for 50 seconds, then the approval's id. `unshown`: the client showed nobody the link. */
 export async function waitOpenly(
   host: ToolHost,
   request: ToolRequest,
   held: Held,
-  { endsAt, news }: { endsAt: number; news: string },
+  { endsAt, news, unshown = false }: { endsAt: number; news: string; unshown?: boolean },
 ): Promise<ToolAnswer> {
   const poll = (waitSeconds: number) => host.client.approval(held.approvalId, { waitSeconds, signal: request.signal });
   const found = await waitFor(poll, isSettled, { request, endsAt, news });
   if (found.ok && isSettled(found.value)) return await handOver(host, found.value);
+  if (unshown && !(found.ok && found.value.state === 'running')) return pendingAnswer(held, UNSHOWN);
   return found.ok ? approvalAnswer(found.value) : pendingAnswer(held);
 }
 
@@ -48,13 +59,15 @@ export async function withLink(
   const link = { id: held.approvalId, url: held.approvalUrl, message: waitingNews(undefined) };
   const news = waitingNews(held.approvalUrl);
   const decided = waitOpenly(host, { ...request, signal }, held, { endsAt: Date.now() + MOST_DIALOG_MS, news });
+  const askedAt = performance.now();
   const opened = request.openLink!(link, signal).catch(() => 'nobody_asked' as const);
   try {
     const first = await Promise.race([decided, opened]);
     if (typeof first === 'object') return first;
-    if (first === 'decline' || first === 'cancel') return pendingAnswer(held, UNOPENED);
+    if (isRefusal(first, performance.now() - askedAt)) return unopenedAnswer(held);
     // They are looking at it now, or nobody could be asked.
-    const over = sleep(host.waitMs, undefined, { signal }).then(() => pendingAnswer(held));
+    const words = first === 'accept' ? undefined : UNSHOWN;
+    const over = sleep(host.waitMs, undefined, { signal }).then(() => pendingAnswer(held, words));
     return await Promise.race([decided, over]);
   } finally {
     closing.abort();

@@ -249,6 +249,9 @@ describe('a client that declares nothing', () => {
   });
 });
 
+/** The time that a refusal takes which is a person's (mcp/tools/hold.ts). */
+const aPersonReads = () => new Promise((later) => setTimeout(later, 2_100));
+
 describe('a client that opens links for a person', () => {
   test('shaking hands: is asked to open the approval’s, and what is decided elsewhere takes the dialog away', async () => {
     const mcp = await handshake(URL_DIALOG);
@@ -283,9 +286,38 @@ describe('a client that opens links for a person', () => {
     const answering = callTool(mcp, 'write_platform', held());
     const asked = await mcp.next(({ method }) => method === 'elicitation/create');
     const { elicitationId: id } = asked.params;
+    if (action !== 'accept') await aPersonReads();
     mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
     if (action === 'accept') await decide(id, 'approve');
-    expect((await answering).structuredContent).toMatchObject({ status, approval_id: id });
+    const { structuredContent } = await answering;
+    expect(structuredContent).toMatchObject({ status, approval_id: id });
+    if (action !== 'accept') expect(structuredContent.detail).toContain('they did not open the link');
+  });
+
+  test.each(['decline', 'cancel'])(
+    'shaking hands: %s at once is the client’s own, and the request stays open',
+    async (action) => {
+      const mcp = await handshake(URL_DIALOG);
+      const args = held();
+      const answering = callTool(mcp, 'write_platform', args);
+      const asked = await mcp.next(({ method }) => method === 'elicitation/create');
+      const { elicitationId: id } = asked.params;
+      mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action } })}\n`);
+      await isWaiting(id);
+      await decide(id, 'approve');
+      expect((await answering).structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+      expect(sentFor(args)).toBe(1);
+    },
+  );
+
+  test('whose answer came at once is told that nobody was shown the link, when nobody decided meanwhile', async () => {
+    const mcp = await handshake(URL_DIALOG, ['--wait', '0']);
+    const answering = callTool(mcp, 'write_platform', held());
+    const asked = await mcp.next(({ method }) => method === 'elicitation/create');
+    mcp.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: { action: 'decline' } })}\n`);
+    const { structuredContent } = await answering;
+    expect(structuredContent).toMatchObject({ status: 'pending_approval', approval_id: asked.params.elicitationId });
+    expect(structuredContent.detail).toContain('nobody was shown the link');
   });
 
   test('stateless: gets the link as required input, and the answer when it comes back', async () => {
@@ -298,8 +330,13 @@ describe('a client that opens links for a person', () => {
     const id = params.url.split('/').at(-1);
     expect(params.url).toBe(urlOf(id));
     const back = (action: string) => ({ requestState: first.requestState, inputResponses: { approval: { action } } });
+    const atOnce = await stateless(mcp, args, URL_DIALOG, back('decline'));
+    expect(atOnce.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    expect(atOnce.result.structuredContent.detail).toContain('nobody was shown the link');
+    await aPersonReads();
     const declined = await stateless(mcp, args, URL_DIALOG, back('decline'));
     expect(declined.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
+    expect(declined.result.structuredContent.detail).toContain('they did not open the link');
     const opened = await stateless(mcp, args, URL_DIALOG, back('accept'));
     expect(opened.result.structuredContent).toMatchObject({ status: 'pending_approval', approval_id: id });
     // The state of one call says nothing of another.
