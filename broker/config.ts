@@ -86,6 +86,12 @@ const Environment = z.object({
   AGENT_BROKER_MASTER_KEY_PREVIOUS: z.string().optional().describe('the key before it, while a rotation runs'),
   AGENT_BROKER_KEY_FILE: z.string().min(1).optional().describe('file of the master key'),
   AGENT_BROKER_LIMIT_FACTOR: positive.default(1).describe('multiplies every rate limit, for load tests'),
+  AGENT_BROKER_CLIENT_ID_DOCUMENTS: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe(
+      'whether MCP clients may be known by a client id metadata document, which is fetched; off: they register',
+    ),
   AGENT_BROKER_ALLOW_PRIVATE: z
     .string()
     .default('')
@@ -140,6 +146,8 @@ export type Config = {
   keyFile: string;
   limitFactor: number;
   allowPrivate: readonly string[];
+  /** Whether MCP clients may name a client id metadata document, which the broker then fetches. */
+  clientIdDocuments: boolean;
 };
 
 /** The environment cannot be used; the message names each variable and what it takes. */
@@ -219,6 +227,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     keyFile,
     limitFactor: env.AGENT_BROKER_LIMIT_FACTOR,
     allowPrivate: env.AGENT_BROKER_ALLOW_PRIVATE,
+    clientIdDocuments: env.AGENT_BROKER_CLIENT_ID_DOCUMENTS === 'on',
   };
 }
 

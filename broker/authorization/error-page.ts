@@ -1,5 +1,16 @@
 /** What a person sees where there is no client that could be told: nothing leads on from there. */
 
+import type { Config } from '../config.ts';
+
+/** What helps an application that calls itself by the address of a document (client id metadata document); or nothing. */
+function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
+  const url = typeof clientId === 'string' ? URL.parse(clientId) : null;
+  if (url?.protocol !== 'https:') return '';
+  return clientIdDocuments
+    ? `The application is described by a document at ${url.host}, which this broker could not use. Tell whoever runs the broker: let it reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
+    : `The application calls itself by a document at ${url.host}, and this broker fetches none. Have it connect again from the beginning, so that it reads that it has to register.`;
+}
+
 const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
 
 const HEADERS = {
@@ -10,11 +21,21 @@ const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
-type Rendering = { set(headers: Record<string, string>): void; type: string; body: string };
-type Told = { error: string; error_description?: string };
+export type Rendering = {
+  query: Record<string, string | string[] | undefined>;
+  set(headers: Record<string, string>): void;
+  type: string;
+  body: string;
+};
+export type Told = { error: string; error_description?: string };
 
 /** The library's `renderError`. */
-export function errorPage(context: Rendering, { error, error_description: description }: Told): void {
+export function errorPage(
+  context: Rendering,
+  { error, error_description: description }: Told,
+  { clientIdDocuments }: Pick<Config, 'clientIdDocuments'>,
+): void {
+  const advice = error.startsWith('invalid_client') ? adviceOn(context.query.client_id, clientIdDocuments) : '';
   context.set(HEADERS);
   context.type = 'html';
   context.body = `<!doctype html>
@@ -33,7 +54,7 @@ export function errorPage(context: Rendering, { error, error_description: descri
         <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28">Agent Broker</p>
         <h1>Not connected</h1>
         <p role="status">The application asked for something that cannot be done: ${inHtml(description ?? error)}.</p>
-        <p>Nothing was granted. Close this page, and connect again from the application.</p>
+${advice && `        <p>${inHtml(advice)}</p>\n`}        <p>Nothing was granted. Close this page, and connect again from the application.</p>
       </div>
     </main>
   </body>

@@ -45,8 +45,8 @@ export const protectedResourceMetadata = (broker: Base, resource: string) => ({
   resource_documentation: `${broker.baseUrl}/docs`,
 });
 
-/** RFC 8414 section 2. */
-export const authorizationServerMetadata = ({ baseUrl }: Base) => ({
+/** RFC 8414 section 2. Clients that read that no document is fetched register instead (RFC 7591). */
+export const authorizationServerMetadata = ({ baseUrl, config }: Pick<Broker, 'baseUrl' | 'config'>) => ({
   issuer: baseUrl,
   authorization_endpoint: baseUrl + OAUTH_PATHS.authorization,
   token_endpoint: baseUrl + OAUTH_PATHS.token,
@@ -63,7 +63,7 @@ export const authorizationServerMetadata = ({ baseUrl }: Base) => ({
   revocation_endpoint_auth_signing_alg_values_supported: [...CLIENT_AUTH_ALGORITHMS],
   code_challenge_methods_supported: ['S256'],
   authorization_response_iss_parameter_supported: true,
-  client_id_metadata_document_supported: true,
+  client_id_metadata_document_supported: config.clientIdDocuments,
   service_documentation: `${baseUrl}/docs`,
 });
 

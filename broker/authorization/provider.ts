@@ -7,7 +7,7 @@ import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { refuseLooseAssertion } from './client-assertion.ts';
 import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
-import { errorPage } from './error-page.ts';
+import { errorPage, type Rendering, type Told } from './error-page.ts';
 import {
   AUTHORISATION_SECONDS,
   CLIENT_AUTH_ALGORITHMS,
@@ -28,7 +28,7 @@ const INTERACTION_SECONDS = 30 * MINUTE;
 const REFRESH_SECONDS = 30 * DAY;
 /** Makes a provider whose tokens this key signs. */
 export function makeProvider(broker: Broker, key: SigningKey): Provider {
-  const { baseUrl, publicOutbound } = broker;
+  const { baseUrl } = broker;
   const { db } = broker.store;
   const resource = mcpResource(broker);
   const off = { enabled: false };
@@ -51,7 +51,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
       revocation: { enabled: true, allowedPolicy: (_: unknown, client: Client, token: Client) => isOf(client, token) },
       registration: { enabled: true, issueRegistrationAccessToken: false },
       clientIdMetadataDocument: {
-        enabled: true,
+        enabled: broker.config.clientIdDocuments,
         ack: 'draft-02',
         cacheDuration: { min: MINUTE, max: 15 * MINUTE },
       },
@@ -125,9 +125,9 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
       Grant: AUTHORISATION_SECONDS,
       Session: MINUTE,
     },
-    fetch: guardedFetch(publicOutbound),
+    fetch: guardedFetch(broker),
     fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
-    renderError: errorPage,
+    renderError: (context: Rendering, told: Told) => errorPage(context, told, broker.config),
   });
   // Addresses that it makes are of the public address, whatever the request came by; see `handle`.
   provider.proxy = true;
@@ -143,13 +143,26 @@ const isOf = (client: Client, token: Client) => token.clientId === client.client
 type Asked = { method?: string; headers: Headers; redirect?: string };
 
 /** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
-function guardedFetch(outbound: Broker['publicOutbound']) {
-  const fetchKeys = providerFetch(outbound);
-  const fetchDocument = providerFetch(outbound, ['cache-control', 'expires']);
+function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | 'log'>) {
+  const fetchKeys = providerFetch(publicOutbound);
+  const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
   return async (url: string, { method = 'GET', headers, redirect }: Asked) => {
     if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
     // The library follows no redirect of a document. How long that is kept is bounded above; of keys it would believe anything.
-    const fetch = redirect === 'manual' ? fetchDocument : fetchKeys;
-    return await fetch(url, { method, headers: Object.fromEntries([...headers].filter(([, value]) => value !== '')) });
+    const isDocument = redirect === 'manual';
+    const failed = (problem: string) =>
+      log.warn(
+        { host: new URL(url).host, problem },
+        isDocument ? 'a client id metadata document could not be fetched' : "a client's keys could not be fetched",
+      );
+    try {
+      const asked = { method, headers: Object.fromEntries([...headers].filter(([, value]) => value !== '')) };
+      const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
+      if (answer.status !== 200) failed(`status ${answer.status}`);
+      return answer;
+    } catch (error) {
+      failed((error as Error).message.slice(0, 200));
+      throw error;
+    }
   };
 }
