@@ -150,13 +150,14 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
     ['nothing', undefined],
     ['another server’s name', { resource: 'https://evil.test/mcp' }],
     ['a path that it is not in', { resource: '/other' }],
+    ['a path that its own only begins with', { resource: '/mc' }],
     ['no authorization server', { authorization_servers: [] }],
     ['a script for one', { authorization_servers: ['javascript:alert(1)'] }],
     ['no list', { authorization_servers: 'https://id.example' }],
   ])('metadata that say %s connect nothing', async (_name, more) => {
     if (more) {
       const { resource } = more as { resource?: string };
-      const here = resource === '/other' ? { resource: `${server.issuer}/other` } : more;
+      const here = resource?.startsWith('/') ? { resource: server.issuer + resource } : more;
       server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document(here));
     }
     const refused = await start();
