@@ -111,6 +111,25 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       ['what is no address', { redirect_uris: ['callback'] }],
       ['too many addresses', { redirect_uris: Array.from({ length: 21 }, (_, n) => `https://app.example/${n}`) }],
       ['no list', { redirect_uris: 'https://app.example/cb' }],
+      ['a user name in an address', { redirect_uris: ['https://user@app.example/cb'] }],
+      ['a password in an address', { redirect_uris: ['https://user:pw@app.example/cb'] }],
+      ['an address for files', { redirect_uris: ['ftp://app.example/cb'] }],
+      ['an address of mail', { redirect_uris: ['mailto:a@app.example'] }],
+      ['an address that shows a source', { redirect_uris: ['view-source:https://app.example/cb'] }],
+      ['an address of a socket', { redirect_uris: ['wss://app.example/cb'] }],
+      ['an address of 1,100 characters', { redirect_uris: [`https://app.example/${'x'.repeat(1_080)}`] }],
+      [
+        'addresses of 5,000 characters',
+        { redirect_uris: Array.from({ length: 10 }, (_, n) => `https://app.example/${n}${'x'.repeat(480)}`) },
+      ],
+      ['an address that the broker would ask', { sector_identifier_uri: 'https://127.0.0.1:9/sector' }],
+      [
+        'a key too short to prove anything with',
+        {
+          token_endpoint_auth_method: 'private_key_jwt',
+          jwks: { keys: [{ kty: 'RSA', e: 'AQAB', n: Buffer.alloc(128, 255).toString('base64url') }] },
+        },
+      ],
       ['tokens at once', { response_types: ['token'], grant_types: ['implicit'] }],
       ['tokens without anybody', { grant_types: ['client_credentials'], response_types: [] }],
       [
@@ -229,12 +248,16 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       expect(asked).toEqual([new URL(id).pathname]);
     });
 
-    test.each([
-      ['nothing', {}, 1],
-      ['ten minutes', { 'cache-control': 'public, max-age=600' }, 10],
-      ['ten minutes, in the words of HTTP/1.0', { expires: new Date(Date.now() + 10 * MINUTE_MS).toUTCString() }, 10],
-      ['a year', { 'cache-control': 'max-age=31536000' }, 15],
-      ['never', { 'cache-control': 'max-age=0' }, 1],
+    test.each<[string, (now: number) => Record<string, string>, number]>([
+      ['nothing', () => ({}), 1],
+      ['ten minutes', () => ({ 'cache-control': 'public, max-age=600' }), 10],
+      [
+        'ten minutes, in the words of HTTP/1.0',
+        (now) => ({ expires: new Date(now + 10 * MINUTE_MS).toUTCString() }),
+        10,
+      ],
+      ['a year', () => ({ 'cache-control': 'max-age=31536000' }), 15],
+      ['never', () => ({ 'cache-control': 'max-age=0' }), 1],
     ])('are kept for as long as they say, a minute at least and 15 at most: %s', async (_what, said, minutes) => {
       const start = Date.now();
       vi.useFakeTimers({ toFake: ['Date'], now: start });
@@ -242,7 +265,7 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       const id = idOf();
       answer = () => ({
         body: JSON.stringify(documentOf(id)),
-        headers: { 'content-type': 'application/json', ...said },
+        headers: { 'content-type': 'application/json', ...said(start) },
       });
       const timesAskedAt = async (at: number) => {
         vi.setSystemTime(start + at);

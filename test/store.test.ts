@@ -33,6 +33,7 @@ const MIGRATIONS = [
   '0009-halts',
   '0010-fact-versions',
   '0015-stored-responses',
+  '0016-client-sources',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

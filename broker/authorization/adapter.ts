@@ -1,11 +1,13 @@
 /** Where the OAuth library keeps its state: our store, so that any replica goes on where another one was. */
-import { type Adapter, errors } from 'oidc-provider';
+import Provider, { type Adapter, errors } from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { clientKey, siteOf } from '../identity/client-address.ts';
 import { endMcpAuthorisation, findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import {
   addOAuthRecord,
   capOAuthRecords,
+  capUnusedClients,
   findOAuthRecord,
   putOAuthRecord,
   removeOAuthRecord,
@@ -49,6 +51,12 @@ const NO_SESSIONS: Adapter = {
   revokeByGrantId: async () => {},
 };
 
+/** The network that the request which the library is answering comes from. */
+function sourceOfRequest(): string {
+  const request = Provider.ctx?.req;
+  return siteOf(clientKey(request?.ip ?? request?.socket.remoteAddress ?? ''));
+}
+
 function recordAdapter(broker: Store, kind: string): Adapter {
   const { db } = broker.store;
   // Clients and grants are named in public; whoever reads the store must not find what redeems the rest.
@@ -65,8 +73,9 @@ function recordAdapter(broker: Store, kind: string): Adapter {
         payload: JSON.stringify(rest),
         created_at: now,
         expires_at: now + (expiresIn === undefined ? UNUSED_CLIENT_MS : expiresIn * 1000),
+        source: kind === 'Client' ? sourceOfRequest() : null,
       });
-      if (kind === 'Client') await capOAuthRecords(db, kind, MOST_UNUSED_CLIENTS);
+      if (kind === 'Client') await capUnusedClients(db, MOST_UNUSED_CLIENTS);
       if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
     },
     find: async (id) => {

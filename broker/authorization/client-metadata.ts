@@ -7,6 +7,14 @@ export const EXTRA_METADATA = ['software_id'];
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const MOST_REDIRECTS = 20;
+/** Characters: of one redirect URI, and of all of a client. */
+const LONGEST_REDIRECT = 1_024;
+const MOST_REDIRECT_TEXT = 4_096;
+/** Schemes that browsers and systems handle themselves: no application has one of them to itself (RFC 8252 section 7.1). */
+const FOREIGN_SCHEMES =
+  /^(ftps?|sftp|wss?|mailto|tel|sms|view-source|javascript|vbscript|data|file|blob|filesystem|about|chrome|jar|ldaps?|smb|ssh|telnet):/i;
+/** RFC 7518 section 3.3, in bytes. */
+const SHORTEST_RSA = 2048 / 8;
 const MOST_NAME = 100;
 
 /**
@@ -14,6 +22,7 @@ const MOST_NAME = 100;
  * for a secret is a public client here: a secret that anybody gets who asks proves nothing that PKCE does not. Scopes are
  * asked for at each authorization.
  *
+ * @throws InvalidClientMetadata for what is not served, or would make this process ask an address
  * @throws InvalidRedirectUri when a code would be sent over http elsewhere than to this very machine (RFC 8252 section 8.3)
  */
 export function settleClientMetadata(metadata: Metadata): void {
@@ -25,14 +34,43 @@ export function settleClientMetadata(metadata: Metadata): void {
     metadata.token_endpoint_auth_method = 'none';
   if (metadata.jwks_uri !== undefined && !/^https:/i.test(String(metadata.jwks_uri)))
     throw new errors.InvalidClientMetadata('jwks_uri: https');
+  // The library would fetch it. There are no pairwise subjects here that it could be for.
+  if (metadata.sector_identifier_uri !== undefined)
+    throw new errors.InvalidClientMetadata('sector_identifier_uri: not supported');
+  if (hasShortKey(metadata.jwks))
+    throw new errors.InvalidClientMetadata('jwks: an RSA key needs 2048 bits at least, or no assertion would verify');
   const redirects = metadata.redirect_uris ?? [];
   if (!Array.isArray(redirects) || redirects.length > MOST_REDIRECTS)
     throw new errors.InvalidClientMetadata(`redirect_uris: a list of ${MOST_REDIRECTS} at most`);
+  if (redirects.join('').length > MOST_REDIRECT_TEXT || redirects.some((uri) => String(uri).length > LONGEST_REDIRECT))
+    throw new errors.InvalidClientMetadata(
+      `redirect_uris: ${LONGEST_REDIRECT} characters each, and ${MOST_REDIRECT_TEXT} together, at most`,
+    );
+  if (redirects.some(isNobodysOwn))
+    throw new errors.InvalidRedirectUri(
+      'redirect_uris: https, a scheme of the application, or http on loopback; no userinfo',
+    );
   // Only native applications have addresses of their own on the user's machine (RFC 8252 section 7).
   if (redirects.some(isOfTheirMachine)) metadata.application_type = 'native';
   if (redirects.some(isOpenHttp))
     throw new errors.InvalidRedirectUri('redirect_uris: https, a scheme of the application, or http on loopback');
   if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
+}
+
+/** Whether an address holds a user name or a password, or belongs to a scheme that is no application's. */
+function isNobodysOwn(uri: unknown): boolean {
+  const url = typeof uri === 'string' ? URL.parse(uri) : null;
+  if (!url) return false;
+  const isHierarchical = /^[^:]+:\//.test(url.href);
+  return url.username !== '' || url.password !== '' || !isHierarchical || FOREIGN_SCHEMES.test(url.href);
+}
+
+function hasShortKey(jwks: unknown): boolean {
+  const { keys } = (typeof jwks === 'object' && jwks !== null ? jwks : {}) as { keys?: unknown };
+  if (!Array.isArray(keys)) return false;
+  return keys.some(
+    (key) => key?.kty === 'RSA' && typeof key.n === 'string' && Buffer.from(key.n, 'base64url').length < SHORTEST_RSA,
+  );
 }
 
 /** Well-formed after it is cut, which may be in the middle of a character: what is on record is UTF-8. */

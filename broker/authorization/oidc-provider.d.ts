@@ -9,6 +9,8 @@ declare module 'oidc-provider' {
     client_secret?: string;
     client_secret_expires_at?: number;
     jwks_uri?: string;
+    jwks?: unknown;
+    sector_identifier_uri?: string;
     redirect_uris?: string[];
     scope?: string;
     token_endpoint_auth_method?: string;
@@ -61,6 +63,8 @@ declare module 'oidc-provider' {
   // biome-ignore lint/style/noDefaultExport: it is the package's.
   export default class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
+    /** Of the request that is being answered; `ip` is Express's. */
+    static get ctx(): { req: IncomingMessage & { ip?: string } } | undefined;
     proxy: boolean;
     Client: { find(id: string): Promise<Client | undefined>; prototype: { redirectUriAllowed(uri: string): boolean } };
     Grant: new (properties: {

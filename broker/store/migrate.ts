@@ -11,6 +11,7 @@ import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
 import { factVersions } from './migrations/0010-fact-versions.ts';
 import { storedResponses } from './migrations/0015-stored-responses.ts';
+import { clientSources } from './migrations/0016-client-sources.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -26,6 +27,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
   '0010-fact-versions': { up: (db: Kysely<unknown>) => factVersions(db, dialect) },
   '0015-stored-responses': { up: storedResponses },
+  '0016-client-sources': { up: clientSources },
 });
 
 const migratorOf = (store: Store): Migrator =>

@@ -3,20 +3,23 @@ import type { OAuthRecordTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** Stores a record, or the new state of the one with this id. What was used stays used. */
-export async function putOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at'>): Promise<void> {
-  const { payload, expires_at, authorisation_id } = record;
+export async function putOAuthRecord(
+  db: Db,
+  record: Omit<OAuthRecordTable, 'used_at' | 'source'> & { source?: string | null },
+): Promise<void> {
+  const { payload, expires_at, authorisation_id, source = null } = record;
   await db
     .insertInto('oauth_records')
-    .values({ ...record, used_at: null })
+    .values({ ...record, source, used_at: null })
     .onConflict((c) => c.columns(['kind', 'id']).doUpdateSet({ payload, expires_at, authorisation_id }))
     .execute();
 }
 
 /** Stores a record that nobody has stored yet. Answers true to exactly one caller. */
-export async function addOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at'>): Promise<boolean> {
+export async function addOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at' | 'source'>): Promise<boolean> {
   const added = await db
     .insertInto('oauth_records')
-    .values({ ...record, used_at: null })
+    .values({ ...record, source: null, used_at: null })
     .onConflict((c) => c.columns(['kind', 'id']).doNothing())
     .returning('id')
     .executeTakeFirst();
@@ -103,6 +106,34 @@ export async function capOAuthRecords(db: Db, kind: string, most: number): Promi
         .offset(most),
     )
     .execute();
+}
+
+/**
+ * Forgets clients that nobody let in until `most` are left: the oldest ones of the network that registered the most, so that a
+ * flood pushes out what it brought itself.
+ */
+export async function capUnusedClients(db: Db, most: number): Promise<void> {
+  const unused = db.selectFrom('oauth_records').where('kind', '=', 'Client').where('expires_at', 'is not', null);
+  for (;;) {
+    const sources = await unused
+      .select((eb) => ['source', eb.fn.countAll().as('count')])
+      .groupBy('source')
+      .orderBy('count', 'desc')
+      .orderBy('source')
+      .execute();
+    const excess = sources.reduce((sum, { count }) => sum + Number(count), 0) - most;
+    const [largest, next] = sources;
+    if (excess <= 0 || !largest) return;
+    // At least one, and no more than make it as small as the next one.
+    const share = Math.min(excess, Math.max(1, Number(largest.count) - Number(next?.count ?? 0)));
+    const oldest = unused
+      .select('id')
+      .where('source', largest.source === null ? 'is' : '=', largest.source)
+      .orderBy('expires_at')
+      .orderBy('id')
+      .limit(share);
+    await db.deleteFrom('oauth_records').where('kind', '=', 'Client').where('id', 'in', oldest).execute();
+  }
 }
 
 /** Forgets what was over before `before`. */

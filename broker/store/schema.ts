@@ -463,6 +463,8 @@ export type OAuthRecordTable = {
   created_at: number;
   expires_at: number | null;
   used_at: number | null;
+  /** Of a client the network that registered it, as `siteOf` names it; otherwise null. */
+  source: string | null;
 };
 
 /** An owner's consent: an MCP client may act as this agent, until the authorisation ends. */
