@@ -20,6 +20,8 @@ const QUOTED_NAME = /^"(?:[^"\\@<>\p{Cc}\p{Cf}]|\\["\\])*"$/u;
 const ENCODED_WORD = /=\?([A-Za-z0-9-]+)\?([BbQq])\?([!->@-~]*)\?=/g;
 /** Without `*` too: whoever writes one means a pattern, and there are none. */
 const ID = /^[^@*\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]{1,320}$/u;
+/** Some readers end a line at a vertical tab, a form feed, a separator (U+001C and on), U+0085, U+2028 or U+2029. */
+const UNCLEAR = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/;
 const RECIPIENT_HEADERS = new Set(['to', 'cc', 'bcc', 'resent-to', 'resent-cc', 'resent-bcc', 'apparently-to']);
 
 /** The members of a comma-separated address list (RFC 5322 §3.4); empty members do not count. */
@@ -76,8 +78,8 @@ function readHeader(message: Uint8Array): { name: string; value: string }[] | un
   const fields: { name: string; value: string }[] = [];
   for (const line of text.split(/\r?\n/)) {
     if (line === '') break;
-    // A bare CR, a NUL, or a line of blanks ends the header for some readers and not for others.
-    if (/[\r\0]/.test(line) || line.trim() === '') return undefined;
+    // Such a character, or a line of blanks, ends the line or the header for some readers and not for others.
+    if (UNCLEAR.test(line) || line.trim() === '') return undefined;
     const last = fields.at(-1);
     if (/^[ \t]/.test(line)) {
       if (last === undefined) return undefined;

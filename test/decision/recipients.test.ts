@@ -174,7 +174,8 @@ describe("a message in Gmail's raw form", () => {
   test('a message whose header readers may read differently is refused', () => {
     const unreadable = ['a message that cannot be read'];
     expect(message('To: bob@acme.example', 'Bcc x@evil.example')).toEqual(unreadable);
-    expect(message('To: bob@acme.example\rBcc: x@evil.example')).toEqual(unreadable);
+    for (const end of '\r\0\x01\v\f\x1b\x1c\x1d\x1e\x1f\x7f\x85\u2028\u2029')
+      expect(message(`To: bob@acme.example${end}Bcc: x@evil.example`), JSON.stringify(end)).toEqual(unreadable);
     expect(message('To: bob@acme.example', '   ', 'Bcc: x@evil.example')).toEqual(unreadable);
     expect(message(' To: bob@acme.example')).toEqual(unreadable);
     expect(message('To: bob@acme.example\0')).toEqual(unreadable);

@@ -56,6 +56,25 @@ describe('Gmail', () => {
     ]);
   });
 
+  test.each([
+    ['PUT', 'autoForwarding', 'emailAddress', 'email_address'],
+    ['POST', 'forwardingAddresses', 'forwardingEmail', 'forwarding_email'],
+    ['POST', 'delegates', 'delegateEmail', 'delegate_email'],
+    ['POST', 'sendAs', 'sendAsEmail', 'send_as_email'],
+  ] as const)('%s settings/%s: %s is read, and so is %s, which Google takes too', (method, setting, name, other) => {
+    const refused = (body: JsonObject) =>
+      refuseRecipients(['@acme.example'], rulesOf('gmail'), {
+        method,
+        path: `/gmail/v1/users/me/settings/${setting}`,
+        query: '',
+        headers: {},
+        body,
+      })?.violating;
+    expect(refused({ [name]: 'ann@acme.example' })).toBeUndefined();
+    expect(refused({ [other]: 'ann@acme.example' })).toBeUndefined();
+    expect(refused({ [name]: 'ann@acme.example', [other]: 'x@evil.example' })).toEqual(['x@evil.example']);
+  });
+
   test('a filter sends to nobody unless it forwards', () => {
     const filter = (action: JsonObject) =>
       refuseRecipients(['@acme.example'], rulesOf('gmail'), {

@@ -127,6 +127,8 @@ export const gmail = {
     'POST /gmail/v1/users/*/drafts': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'PUT /gmail/v1/users/*/drafts/*': [{ pointer: '/message/raw', format: 'rfc822-base64url' }],
     'POST /gmail/v1/users/*/settings/filters': [{ pointer: '/action/forward', optional: true }],
+    // Google writes to the address to verify it.
+    'POST /gmail/v1/users/*/settings/sendAs': ['/sendAsEmail'],
     'PUT /gmail/v1/users/*/settings/autoForwarding': ['/emailAddress'],
     'POST /gmail/v1/users/*/settings/forwardingAddresses': ['/forwardingEmail'],
     'POST /gmail/v1/users/*/settings/delegates': ['/delegateEmail'],

@@ -9,6 +9,7 @@ const history = ['channels:history', 'groups:history', 'im:history', 'mpim:histo
 const reading = ['channels:read', 'groups:read', 'im:read', 'mpim:read'];
 const id = (pointer: string) => ({ pointer, format: 'id' as const });
 const ids = (pointer: string) => ({ pointer, format: 'ids' as const });
+const optional = <Pointer extends object>(pointer: Pointer) => ({ ...pointer, optional: true as const });
 const writing = ['channels:manage', 'channels:write', 'groups:write', 'im:write', 'mpim:write'];
 
 export const slack = {
@@ -158,22 +159,38 @@ export const slack = {
     'slack:lists.write': ['lists:write'],
     'slack:lists.delete': ['lists:write'],
   },
-  // A recipient is a conversation or person, by the id that Slack knows it by; people elsewhere are invited by mail.
+  // A recipient is a conversation or person, by the id that Slack knows it by; people elsewhere are invited by mail. Who sees the
+  // topic, a bookmark, a pin or a reaction is the conversation. An edit of a canvas names nobody it was shared with.
   recipients: {
     'POST /chat.postMessage': [id('/channel')],
     'POST /chat.postEphemeral': [id('/channel'), id('/user')],
     'POST /chat.meMessage': [id('/channel')],
     'POST /chat.scheduleMessage': [id('/channel')],
     'POST /chat.update': [id('/channel')],
-    'POST /chat.startStream': [id('/channel'), { ...id('/recipient_user_id'), optional: true }],
+    'POST /chat.startStream': [id('/channel'), optional(id('/recipient_user_id'))],
+    'POST /chat.appendStream': [id('/channel')],
+    'POST /chat.stopStream': [id('/channel')],
+    'POST /reactions.add': [id('/channel')],
+    'POST /pins.add': [id('/channel')],
+    'POST /bookmarks.add': [id('/channel_id')],
+    'POST /bookmarks.edit': [id('/channel_id')],
+    // Without a user it is for whoever asks.
+    'POST /reminders.add': [optional(id('/user')), optional(id('/channel'))],
+    'POST /conversations.create': [optional(ids('/user_ids'))],
+    'POST /conversations.rename': [id('/channel')],
+    'POST /conversations.setTopic': [id('/channel')],
+    'POST /conversations.setPurpose': [id('/channel')],
     'POST /conversations.open': [id('/channel'), ids('/users')],
     'POST /conversations.invite': [ids('/users')],
     'POST /conversations.inviteShared': ['/emails/*', ids('/user_ids/*')],
     // A file that is shared with no conversation stays private.
-    'POST /files.completeUploadExternal': [
-      { ...id('/channel_id'), optional: true },
-      { ...ids('/channels'), optional: true },
-    ],
+    'POST /files.completeUploadExternal': [optional(id('/channel_id')), optional(ids('/channels'))],
+    // Members of a group join its conversations.
+    'POST /usergroups.create': [optional(ids('/channels'))],
+    'POST /usergroups.update': [optional(ids('/channels'))],
+    'POST /usergroups.users.update': [ids('/users')],
+    'POST /canvases.create': [optional(id('/channel_id'))],
+    'POST /conversations.canvases.create': [id('/channel_id')],
     'POST /canvases.access.set': [ids('/channel_ids/*'), ids('/user_ids/*')],
   },
 } satisfies ManifestInput;
