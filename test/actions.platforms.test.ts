@@ -46,6 +46,33 @@ describe('POST /v1/actions by the manifest of a platform', () => {
     }
   });
 
+  test('an agent chooses the form of GitHub’s answers, and not the version of its API', async () => {
+    const { headers, default_headers } = manifestOf('github');
+    const agent = await agentOn('forge', { headers, default_headers });
+    const call = { platform: 'forge', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const plain = await agent.act(call);
+    expect(plain.status, plain.text).toBe(200);
+    const chosen = { Accept: 'application/vnd.github.diff', 'X-GitHub-Api-Version': '2030-01-01' };
+    const answer = await agent.act({ ...call, headers: chosen });
+    expect(answer.body._meta.dropped_headers).toEqual(['x-github-api-version']);
+    const [first, second] = world.upstream.seen.map((seen) => seen.headers);
+    expect(first).toMatchObject({ accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' });
+    expect(second).toMatchObject({ accept: 'application/vnd.github.diff', 'x-github-api-version': '2022-11-28' });
+  });
+
+  test('a default header is overridden by its own name alone, and is there once', async () => {
+    const agent = await agentOn('team', { default_headers: { X_Team: 'a', 'X-Method_Override': 'GET' } });
+    const call = { platform: 'team', endpoint: '/items', method: 'POST', scope: 'demo:write' };
+    const named = await agent.act({ ...call, headers: { x_team: 'b' } });
+    expect(named.body._meta).not.toHaveProperty('dropped_headers');
+    expect(world.upstream.seen.at(-1)!.headers).toMatchObject({ x_team: 'b' });
+    const headers = { 'X-Team': 'c', 'x-method_override': 'DELETE' };
+    const other = await agent.act({ ...call, headers });
+    expect(other.body._meta.dropped_headers).toEqual(['x-method_override', 'x-team']);
+    expect(world.upstream.seen.at(-1)!.headers).toMatchObject({ x_team: 'a', 'x-method_override': 'GET' });
+    expect(world.upstream.seen.at(-1)!.headers).not.toHaveProperty('x-team');
+  });
+
   test('HD-02 headers that reach another account never arrive, and are named', async () => {
     const { forbidden_headers } = manifestOf('stripe');
     const agent = await agentOn('pay', { forbidden_headers });

@@ -37,6 +37,7 @@ export function restPlatform(manifest: Manifest): RestPlatform {
     baseUrl: manifest.base_url,
     wholeAddress: manifest.kind !== 'rest',
     headers: manifest.headers,
+    defaultHeaders: manifest.default_headers,
     forbiddenHeaders: manifest.forbidden_headers,
     auth: placementOf(manifest.auth),
     body: manifest.body,

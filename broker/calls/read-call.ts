@@ -54,8 +54,9 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
 function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): FilteredHeaders {
   if (headers === undefined) return { ok: true, headers: {}, dropped: [] };
   const names = platform ? platformHeaderNames(restPlatform(platform.manifest)) : new Set<string>();
-  if (platform?.rules.kind !== 'mcp') return filterAgentHeaders(headers, names);
-  return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), MCP_PREFIXES);
+  const defaults = platform?.manifest.default_headers;
+  if (platform?.rules.kind !== 'mcp') return filterAgentHeaders(headers, names, { ...(defaults && { defaults }) });
+  return filterAgentHeaders(headers, new Set([...names, ...MCP_HEADERS]), { prefixes: MCP_PREFIXES });
 }
 
 /** What is asked of the decision. */

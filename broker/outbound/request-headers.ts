@@ -35,15 +35,18 @@ export type FilteredHeaders =
  * that fold names would take it for another one.
  *
  * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
- * @param prefixes what names must not begin with on this platform, in lower case.
+ * @param platform.prefixes what names must not begin with on this platform, in lower case.
+ * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; in another
+ *   spelling the header would be there twice.
  */
 export function filterAgentHeaders(
   headers: Readonly<Record<string, unknown>>,
   platformHeaderNames: ReadonlySet<string>,
-  prefixes: readonly string[] = [],
+  { prefixes = [], defaults = {} }: { prefixes?: readonly string[]; defaults?: Readonly<Record<string, string>> } = {},
 ): FilteredHeaders {
   const refuse = (error: string) => ({ ok: false as const, error });
   const entries = Object.entries(headers);
+  const named = new Map(Object.keys(defaults).map((name) => [foldName(name), name.toLowerCase()]));
   if (entries.length > MAX_HEADERS) return refuse(`headers: at most ${MAX_HEADERS} headers are taken`);
   const kept = new Map<string, string>();
   const dropped = new Set<string>();
@@ -60,7 +63,9 @@ export function filterAgentHeaders(
     }
     if (name === 'connection') perHop = value.toLowerCase().split(',');
     const isPlain = PLAIN_NAME.test(name) && !isDropped(name) && !prefixes.some((one) => name.startsWith(one));
-    if (!isPlain || platformHeaderNames.has(foldName(name))) dropped.add(name);
+    const folded = foldName(name);
+    const isSent = named.has(folded) ? named.get(folded) === name && !isDropped(withDashes(name)) : isPlain;
+    if (!isSent || platformHeaderNames.has(folded)) dropped.add(name);
     else kept.set(name, value);
   }
   // What Connection names is of this hop too. Only the agent's own: the broker's headers are added later.
@@ -73,6 +78,11 @@ export function filterAgentHeaders(
 
 function isDropped(name: string): boolean {
   return DROPPED.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
+
+/** As servers that fold names read it. */
+function withDashes(name: string): string {
+  return name.replace(/[^a-z0-9]/g, '-');
 }
 
 function shown(name: string): string {

@@ -23,6 +23,8 @@ export type RestPlatform = {
   wholeAddress?: boolean | undefined;
   /** Headers that the platform always gets; they win over the agent's. */
   headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers that the platform gets unless the agent sends another value. */
+  defaultHeaders?: Readonly<Record<string, string>> | undefined;
   /** Headers that the platform never gets from an agent. */
   forbiddenHeaders?: readonly string[] | undefined;
   auth: AuthPlacement;
@@ -57,7 +59,7 @@ export function platformHeaderNames(
 }
 
 /**
- * Builds the request. Headers are a fresh map in lower case: the agent's, then the platform's, then ours, so that the
+ * Builds the request. Headers are a fresh map in lower case: defaults, then the agent's, then the platform's, then ours, so that the
  * credential is there exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that
  * is the whole address, and for `query` placement the credential after it. With `body: 'form'` see `encodeForm`.
  */
@@ -69,7 +71,9 @@ export function buildRequest(platform: RestPlatform, call: RestCall, credential:
   if (url === undefined) return refuse('endpoint_refused', 'the endpoint does not fit the base URL of the platform');
   if (call.method === 'GET' && call.body !== undefined) return refuse('body_refused', 'a GET carries no data');
 
-  const headers: Record<string, string> = { 'user-agent': USER_AGENT, ...call.headers };
+  const headers: Record<string, string> = { 'user-agent': USER_AGENT };
+  for (const [name, value] of Object.entries(platform.defaultHeaders ?? {})) headers[name.toLowerCase()] = value;
+  Object.assign(headers, call.headers);
   for (const [name, value] of Object.entries(platform.headers ?? {})) headers[name.toLowerCase()] = value;
 
   const secret = credential.reveal();

@@ -46,13 +46,15 @@ export function manifestProblems(manifest: Fields): Problem[] {
   }
   const carriesSecret = new Set(['authorization', auth.type === 'header' ? foldName(auth.name) : '']);
   const seen = new Set<string>();
-  for (const name of Object.keys(manifest.headers ?? {})) {
-    const folded = foldName(name);
-    if (seen.has(folded))
-      found.push({ path: ['headers', name], message: 'is given twice; the case of a name means nothing' });
-    seen.add(folded);
-    if (!carriesSecret.has(folded)) continue;
-    found.push({ path: ['headers', name], message: 'carries a credential; give it to a connection as its secret' });
+  for (const field of ['headers', 'default_headers'] as const) {
+    for (const name of Object.keys(manifest[field] ?? {})) {
+      const folded = foldName(name);
+      if (seen.has(folded))
+        found.push({ path: [field, name], message: 'is given twice; the case of a name means nothing' });
+      seen.add(folded);
+      if (!carriesSecret.has(folded)) continue;
+      found.push({ path: [field, name], message: 'carries a credential; give it to a connection as its secret' });
+    }
   }
   for (const scope of Object.keys(manifest.needs ?? {})) {
     if (!Object.hasOwn(scopes, scope))

@@ -66,6 +66,11 @@ export const ManifestFields = z.strictObject(
     headers: recordOf(PlatformHeaderName, HeaderValue)
       .optional()
       .describe('Headers that go with every call, such as the version of the API. Never a credential.'),
+    default_headers: recordOf(PlatformHeaderName, HeaderValue)
+      .optional()
+      .describe(
+        'Headers that go with every call unless the agent sends another value, such as the form of the answer.',
+      ),
     forbidden_headers: z
       .array(HeaderName)
       .max(100)
@@ -150,7 +155,7 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 }
 
 /**
- * A built-in manifest with an operator's changes. Headers, scopes, needs, recipients and content_scopes are changed entry by entry (an
+ * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, recipients and content_scopes are changed entry by entry (an
  * empty list takes a scope's rules away); every other field is replaced whole. At another origin the built-in place that
  * says whose account it is does not count: it would get tokens of a platform that is not its own.
  */
@@ -160,10 +165,11 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
   for (const field of ['scopes', 'needs', 'recipients', 'content_scopes'] as const) {
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
   }
-  if (overrides.headers !== undefined) {
-    const changed = new Set(Object.keys(overrides.headers).map(foldName));
-    const kept = Object.entries(builtin.headers ?? {}).filter(([name]) => !changed.has(foldName(name)));
-    merged.headers = { ...Object.fromEntries(kept), ...overrides.headers };
+  const changed = new Set(Object.keys({ ...overrides.headers, ...overrides.default_headers }).map(foldName));
+  for (const field of ['headers', 'default_headers'] as const) {
+    if (changed.size === 0 || (builtin[field] ?? overrides[field]) === undefined) continue;
+    const kept = Object.entries(builtin[field] ?? {}).filter(([name]) => !changed.has(foldName(name)));
+    merged[field] = { ...Object.fromEntries(kept), ...overrides[field] };
   }
   if (overrides.base_url !== undefined && overrides.oauth === undefined && builtin.oauth?.account !== undefined) {
     const { account, ...rest } = builtin.oauth;

@@ -88,6 +88,9 @@ describe('a manifest is refused, with the field and what to write', () => {
     [{ headers: { authorization: 'Bearer x' } }, 'headers.authorization: carries a credential'],
     [{ headers: { 'X-Key': 'x' }, auth: { type: 'header', name: 'x-key' } }, 'headers.X-Key: carries a credential'],
     [{ headers: { 'X-A': '1', 'x-a': '2' } }, 'headers.x-a: is given twice'],
+    [{ headers: { 'X-A': '1' }, default_headers: { x_a: '2' } }, 'default_headers.x_a: is given twice'],
+    [{ default_headers: { Authorization: 'x' } }, 'default_headers.Authorization: carries a credential'],
+    [{ default_headers: { Cookie: 'x' } }, 'belongs to the connection or to the broker'],
     [{ forbidden_headers: ['a b'] }, 'forbidden_headers.0: is not the name of a header'],
     [{ auth: { type: 'digest' } }, 'auth.type: write { type: bearer }, or one of basic'],
     [{ auth: { type: 'bearer', token: 'abc' } }, 'auth: '],
@@ -174,15 +177,23 @@ describe('use: a built-in platform with changes', () => {
       scopes: { 'codehost:gists.read': [], 'codehost:acme': ['GET /acme/**'] },
     });
     expect(changed.data).toMatchObject({ kind: 'rest', base_url: 'https://github.acme.example/api/v3' });
-    expect(changed.data?.headers).toEqual({
-      accept: 'application/vnd.github+json',
-      'X-GitHub-Api-Version': '2026-03-10',
-    });
+    expect(changed.data?.headers).toEqual({ 'X-GitHub-Api-Version': '2026-03-10' });
+    expect(changed.data?.default_headers).toEqual({ accept: 'application/vnd.github+json' });
     expect(changed.data?.scopes['codehost:gists.read']).toEqual([]);
     expect(changed.data?.scopes['codehost:acme']).toEqual(['GET /acme/**']);
     expect(changed.data?.scopes['codehost:issues.read']).toEqual(
       BUILTIN_PLATFORMS.github.scopes['codehost:issues.read'],
     );
+  });
+
+  test('a header is fixed or a default, as whoever changes it says', () => {
+    const headers = { Accept: 'application/json' };
+    const fixed = parsePlatformEntry({ use: 'github', headers });
+    expect(fixed.data).toMatchObject({ headers: { 'x-github-api-version': '2022-11-28', ...headers } });
+    expect(fixed.data?.default_headers).toEqual({});
+    const free = parsePlatformEntry({ use: 'github', default_headers: { 'X-GitHub-Api-Version': '2026-03-10' } });
+    expect(free.data?.headers).toEqual({});
+    expect(Object.keys(free.data?.default_headers ?? {})).toEqual(['accept', 'X-GitHub-Api-Version']);
   });
 
   test('the built-in manifest itself stays as it is', () => {

@@ -10,10 +10,9 @@ export const github = {
   name: 'GitHub',
   docs: 'https://docs.github.com/rest',
   base_url: 'https://api.github.com',
-  headers: {
-    accept: 'application/vnd.github+json',
-    'x-github-api-version': '2022-11-28',
-  },
+  headers: { 'x-github-api-version': '2022-11-28' },
+  // Diffs, raw files and text matches are chosen with it (REST API, "Media types").
+  default_headers: { accept: 'application/vnd.github+json' },
   auth: { type: 'bearer' },
   oauth: {
     authorization_endpoint: 'https://github.com/login/oauth/authorize',
