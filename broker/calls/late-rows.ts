@@ -65,7 +65,9 @@ export function makeLateRows(
   return {
     keep: (row, value) => {
       if (late.length < MOST_LATE) late.push({ row, value });
-      else log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
+      // While rows wait for the store calls are refused before they are sent: those beyond the bound are without a row.
+      else if (row.reason !== 'audit_unavailable')
+        log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
     },
     retry,
     failed: outage.failed,

@@ -139,13 +139,23 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.keep(row);
   };
 
-  const noteIntent = async (row: AuditRow): Promise<void> => {
-    await late.refuseWhileFailing();
-    makeStorable(row);
-    const companion = companions.get(row);
-    if (row.method === 'GET' && !companion && reads.note(row)) return;
+  /** The row as it is now, for its intent: what becomes of the call is written into the other one. */
+  const intentOf = (row: AuditRow): AuditRow => {
     const intent = { ...row };
+    const companion = companions.get(row);
     if (companion) companions.set(intent, companion);
+    return intent;
+  };
+
+  const noteIntent = async (row: AuditRow): Promise<void> => {
+    makeStorable(row);
+    if (late.isFailing())
+      await late.refuseWhileFailing().catch((error) => {
+        closeUnsent(intentOf(row), error);
+        throw error;
+      });
+    if (row.method === 'GET' && !companions.has(row) && reads.note(row)) return;
+    const intent = intentOf(row);
     try {
       noted.add(row.id);
       if (!(await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless)))
