@@ -139,24 +139,14 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.keep(row);
   };
 
-  /** The row as it is now, for its intent: what becomes of the call is written into the other one. */
-  const intentOf = (row: AuditRow): AuditRow => {
-    const intent = { ...row };
-    const companion = companions.get(row);
-    if (companion) companions.set(intent, companion);
-    return intent;
-  };
-
   const noteIntent = async (row: AuditRow): Promise<void> => {
     makeStorable(row);
-    if (late.isFailing())
-      await late.refuseWhileFailing().catch((error) => {
-        closeUnsent(intentOf(row), error);
-        throw error;
-      });
-    if (row.method === 'GET' && !companions.has(row) && reads.note(row)) return;
-    const intent = intentOf(row);
+    const companion = companions.get(row);
+    if (row.method === 'GET' && !companion && !late.isFailing() && reads.note(row)) return;
+    const intent = { ...row };
+    if (companion) companions.set(intent, companion);
     try {
+      await late.refuseWhileFailing();
       noted.add(row.id);
       if (!(await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless)))
         throw new Error('the row is final already');
