@@ -152,12 +152,49 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect(await list('limit=2')).toEqual([ids.slice(0, 2), ids[1]]);
     expect(await list(`limit=2&before=${ids[1]}`)).toEqual([ids.slice(2, 4), ids[3]]);
     expect(await list('status=denied')).toEqual([[ids[0]], null]);
-    expect(await list('status=pending')).toEqual([ids.slice(1), null]);
+    // Those that run out first come first, page by page.
+    const waiting = ids.slice(1).reverse();
+    expect(await list('status=pending')).toEqual([waiting, null]);
+    expect(await list('status=pending&limit=3')).toEqual([waiting.slice(0, 3), waiting[2]]);
+    expect(await list(`status=pending&limit=3&before=${waiting[2]}`)).toEqual([waiting.slice(3), null]);
+    const other = await own.agent();
+    world.clock.skewMs = 5_000;
+    const others = await hold(other, WRITE);
+    expect(await list(`agent=${other.agentId}`)).toEqual([[others], null]);
+    expect(await list(`agent=${asker.id}&status=pending`)).toEqual([waiting, null]);
+    expect(await list('platform=demo&scope=demo:write&limit=1')).toEqual([[others], others]);
+    expect(await list('platform=other')).toEqual([[], null]);
+    expect(await list('scope=demo:read')).toEqual([[], null]);
+    await own.ask('POST', `/owner/approvals/${others}/deny`, {});
     world.clock.skewMs = DAY_MS + 60_000;
     expect(await list('status=pending')).toEqual([[], null]);
     expect(await list('status=expired')).toEqual([ids.slice(1), null]);
-    for (const wrong of ['limit=0', 'limit=x', 'status=maybe', 'before=1'])
+    for (const wrong of ['limit=0', 'limit=x', 'status=maybe', 'before=1', 'agent=x', 'agnet=agt_x'])
       expectEnvelope(await own.ask('GET', `/owner/approvals?${wrong}`), 400, 'invalid_request');
+  });
+
+  test('all pending calls of an agent are denied at once, each with its receipt, and nobody else’s', async () => {
+    const own = await world.organisation();
+    await own.platform();
+    const [flooding, quiet] = [await own.agent(), await own.agent()];
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) ids.push(await hold(flooding, { ...WRITE, data: { i } }));
+    const kept = await hold(quiet, WRITE);
+    const viewer = await own.addOwner('viewer');
+    const deny = (body: unknown, by?: typeof viewer) => own.ask('POST', '/owner/approvals/deny', body, by);
+    expect((await deny({ agent: flooding.agentId }, viewer)).status).toBe(403);
+    for (const wrong of [{}, { agent: 'x' }, { agent: flooding.agentId, all: true }])
+      expectEnvelope(await deny(wrong), 400, 'invalid_request');
+    expect((await deny({ agent: flooding.agentId, platform: 'other' })).body).toEqual({ denied: [], remaining: false });
+    const { body } = await deny({ agent: flooding.agentId, note: 'Stop.' });
+    expect(body).toEqual({ denied: expect.arrayContaining(ids), remaining: false });
+    expect(body.denied).toHaveLength(3);
+    for (const id of ids)
+      expect((await flooding.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'denied', note: 'Stop.' });
+    expect((await quiet.get(`/v1/approvals/${kept}`)).body.status).toBe('pending');
+    const { db } = world.running.broker.store;
+    const rows = await db.selectFrom('audit_rows').selectAll().where('approval_id', 'in', ids).execute();
+    expect(rows.filter(({ kind, receipt }) => kind === 'event' && receipt !== null)).toHaveLength(3);
   });
 
   test('AP-23 another agent, another organisation and a guess are answered alike; a malformed id is a 400', async () => {

@@ -1,6 +1,7 @@
 /** The console in a real browser: sign in by link, see at once what waits, look at it, decide. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { uuidv4 } from '../broker/crypto/ids.ts';
 import type { TestAgent } from './world/agent.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { card, look, openConsole, PHONE, said, says, WAITING } from './world/console.ts';
@@ -142,6 +143,40 @@ describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${w
     await page.click('#deny');
     await says(page, 'Denied');
     expect((await agent.get(`/v1/approvals/${next}`)).body.status).toBe('denied');
+  });
+
+  test('an inbox that one agent has filled is shown to the last, what runs out first first, and denied at once', {
+    timeout: 60_000,
+  }, async () => {
+    const { db } = world.running.broker.store;
+    const first = await hold('first');
+    const row = await db.selectFrom('approvals').selectAll().where('id', '=', first).executeTakeFirstOrThrow();
+    // More than the broker answers in one page. Only the one that is looked at has a request that can be opened.
+    const copies = Array.from({ length: 230 }, (_, at) => ({
+      ...row,
+      id: uuidv4(),
+      created_at: row.created_at + 1 + at,
+      expires_at: row.expires_at + 1 + at,
+    }));
+    for (let at = 0; at < copies.length; at += 100)
+      await db
+        .insertInto('approvals')
+        .values(copies.slice(at, at + 100))
+        .execute();
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`${WAITING} === 231`);
+    expect(await page.value(`document.querySelector('.card[data-state="waiting"]').dataset.entry`)).toBe(
+      `approval-${first}`,
+    );
+    await look(page, first);
+    await page.click('.deny');
+    await page.until(`document.querySelector('#deny-all') !== null`);
+    await page.click('#deny-all');
+    await page.click('#deny');
+    await says(page, 'Denied 231 calls.');
+    await page.until(`${WAITING} === 0`);
+    const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
+    expect(body.approvals).toEqual([]);
   });
 
   test('denying takes a reason, which the agent reads; nothing is ever sent', async () => {

@@ -11,12 +11,18 @@ export function queryOf(url: string): URLSearchParams {
 
 /**
  * Reads the parameters that a route declares. One that is malformed or given twice is refused, so that nobody wonders
- * which one counted; names that the route does not know are left alone, for proxies and browsers add some.
+ * which one counted. Names that the route does not know are left alone, for proxies and browsers add some; with `strict` they are
+ * refused, because who misspells a filter would take everything for what was asked for.
  *
  * @throws Refusal invalid_request
  */
-export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: string): z.output<Schema> {
+export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: string, strict = false): z.output<Schema> {
   const given = queryOf(url);
+  const unknown = strict ? [...given.keys()].find((name) => !Object.hasOwn(schema.shape, name)) : undefined;
+  if (unknown !== undefined) {
+    const known = Object.keys(schema.shape).join(', ');
+    throw new Refusal('invalid_request', `The query takes ${known || 'nothing'} here; it has another name in it.`);
+  }
   const read = Object.keys(schema.shape).flatMap((name) => {
     const values = given.getAll(name);
     if (values.length > 1) throw new Refusal('invalid_request', `${name}: is given twice; send it once.`);

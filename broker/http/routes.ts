@@ -30,7 +30,7 @@ import {
 } from './routes/owner/access-requests.ts';
 import { assignPolicy } from './routes/owner/agent-policy.ts';
 import { ownerAgentMoves, ownerAgents } from './routes/owner/agents.ts';
-import { decideApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
+import { decideApprovals, denyApprovals, ownerApproval, ownerApprovals } from './routes/owner/approvals.ts';
 import { exportAudit, ownerAudit } from './routes/owner/audit.ts';
 import { bootstrapToken } from './routes/owner/bootstrap-token.ts';
 import {
@@ -137,6 +137,7 @@ export const ROUTES: readonly Route[] = [
   exportAudit,
   ownerEvents,
   ownerApprovals,
+  denyApprovals,
   ownerApproval,
   ...decideApprovals,
   ownerAccessRequests,

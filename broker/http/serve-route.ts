@@ -1,5 +1,6 @@
 /** From a declaration to a working Express handler: the steps that every route takes, in one place. */
 import type { Request, Response } from 'express';
+import { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
 import { clientKey, siteOf } from '../identity/client-address.ts';
@@ -14,9 +15,12 @@ import { bodyReader } from './request-body.ts';
 import type { Context, Route } from './route.ts';
 import { agentKey, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
+const NO_QUERY = z.object({});
+
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
 export function serveRoute(route: Route, governor: Governor, limits: RateLimits, bearers: RefusedBearers) {
   const by = { governor, bearers };
+  const isOwners = route.auth === 'owner' || route.auth === 'owner_or_local';
   const readBody = bodyReader(route);
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
@@ -49,7 +53,9 @@ export function serveRoute(route: Route, governor: Governor, limits: RateLimits,
         params: nameable(request.params as Record<string, string>),
         // Never a getter: one in an object literal gives every object a shape of its own, and each shape keeps the
         // whole call in memory until the next full collection.
-        query: (route.query ? readQuery(route.query, originalUrl) : queryOf(originalUrl)) as Context['query'],
+        query: (route.query || isOwners
+          ? readQuery(route.query ?? NO_QUERY, originalUrl, isOwners)
+          : queryOf(originalUrl)) as Context['query'],
         request,
         source,
         stillMay: () =>

@@ -3,6 +3,14 @@ import { findApproval } from './approvals.ts';
 import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
 
+export type HeldCallFilter = {
+  status?: ApprovalTable['status'] | undefined;
+  /** The agent's uuid or `agt_` id. */
+  agent?: string | undefined;
+  platform?: string | undefined;
+  scope?: string | undefined;
+};
+
 /** A held call with who asked for it, and what its row says of why it was held. */
 export type HeldCall = ApprovalTable & {
   agent_public_id: string;
@@ -67,11 +75,14 @@ export async function findHeldCallById(db: Db, id: string): Promise<HeldCall | u
   return await heldCalls(db).where('p.id', '=', id).executeTakeFirst();
 }
 
-/** A page of an organisation's held calls, newest first, older than the held call `before`. */
+/**
+ * A page of an organisation's held calls, going on from the held call `before`: newest first, but those that are pending in the
+ * order in which they run out.
+ */
 export async function listHeldCalls(
   db: Db,
   organisationId: string,
-  page: { status?: ApprovalTable['status']; before?: string; limit: number; now: number },
+  page: HeldCallFilter & { before?: string | undefined; limit: number; now: number },
 ): Promise<HeldCall[]> {
   let query = heldCalls(db).where('p.organisation_id', '=', organisationId);
   const { status, now } = page;
@@ -81,15 +92,20 @@ export async function listHeldCalls(
       eb.or([eb('p.status', '=', 'expired'), eb.and([eb('p.status', '=', 'pending'), eb('p.expires_at', '<=', now)])]),
     );
   else if (status) query = query.where('p.status', '=', status);
+  const { agent, platform, scope } = page;
+  if (agent !== undefined) query = query.where(agent.startsWith('agt_') ? 'a.agent_id' : 'a.id', '=', agent);
+  if (platform !== undefined) query = query.where('p.platform_id', '=', platform);
+  if (scope !== undefined) query = query.where('p.scope', '=', scope);
+  const [further, direction] = status === 'pending' ? (['>', 'asc'] as const) : (['<', 'desc'] as const);
   if (page.before !== undefined) {
     const last = await findApproval(db, organisationId, page.before);
     if (!last) return [];
     query = query.where((eb) =>
       eb.or([
-        eb('p.created_at', '<', last.created_at),
-        eb.and([eb('p.created_at', '=', last.created_at), eb('p.id', '<', last.id)]),
+        eb('p.created_at', further, last.created_at),
+        eb.and([eb('p.created_at', '=', last.created_at), eb('p.id', further, last.id)]),
       ]),
     );
   }
-  return await query.orderBy('p.created_at', 'desc').orderBy('p.id', 'desc').limit(page.limit).execute();
+  return await query.orderBy('p.created_at', direction).orderBy('p.id', direction).limit(page.limit).execute();
 }

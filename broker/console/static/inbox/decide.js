@@ -35,6 +35,16 @@ export async function approveByPasskey(one, shownHash) {
   });
 }
 
+/** Denies every held call of an agent that waits. Answers their ids. */
+export async function denyAllOf(agentId, note) {
+  const denied = [];
+  for (;;) {
+    const now = await ask('POST', '/owner/approvals/deny', { agent: agentId, ...(note && { note }) });
+    denied.push(...now.denied);
+    if (!now.remaining) return denied;
+  }
+}
+
 const TOO_LATE = new Set(['already_decided', 'approval_expired', 'request_expired']);
 
 async function settling(one, work) {

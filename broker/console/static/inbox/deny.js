@@ -10,8 +10,12 @@ const REASONS = {
   access: ['Not now', 'Too much access: ask for less', 'Not for this agent', 'Ask me first'],
 };
 
-/** `onDeny(note)`: note is empty without a reason. */
-export function Deny({ entry, onDeny, onClose }) {
+/**
+ * `others`: how many more calls of the same agent wait. `onDeny(note, all)`: note is empty without a reason; `all`: they are denied,
+ * too.
+ */
+export function Deny({ entry, others = 0, onDeny, onClose }) {
+  const [all, setAll] = useState(false);
   const [chosen, setChosen] = useState('');
   const [own, setOwn] = useState('');
   const choose = (reason) => html`
@@ -22,7 +26,7 @@ export function Deny({ entry, onDeny, onClose }) {
   `;
   const note = [chosen, own.trim()].filter(Boolean).join('. ');
   return html`
-    <${Dialog} title=${entry.kind === 'approval' ? 'Deny this call?' : 'Deny this request?'} onClose=${onClose} onSubmit=${() => onDeny(note)}>
+    <${Dialog} title=${entry.kind === 'approval' ? 'Deny this call?' : 'Deny this request?'} onClose=${onClose} onSubmit=${() => onDeny(note, all)}>
       <p class="theirs mono small">${oneLine(entry)}</p>
       <fieldset>
         <legend>What should <span class="theirs">${visibleLine(entry.item.agent.name)}</span> know?</legend>
@@ -33,9 +37,16 @@ export function Deny({ entry, onDeny, onClose }) {
         <textarea id="own" rows="2" maxlength="900" value=${own} onInput=${({ target }) => setOwn(target.value)}></textarea>
         <p class="hint">The agent reads it, and it stays on record.</p>
       </div>
+      ${
+        others > 0 &&
+        html`<label class="check">
+          <input type="checkbox" id="deny-all" checked=${all} onChange=${({ target }) => setAll(target.checked)} />
+          Also deny the other ${others === 1 ? 'call' : `${others} calls`} of this agent that ${others === 1 ? 'waits' : 'wait'}
+        </label>`
+      }
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button type="submit" class="danger solid" id="deny">Deny</button>
+        <button type="submit" class="danger solid" id="deny">${all ? `Deny all ${others + 1}` : 'Deny'}</button>
       </div>
     <//>
   `;

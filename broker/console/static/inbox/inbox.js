@@ -5,6 +5,7 @@ import { Access } from '/console/inbox/access.js';
 import { Approval } from '/console/inbox/approval.js';
 import { Card, openerOf } from '/console/inbox/card.js';
 import { Confirm } from '/console/inbox/confirm.js';
+import { denyAllOf } from '/console/inbox/decide.js';
 import { Deny } from '/console/inbox/deny.js';
 import { isWaiting } from '/console/inbox/entries.js';
 import { Help } from '/console/inbox/help.js';
@@ -61,6 +62,20 @@ export function Inbox({ inbox }) {
     setAsking(undefined);
     deciding.act(what, note);
   };
+  /** By somebody who looked at one of them: an agent that floods the inbox is not read call by call. */
+  const denyAll = async ({ key, item }, note) => {
+    setAsking(undefined);
+    try {
+      const denied = await denyAllOf(item.agent.agent_id, note);
+      for (const id of denied) settle(`approval-${id}`, DENIED_ALL);
+      announce(`Denied ${denied.length} calls.`, 'good');
+      done(key);
+    } catch (failure) {
+      announce(failure.message, 'bad');
+    } finally {
+      reload();
+    }
+  };
   const close = () => setAsking(undefined);
 
   useKeys({
@@ -112,9 +127,23 @@ export function Inbox({ inbox }) {
     ${decided > 0 && decided === entries.length && html`<p class="all-done quiet">That was all.</p>`}
     ${asking === 'help' && html`<${Help} onClose=${close} />`}
     ${asking === 'approve' && open && html`<${Confirm} entry=${open} scopes=${deciding.word()?.scopes} onApprove=${() => finish('approve')} onClose=${close} />`}
-    ${asking === 'deny' && open && html`<${REFUSALS[open.kind]} entry=${open} onDeny=${(note) => finish('deny', note)} onClose=${close} />`}
+    ${asking === 'deny' && open && html`<${REFUSALS[open.kind]} entry=${open} others=${othersOf(entries, open)} onDeny=${(note, all) => (all ? denyAll(open, note) : finish('deny', note))} onClose=${close} />`}
   `;
 }
+
+const DENIED_ALL = { kind: 'bad', words: 'Denied, with the other calls of this agent.' };
+
+/** How many more calls of the same agent wait. */
+const othersOf = (entries, { key, kind, item }) =>
+  kind !== 'approval'
+    ? 0
+    : entries.filter(
+        (other) =>
+          other.kind === 'approval' &&
+          other.key !== key &&
+          isWaiting(other) &&
+          other.item.agent.agent_id === item.agent.agent_id,
+      ).length;
 
 const KINDS = { approval: Approval, access: Access, registration: Registration };
 /** What asks once more before it says no. */

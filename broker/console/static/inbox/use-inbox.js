@@ -9,16 +9,26 @@ import { followNews } from '/console/shell/news.js';
 /** As many as the broker answers at once. */
 const MOST = 200;
 
+/** Everything that waits there, to the last page. */
+async function pagesOf(path, name) {
+  const found = [];
+  for (let before = ''; ; ) {
+    const page = await ask('GET', `${path}?status=pending&limit=${MOST}${before}`);
+    found.push(...page[name]);
+    if (page.next === null) return found;
+    before = `&before=${page.next}`;
+  }
+}
+
 async function findWaiting() {
-  const query = `status=pending&limit=${MOST}`;
-  const [{ approvals }, { access_requests }, { registrations }] = await Promise.all([
-    ask('GET', `/owner/approvals?${query}`),
-    ask('GET', `/owner/access-requests?${query}`),
-    ask('GET', `/owner/registrations?${query}`),
+  const [approvals, requests, registrations] = await Promise.all([
+    pagesOf('/owner/approvals', 'approvals'),
+    pagesOf('/owner/access-requests', 'access_requests'),
+    pagesOf('/owner/registrations', 'registrations'),
   ]);
   const found = [
     ...approvals.map((item) => entryOf('approval', item)),
-    ...access_requests.map((item) => entryOf('access', item)),
+    ...requests.map((item) => entryOf('access', item)),
     ...registrations.map((item) => entryOf('registration', item)),
   ];
   // Who waits longest stands first.

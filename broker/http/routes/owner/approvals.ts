@@ -8,6 +8,7 @@ import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { findApproval } from '../../../store/approvals.ts';
 import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-calls.ts';
 import { text } from '../../../wire/action.ts';
+import { AUDIT_FILTER } from '../../audit-row.ts';
 import { Refusal } from '../../errors.ts';
 import { stated, summary } from '../../held-call.ts';
 import { HeldCallOpened, HeldCallStated, HeldCallSummary } from '../../held-call-schema.ts';
@@ -24,18 +25,21 @@ const Page = z.object({
     .enum(STATUSES, `one of ${STATUSES.join(', ')}`)
     .optional()
     .describe('only those that are in this state'),
+  agent: AUDIT_FILTER.agent,
+  platform: z.string().max(255).optional().describe('only those of this platform'),
+  scope: z.string().max(255).optional().describe('only those of this scope'),
   limit: pageSize(200, 50),
   before: uuid('the id of the last held call of the page before').optional(),
 });
 
-/** GET /owner/approvals: newest first. */
+/** GET /owner/approvals: newest first; pending ones oldest first, because these run out first. */
 export const ownerApprovals = route({
   method: 'GET',
   path: '/owner/approvals',
   auth: 'owner',
   role: 'viewer',
   capability: 'owner.approvals.list',
-  summary: "The organisation's held calls, newest first.",
+  summary: "The organisation's held calls, newest first; with `status=pending` oldest first.",
   query: Page,
   answers: {
     200: {
@@ -44,12 +48,12 @@ export const ownerApprovals = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
-    const page = { limit, now: broker.clock(), ...(status && { status }), ...(before && { before }) };
+  handle: async ({ governor: { broker }, who, query }) => {
+    const page = { ...query, now: broker.clock() };
     const found = await listHeldCalls(broker.store.db, who.organisationId, page);
     return json(200, {
       approvals: found.map((held) => summary(broker, held)),
-      next: found.length === limit ? found.at(-1)!.id : null,
+      next: found.length === query.limit ? found.at(-1)!.id : null,
     });
   },
 });
@@ -96,6 +100,47 @@ const DECISIONS = [
   { verb: 'approve', status: 'approved', summary: 'Approves a held call, which is then made at most once.' },
   { verb: 'deny', status: 'denied', summary: 'Denies a held call, which is then never made.' },
 ] as const;
+
+/** So many are denied for one request: each has its own row and receipt. */
+const DENIED_AT_ONCE = 200;
+
+/** POST /owner/approvals/deny: for an inbox that one agent has filled. */
+export const denyApprovals = route({
+  method: 'POST',
+  path: '/owner/approvals/deny',
+  auth: 'owner',
+  role: 'approver',
+  capability: 'owner.approvals.deny_all',
+  summary: `Denies the pending calls of an agent, oldest first, ${DENIED_AT_ONCE} at most.`,
+  body: z.strictObject({
+    agent: AUDIT_FILTER.agent.unwrap(),
+    platform: Page.shape.platform,
+    scope: Page.shape.scope,
+    note: Word.shape.note,
+  }),
+  answers: {
+    200: {
+      description: 'Which calls were denied, and whether more wait: then ask again.',
+      schema: z.object({ denied: z.array(z.guid()), remaining: z.boolean() }),
+    },
+  },
+  errors: ['invalid_request', 'audit_unavailable'],
+  handle: async (context) => {
+    const { governor, who, body, correlationId } = context;
+    const { store, clock } = governor.broker;
+    const { note, ...filter } = body;
+    const page = { ...filter, status: 'pending', limit: DENIED_AT_ONCE + 1, now: clock() } as const;
+    const waiting = await listHeldCalls(store.db, who.organisationId, page);
+    const denied: string[] = [];
+    const word = { status: 'denied', how: howOf(context), ...(note !== undefined && { note }) } as const;
+    for (const { id } of waiting.slice(0, DENIED_AT_ONCE)) {
+      const { kind } = await decideHeld(governor, who.owner, id, word, { correlationId });
+      // Whoever else decided it, or its time, was first.
+      if (kind === 'decided') denied.push(id);
+    }
+    return json(200, { denied, remaining: waiting.length > DENIED_AT_ONCE });
+  },
+});
 
 /** POST /owner/approvals/{id}/approve and /deny. The call does not depend on whether anybody waits for this answer. */
 export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =>
