@@ -89,7 +89,7 @@ describe.each(STORES)(`POST /v1/actions answers 403 for where a call goes, on %s
     const constraints = JSON.stringify({ recipients: ['@acme.example', 'bob@partner.example'] });
     const agent = await allowed({ grants: { mail: { constraints } } });
     const call = { ...READ, platform: 'mail', method: 'POST', scope: 'demo:write' };
-    const cc = ['eve@evil.example', 'bob@partner.example'];
+    const cc = ['Eve <eve@Evil.example>', 'bob@partner.example'];
     const answer = await denied(agent, { ...call, data: { to: 'ann@acme.example', cc } }, 'recipient_not_allowed');
     expect(answer.body.violating).toEqual(['eve@evil.example']);
     const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));

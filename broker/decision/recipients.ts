@@ -36,7 +36,8 @@ export function refuseRecipients(
       const recipients = recipientsAt(subject, pointer);
       if (pointer.optional !== true) named.set(subject, (named.get(subject) ?? 0) + recipients.length);
       for (const { text, who } of recipients) {
-        if (who === undefined || !allowed.some((entry) => covers(entry, who))) violating.add(shorten(text));
+        if (who === undefined || !allowed.some((entry) => covers(entry, who)))
+          violating.add(shorten(nameOf(who) ?? text));
       }
     }
   }
@@ -117,6 +118,11 @@ function recipientsAt(subject: JsonValue, { pointer, format, optional }: Recipie
     },
   });
   return found;
+}
+
+/** The bare address, its domain in lower case, or the id; what is plainly neither is told as it stands. */
+function nameOf(who: Address | string | undefined): string | undefined {
+  return typeof who === 'object' ? `${who.local}@${who.domain}` : who;
 }
 
 function shorten(text: string): string {

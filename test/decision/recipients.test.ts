@@ -91,6 +91,10 @@ describe('violating recipients', () => {
       'y@evil.example',
     ]);
     expect(send({ to: 'x'.repeat(1000) })?.[0]).toHaveLength(321);
+    expect(send({ to: 'Bob <BOB@Evil.Example>, <x@EVIL.example>', cc: ['x@evil.example'] })).toEqual([
+      'BOB@evil.example',
+      'x@evil.example',
+    ]);
     expect(send({ to: Array.from({ length: 500 }, (_, i) => `${i}@evil.example`) })).toHaveLength(50);
   });
 });
