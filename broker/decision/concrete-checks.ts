@@ -1,6 +1,6 @@
 /** The checks of a real call: its endpoint, its recipients, the repositories that it reaches. */
-import type { CallAsk, CONCRETE_CHECKS } from './facts.ts';
-import { classify } from './operation.ts';
+import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
+import { classify, type PlatformRules } from './operation.ts';
 import { refuseRecipients } from './recipients.ts';
 import { refuseRepositories } from './repos.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
@@ -17,7 +17,8 @@ function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Find
   const found = classify(platform!.rules, ask.call!);
   if (found.kind === 'malformed') return deny('endpoint_scope_mismatch', found.error);
   if (found.kind === 'unclassified') {
-    return deny('endpoint_scope_mismatch', `no scope of platform ${ask.platformId} covers ${name(ask.call!)}`);
+    const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(ask.call!)}`;
+    return deny('endpoint_scope_mismatch', `${why}${otherMethods(platform!.rules, ask.call!)}`);
   }
   if (found.scopes.includes(ask.scope)) return PASS;
   const other = found.scopes.length > 0 ? `; it needs ${found.scopes.join(' or ')}` : '';
@@ -36,6 +37,15 @@ function checkReach({ grant, question: { ask } }: Matter): Finding {
   if (constraints.repos === undefined) return PASS;
   const refused = refuseRepositories(constraints, ask.call!);
   return refused === undefined ? PASS : deny('repo_not_allowed', refused.detail, { violating: refused.violating });
+}
+
+/** Many who call the right path with the wrong method look at the scopes first. */
+function otherMethods(rules: PlatformRules, call: CallAsk): string {
+  const covered = METHODS.flatMap((method) => {
+    const found = method === call.method ? undefined : classify(rules, { ...call, method });
+    return found?.kind === 'classified' ? [`${method} ${call.path} is in ${found.scopes.join(' or ')}`] : [];
+  });
+  return covered.length === 0 ? '' : `; ${covered.join(', ')}`;
 }
 
 function name({ method, path }: CallAsk): string {

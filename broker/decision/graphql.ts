@@ -25,8 +25,8 @@ export type GraphqlCall =
       variables: JsonObject;
       definition: OperationDefinitionNode;
     }
-  /** Well-formed, but what the platform would execute does not stand in it. */
-  | { kind: 'opaque' }
+  /** Well-formed, but what the platform would execute does not stand in it. `why`: a sentence for the agent. */
+  | { kind: 'opaque'; why: string }
   | { kind: 'malformed'; error: string };
 
 /** Hostile cases, GQ-05. Aliases and fields are counted with every fragment written out. */
@@ -60,7 +60,7 @@ export function readGraphqlCall(body: JsonObject | undefined): GraphqlCall {
   try {
     return read(body);
   } catch (error) {
-    if (error instanceof Opaque) return { kind: 'opaque' };
+    if (error instanceof Opaque) return { kind: 'opaque', why: error.message };
     if (error instanceof Refusal) return { kind: 'malformed', error: error.message };
     throw error;
   }
@@ -71,7 +71,8 @@ function read(body: JsonObject | undefined): GraphqlCall {
   const document = parseDocument(text);
   const fragments = fragmentsOf(document);
   const definition = selectOperation(document, operationName);
-  if (definition.operation === 'subscription') throw new Opaque();
+  if (definition.operation === 'subscription')
+    throw new Opaque('data.query is a subscription; only queries and mutations are taken');
   const sizes = new Map<string, Size>();
   for (const [name, fragment] of fragments) sizes.set(name, measure(fragment.selectionSet, fragments, sizes, [name]));
   checkSize(measure(definition.selectionSet, fragments, sizes, []));
@@ -87,7 +88,15 @@ function parameters(body: JsonObject): { text: string; operationName: string | u
   const { query, operationName = null, variables = null, extensions = null } = body;
   const extra = Object.keys(body).filter((name) => !MEMBERS.includes(name));
   // Apollo's persisted queries, and whatever else an extension makes a server do instead of the document.
-  if (extra.some((name) => STORED_DOCUMENT.test(name)) || !isEmpty(extensions)) throw new Opaque();
+  const stored = extra.find((name) => STORED_DOCUMENT.test(name));
+  if (stored !== undefined)
+    throw new Opaque(
+      `data has a member ${JSON.stringify(stored.slice(0, 64))}, which names a stored document; send the document itself in data.query`,
+    );
+  if (!isEmpty(extensions))
+    throw new Opaque(
+      'data.extensions is not taken (persisted queries, for one); send the document itself in data.query',
+    );
   if (query === undefined) throw new Refusal('data.query is missing; a GraphQL call carries its document there');
   if (typeof query !== 'string') throw new Refusal('data.query is not a string; one call carries one document');
   if (extra.length > 0) {
@@ -190,7 +199,8 @@ function measure(
 }
 
 function refuseIncremental(directives: readonly DirectiveNode[] | undefined): void {
-  if (directives?.some((directive) => INCREMENTAL.has(directive.name.value))) throw new Opaque();
+  const found = directives?.find((directive) => INCREMENTAL.has(directive.name.value));
+  if (found) throw new Opaque(`data.query has @${found.name.value}; answers in parts are not taken, leave it out`);
 }
 
 function checkSize({ depth, aliases, fields }: Size): void {

@@ -11,6 +11,7 @@ import {
 } from './content-rules.ts';
 import { type CallAsk, type JsonObject, METHODS, type Method } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
+import { whyUncovered } from './graphql-uncovered.ts';
 import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
 import { POINTER } from './pointer.ts';
@@ -64,7 +65,8 @@ export type PlatformRules = {
   index: OperationIndex;
 };
 
-export type Classification = Classified | { kind: 'unclassified' } | { kind: 'malformed'; error: string };
+/** `why`: what an agent can change, where more can be said than that no scope covers the call. */
+export type Classification = Classified | { kind: 'unclassified'; why?: string } | { kind: 'malformed'; error: string };
 
 const HTTP = /^([A-Z]+) (\/\S*)$/;
 const GRAPHQL = /^(query|mutation) ([_A-Za-z*][_0-9A-Za-z*]*)$/;
@@ -202,7 +204,7 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   if (call.query !== '') return { kind: 'malformed', error: 'a GraphQL endpoint takes no query string; use `data`' };
   const read = readGraphqlCall(call.body);
   if (read.kind === 'malformed') return read;
-  if (read.kind === 'opaque') return UNCLASSIFIED;
+  if (read.kind === 'opaque') return { kind: 'unclassified', why: read.why };
   const fields = [...new Set(read.roots.map((root) => root.name.value))];
   // `__typename` tells nothing and does nothing; alone, it needs a rule like any field.
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
@@ -211,7 +213,7 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i]!))));
   const [first, ...others] = lists;
   const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
-  if (scopes.length === 0) return UNCLASSIFIED;
+  if (scopes.length === 0) return { kind: 'unclassified', why: whyUncovered(read.operation, judged, lists) };
   return { kind: 'classified', scopes, operations: [...new Set(found.flatMap((one) => one?.operations ?? []))] };
 }
 

@@ -89,6 +89,22 @@ export const CALL_CASES: Case[] = [
     /no scope/,
   ],
   [
+    'an endpoint that only another method covers',
+    facts(),
+    ask({ call: call({ method: 'GET', path: '/messages' }) }),
+    'deny',
+    'endpoint_scope_mismatch',
+    /^no scope of platform crm covers GET \/messages; POST \/messages is in crm:messages\.send$/,
+  ],
+  [
+    'an endpoint that several other methods cover',
+    facts(),
+    ask({ call: call({ method: 'PUT', path: '/contacts/1' }) }),
+    'deny',
+    'endpoint_scope_mismatch',
+    /; GET \/contacts\/1 is in crm:contacts\.read, PATCH \/contacts\/1 is in crm:contacts\.write, DELETE \/contacts\/1 is in crm:admin$/,
+  ],
+  [
     'an endpoint of a more specific scope',
     facts(),
     ask({ call: call({ path: '/contacts/export' }) }),

@@ -190,18 +190,21 @@ function doubling(levels: number): string {
 }
 
 describe('GQ-06 what cannot be inspected is in no scope', () => {
-  test.each<JsonObject>([
-    { extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } },
-    { query: '{ viewer { id } }', extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } },
-    { query: '{ viewer { id } }', extensions: { anything: true } },
-    { id: 'abc' },
-    { doc_id: '123', variables: {} },
-    { documentId: 'sha256:aa' },
-    { queryId: 'x' },
-    { query: '{ viewer { id } }', doc_id: '123' },
-    { query: '{ viewer { id } }', hash: 'x' },
-  ])('%j', (body) => {
-    expect(classify(rules, call(body))).toEqual({ kind: 'unclassified' });
+  test.each<[JsonObject, RegExp]>([
+    [{ extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } }, /^data\.extensions is not taken/],
+    [
+      { query: '{ viewer { id } }', extensions: { persistedQuery: { version: 1, sha256Hash: 'aa' } } },
+      /^data\.extensions is not taken/,
+    ],
+    [{ query: '{ viewer { id } }', extensions: { anything: true } }, /^data\.extensions is not taken/],
+    [{ id: 'abc' }, /a member "id", which names a stored document/],
+    [{ doc_id: '123', variables: {} }, /a member "doc_id", which/],
+    [{ documentId: 'sha256:aa' }, /a member "documentId", which/],
+    [{ queryId: 'x' }, /a member "queryId", which/],
+    [{ query: '{ viewer { id } }', doc_id: '123' }, /send the document itself in data\.query$/],
+    [{ query: '{ viewer { id } }', hash: 'x' }, /a member "hash", which/],
+  ])('%j, and it is told why', (body, why) => {
+    expect(classify(rules, call(body))).toEqual({ kind: 'unclassified', why: expect.stringMatching(why) });
   });
 
   test('its twin: empty extensions say nothing', () => {
@@ -211,13 +214,13 @@ describe('GQ-06 what cannot be inspected is in no scope', () => {
 
 describe('GQ-08 what answers more than once is in no scope', () => {
   test.each([
-    'subscription { issueCreated { id } }',
-    '{ viewer { ... @defer { id } } }',
-    '{ items @stream { id } }',
-    '{ viewer { ...F @defer(label: "x") } } fragment F on V { id }',
-    '{ ...F } fragment F on Q { items @stream { id } }',
-  ])('%s', (query) => {
-    expect(asked(query)).toEqual({ kind: 'unclassified' });
+    ['subscription { issueCreated { id } }', /^data\.query is a subscription/],
+    ['{ viewer { ... @defer { id } } }', /^data\.query has @defer/],
+    ['{ items @stream { id } }', /^data\.query has @stream/],
+    ['{ viewer { ...F @defer(label: "x") } } fragment F on V { id }', /^data\.query has @defer/],
+    ['{ ...F } fragment F on Q { items @stream { id } }', /^data\.query has @stream/],
+  ])('%s, and it is told why', (query, why) => {
+    expect(asked(query)).toEqual({ kind: 'unclassified', why: expect.stringMatching(why) });
   });
 });
 
@@ -228,9 +231,23 @@ describe('GQ-09 the root fields that a scope lists are the control', () => {
   });
 
   test('a query field that writes is in no scope unless it is listed', () => {
-    expect(classify(narrow, call({ query: '{ sendMail(to: "x") }' }))).toEqual({ kind: 'unclassified' });
+    expect(classify(narrow, call({ query: '{ sendMail(to: "x") }' }))).toEqual({
+      kind: 'unclassified',
+      why: 'no scope covers the root field query sendMail',
+    });
     expect(classify(narrow, call({ query: '{ issues { id } }' }))).toMatchObject({ scopes: ['n:read'] });
     expect(classify(narrow, call({ query: '{ issuePurge }' }))).toMatchObject({ scopes: ['n:odd'] });
+  });
+
+  test('fields of different scopes are told apart, and not all of very many', () => {
+    expect(classify(narrow, call({ query: '{ viewer { id } issuePurge }' }))).toEqual({
+      kind: 'unclassified',
+      why: 'no one scope covers all root fields of this query, call them one by one: viewer (n:read), issuePurge (n:odd)',
+    });
+    const many = Array.from({ length: 20 }, (_, i) => `f${i}${'x'.repeat(100)}`).join(' ');
+    const { why } = classify(narrow, call({ query: `{ ${many} }` })) as { why: string };
+    expect(why).toMatch(/^no scope covers the root field query f0x+…, .* and 15 more$/);
+    expect(why.length).toBeLessThan(500);
   });
 });
 
