@@ -18,18 +18,32 @@ export function coverageOf(narrowing: Narrowing): Rule['coverage'] {
     // Only scopes of the manifest are kept, so that made-up ones in questions fill no memory.
     const operations = platform.scopes.get(scope);
     if (operations === undefined || operations.length === 0) return 'some';
-    const found = scopes.get(scope) ?? summary(operations.map((operation) => coverage(narrowing, operation, platform)));
+    const found =
+      scopes.get(scope) ?? summary(callsOf(operations, platform).map((one) => coverage(narrowing, one, platform)));
     scopes.set(scope, found);
     return found;
   };
 }
 
-function coverage(narrowing: Narrowing, operation: Operation, platform: PlatformRules): Relation {
+/** `isTool`: it calls tools. */
+type Calls = { method: Method; path: Pattern; isTool: boolean };
+
+const LISTING: Calls = { method: 'GET', path: compilePattern('/tools', 'path'), isTool: false };
+
+/** What operations stand for; with any scope that has tools they may be listed, too. */
+function callsOf(operations: readonly Operation[], platform: PlatformRules): Calls[] {
+  const calls = operations.map((operation) => {
+    const [method, path] = httpForm(operation, platform);
+    return { method, path, isTool: operation.kind === 'tool' };
+  });
+  return platform.kind === 'mcp' ? [...calls, LISTING] : calls;
+}
+
+function coverage(narrowing: Narrowing, { method, path, isTool }: Calls, platform: PlatformRules): Relation {
   const { effect, methods } = narrowing;
-  const [method, path] = httpForm(operation, platform);
   if (methods !== undefined && !methods.includes(method)) {
     // Which of the tools destroy is not known here: to them it applies (see `actsAs`).
-    const mayActAs = operation.kind === 'tool' && effect !== 'allow' && methods.includes('DELETE');
+    const mayActAs = isTool && effect !== 'allow' && methods.includes('DELETE');
     return mayActAs && relationTo(narrowing, path, platform) !== 'none' ? 'some' : 'none';
   }
   return relationTo(narrowing, path, platform);

@@ -81,6 +81,12 @@ describe('how many operations of a scope a rule covers', () => {
     expect(coverage({ endpoints: ['/graphql'] }, 'read', door)).toBe('all');
     expect(coverage({ endpoints: ['/repos/**'] }, 'read', door)).toBe('none');
     expect(coverage({ endpoints: ['/tools/search_*'] }, 'search', mcp)).toBe('some');
-    expect(coverage({ endpoints: ['/tools/*'] }, 'search', mcp)).toBe('all');
+    // A scope that has tools covers the listing of them, too.
+    expect(coverage({ endpoints: ['/tools/*'] }, 'search', mcp)).toBe('some');
+    expect(coverage({ endpoints: ['/tools', '/tools/*'] }, 'search', mcp)).toBe('all');
+    expect(coverage({ endpoints: ['/**'] }, 'search', mcp)).toBe('all');
+    expect(coverage({ methods: ['POST'] }, 'search', mcp)).toBe('some');
+    expect(coverage({ methods: ['GET'] }, 'search', mcp)).toBe('some');
+    expect(coverage({ methods: ['GET', 'POST'] }, 'search', mcp)).toBe('all');
   });
 });

@@ -93,6 +93,21 @@ describe.each(STORES)(`governing tools on %s${postgresNote}`, (store) => {
     world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
   });
 
+  test('a rule that knows tools and not their listing leaves the scope conditional, for one of the calls is refused', async () => {
+    for (const rules of [
+      [{ effect: 'allow', methods: ['POST'] }],
+      [{ effect: 'allow' }, { effect: 'deny', methods: ['GET'] }],
+    ]) {
+      const { agent } = await connected(world, mcp, {}, rules);
+      expect((await agent.act(SEARCH)).status).toBe(200);
+      const list = await agent.act({ platform: 'tools', endpoint: '/tools', method: 'GET', scope: SEARCH.scope });
+      expect([list.status, list.body.reason]).toEqual([403, 'denied_by_policy']);
+      const [platform] = (await agent.get('/v1/agent/permissions')).body.data.platforms;
+      expect(platform.scopes).toContain(SEARCH.scope);
+      expect(platform.conditionalScopes).toContain(SEARCH.scope);
+    }
+  });
+
   test.each<[string, object, number, string]>([
     ['a tool of another scope', callOf('drop_issues', 'tools:write'), 403, 'endpoint_scope_mismatch'],
     ['a tool of no scope', callOf('unknown', 'tools:write'), 403, 'endpoint_scope_mismatch'],
