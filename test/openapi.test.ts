@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { TOKEN_PREFIXES, type TokenKind } from '../broker/crypto/one-time-token.ts';
 import { ERRORS } from '../broker/http/errors.ts';
 import { openApiDocument } from '../broker/http/openapi.ts';
+import { EXAMPLES } from '../broker/http/openapi-examples.ts';
 import { makeSchemas } from '../broker/http/openapi-schemas.ts';
 import { wholeNumber } from '../broker/http/query.ts';
 import { type Route, route } from '../broker/http/route.ts';
@@ -208,4 +210,40 @@ describe('the generator', () => {
     z.globalRegistry.remove(thing);
     expect(() => schemas.of(other.meta({ id: 'TestThing' }), 'output')).toThrow('TestThing');
   });
+});
+
+test('one-time tokens in examples begin as the broker makes them, and lead to addresses that are served', () => {
+  const texts: { name: string; text: string }[] = [];
+  const collect = (value: unknown, name: string): void => {
+    if (typeof value === 'string') texts.push({ name, text: value });
+    else if (typeof value === 'object' && value !== null)
+      for (const [member, below] of Object.entries(value)) collect(below, Array.isArray(value) ? name : member);
+  };
+  collect(EXAMPLES, '');
+  const known = new Set<string>([...Object.values(TOKEN_PREFIXES), 'agt_']);
+  // Everything that is shown of a token is its beginning.
+  const documents = JSON.stringify([documentOf(ROUTES), EXAMPLES]);
+  const begun = [...documents.matchAll(/\b([a-z]{3}_)[\w-]*…/g)].map(([, prefix]) => prefix!);
+  expect(begun.length).toBeGreaterThan(6);
+  expect(begun.filter((prefix) => !known.has(prefix))).toEqual([]);
+  const kinds: Record<string, TokenKind[]> = {
+    request_token: ['access_request'],
+    registration_token: ['registration'],
+    bootstrap_token: ['bootstrap'],
+    bind_secret: ['invite'],
+    consent_token: ['consent'],
+  };
+  const tokens = texts.filter(({ name }) => name in kinds);
+  expect(tokens.length).toBeGreaterThan(3);
+  for (const { name, text } of tokens)
+    expect(
+      kinds[name]!.some((kind) => text.startsWith(TOKEN_PREFIXES[kind])),
+      `${name}: ${text}`,
+    ).toBe(true);
+  const routes = ROUTES.map(({ path }) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
+  for (const { text } of texts.filter(({ name }) => name === 'poll_url'))
+    expect(
+      routes.some((route) => route.test(text)),
+      text,
+    ).toBe(true);
 });

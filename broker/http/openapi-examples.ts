@@ -1,4 +1,5 @@
 /** What is sent and answered, by capability, as the OpenAPI document shows it. A linter holds each to its schema. */
+import { TOKEN_PREFIXES, type TokenKind } from '../crypto/one-time-token.ts';
 
 export type Examples = { body?: unknown; answers?: Readonly<Record<number, unknown>> };
 
@@ -14,12 +15,15 @@ const PEM = '-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkq…\n-----END PUBLIC KEY---
 const CHALLENGE = 'q3oQvZ0nO1rS0bq8w3m2uA';
 const CREDENTIAL = 'bWV0YS1jcmVkZW50aWFs';
 
+/** The beginning of a one-time token. */
+const token = (kind: TokenKind) => `${TOKEN_PREFIXES[kind]}Qm9x…`;
+
 const bound = { 200: { agent_id: AGENT, owner_id: OWNER, status: 'active', proxy_url: BASE } };
 
 const asked = {
   status: 'pending_approval',
-  request_token: 'acr_f3x…',
-  poll_url: '/v1/access-request/status/acr_f3x…',
+  request_token: token('access_request'),
+  poll_url: `/v1/access-request/status/${token('access_request')}`,
   reason_code: 'not_granted',
   message:
     'An owner has been asked for codehost:issues.write on codehost. Poll poll_url until it is no longer pending.',
@@ -155,8 +159,8 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     },
     answers: {
       202: {
-        registration_token: 'reg_Qm9…',
-        poll_url: '/v1/register/status/reg_Qm9…',
+        registration_token: token('registration'),
+        poll_url: `/v1/register/status/${token('registration')}`,
         status: 'pending',
         client_id: AGENT,
         scope: 'codehost:issues.read',
@@ -165,8 +169,8 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
     },
   },
   'registrations.read': { answers: { 200: { status: 'pending', agent_id: null, mcp_config: null } } },
-  'agents.bind': { body: { bootstrap_token: 'abt_x7K…', public_key_pem: PEM }, answers: bound },
-  'invites.bind': { body: { bind_secret: 'inv_9Zt…', public_key_pem: PEM }, answers: bound },
+  'agents.bind': { body: { bootstrap_token: token('bootstrap'), public_key_pem: PEM }, answers: bound },
+  'invites.bind': { body: { bind_secret: token('invite'), public_key_pem: PEM }, answers: bound },
   'secrets.bind': {
     body: { agent_id: AGENT, platform_id: 'codehost', encrypted_secret: 'eyJhbGciOiJFQ0RILUVTIiwi…' },
     answers: { 200: { status: 'bound', agent_id: AGENT, platform_id: 'codehost' } },
