@@ -233,7 +233,7 @@ describe('GQ-09 the root fields that a scope lists are the control', () => {
   test('a query field that writes is in no scope unless it is listed', () => {
     expect(classify(narrow, call({ query: '{ sendMail(to: "x") }' }))).toEqual({
       kind: 'unclassified',
-      why: 'no scope covers the root field query sendMail',
+      why: 'no one scope covers the root field query sendMail',
     });
     expect(classify(narrow, call({ query: '{ issues { id } }' }))).toMatchObject({ scopes: ['n:read'] });
     expect(classify(narrow, call({ query: '{ issuePurge }' }))).toMatchObject({ scopes: ['n:odd'] });
@@ -246,7 +246,7 @@ describe('GQ-09 the root fields that a scope lists are the control', () => {
     });
     const many = Array.from({ length: 20 }, (_, i) => `f${i}${'x'.repeat(100)}`).join(' ');
     const { why } = classify(narrow, call({ query: `{ ${many} }` })) as { why: string };
-    expect(why).toMatch(/^no scope covers the root field query f0x+…, .* and 15 more$/);
+    expect(why).toMatch(/^no one scope covers the root field query f0x+…, .* and 15 more$/);
     expect(why.length).toBeLessThan(500);
   });
 });
