@@ -28,10 +28,11 @@ try {
     ...(beatMs && { beatMs }),
     ...(choresMs && { choresMs }),
   });
-  process.stdout.write(`serving ${running.baseUrl}\n`);
   const stop = () => void running.stop().then(() => process.exit(0));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  // Last: whoever reads it may send a signal at once.
+  process.stdout.write(`serving ${running.baseUrl}\n`);
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);
   process.exit(1);
