@@ -132,7 +132,7 @@ function examineClock(skewMs: number | undefined): Check {
 }
 
 const NEW_KEY =
-  'Let an owner run "agent-broker agent bootstrap" for a token, and bind a new key with it: agent-broker agent create NAME --invite abt_…';
+  'Let an owner run "agent-broker agent bootstrap --rotate" for a token, and bind a new key with it: agent-broker agent create NAME --invite abt_…';
 
 /** What is wrong with the private key by itself. */
 function examineKeyItself({ privateKey }: Profile): Check | undefined {

@@ -60,8 +60,8 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     post('/v1/agents/bind', { bootstrap_token, public_key_pem: publicPem });
   const bindInvite = (bind_secret: string, { publicPem }: KeyPair) =>
     post('/v1/invites/bind', { bind_secret, public_key_pem: publicPem });
-  const newToken = async (id: string): Promise<string> => {
-    const { status, body, text } = await organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`);
+  const newToken = async (id: string, options?: { rotate: true }): Promise<string> => {
+    const { status, body, text } = await organisation.ask('POST', `/owner/agents/${id}/bootstrap-token`, options);
     expect(status, text).toBe(200);
     return body.bootstrap_token;
   };
@@ -133,7 +133,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
   test('JW-27 a new token replaces the key; the old one stops at the next call, the token at its first use', async () => {
     const agent = await organisation.agent({ keys: spare[0]! });
     expect((await agent.act(READ)).status).toBe(200);
-    const token = await newToken(agent.agentId);
+    const token = await newToken(agent.agentId, { rotate: true });
     expect((await agent.act(READ)).status, 'the old key goes on until another is bound').toBe(200);
     const bound = await bind(token, spare[1]!);
     expect(bound.body).toMatchObject({ agent_id: agent.agentId, status: 'active' });
@@ -143,7 +143,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     expectEnvelope(await bind(token, spare[2]!), 410, 'token_used');
     expect((await agent.act(READ)).status).toBe(200);
     // Somebody else may have it: that is why keys are replaced.
-    const next = await newToken(agent.agentId);
+    const next = await newToken(agent.agentId, { rotate: true });
     const former = await bind(next, spare[0]!);
     expectEnvelope(former, 400, 'invalid_request');
     expect(former.body.detail).toContain('was replaced by another one');
@@ -179,6 +179,34 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
     await world.forgive();
   });
 
+  test('an agent that has a key gets another by a token that was made to replace it, and by no other', async () => {
+    const agent = await waitingAgent();
+    const path = `/owner/agents/${agent.id}/bootstrap-token`;
+    const plain = async () =>
+      (await mintBootstrapToken(world.running.broker.store.db, await rowOf(agent.id), Date.now())).token.reveal();
+    const first = makeKeyPair();
+    expect((await bind(await newToken(agent.id), first)).status).toBe(200);
+    agent.keys = first;
+    for (const body of [undefined, {}, { rotate: false }])
+      expectEnvelope(await organisation.ask('POST', path, body), 410, 'agent_has_key');
+    // One that is older than the key.
+    expectEnvelope(await bind(await plain(), makeKeyPair()), 410, 'token_used');
+    expect((await agent.act(READ)).status).toBe(200);
+    const second = makeKeyPair();
+    expect((await bind(await newToken(agent.id, { rotate: true }), second)).status).toBe(200);
+    expect((await agent.act(READ)).status).toBe(401);
+    agent.keys = second;
+    expect((await agent.act(READ)).status).toBe(200);
+    const rotated = [];
+    for (const { id, reason } of await events(agent.agentId)) {
+      if (reason !== 'bootstrap_token_made' && reason !== 'agent_bound') continue;
+      const { receipt } = (await organisation.ask('GET', `/v1/audit/${id}/receipt`)).body;
+      rotated.push((await verifyReceipt(world, receipt)).payload.change.rotate ?? false);
+    }
+    // The newest first.
+    expect(rotated).toEqual([true, true, false, false]);
+  });
+
   test('a newer token ends the one before; a day ends each', async () => {
     const agent = await waitingAgent();
     const first = await newToken(agent.id);
@@ -195,7 +223,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
 
   test('a token is good for nothing when its agent was revoked meanwhile; a suspended one stays suspended', async () => {
     const [revoked, suspended] = [await waitingAgent(), await organisation.agent()];
-    const [of, other] = [await newToken(revoked.id), await newToken(suspended.id)];
+    const [of, other] = [await newToken(revoked.id), await newToken(suspended.id, { rotate: true })];
     await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {});
     expectEnvelope(await bind(of, makeKeyPair()), 410, 'token_used');
     await organisation.ask('POST', `/owner/agents/${suspended.id}/suspend`, {});
@@ -209,7 +237,7 @@ describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
 
   test('an agent that is revoked while its next key comes gets none', async () => {
     const agent = await organisation.agent();
-    const token = await newToken(agent.id);
+    const token = await newToken(agent.id, { rotate: true });
     const revoke = async (db: Db) => {
       const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
       expect(await moveAgent(db, { organisationId: organisation.id, id: agent.id }, move, Date.now())).toBe(true);

@@ -265,7 +265,7 @@ describe('agent create', () => {
 
   test('keeps the next key of a working agent when the answer is lost', async () => {
     const { agent_id } = await create('outage', '--policy', 'sandbox', '--grant', READS);
-    const { bootstrap_token } = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--json'])).stdout);
+    const { bootstrap_token } = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--rotate', '--json'])).stdout);
     const out = join(folder, 'outage.json');
     const { code } = await whenBinding(cutOff, (address) =>
       run(['agent', 'create', 'outage', '--out', out, '--url', address, '--invite', bootstrap_token]),
@@ -312,7 +312,7 @@ describe('agent create', () => {
 
   test('by bootstrap token: the agent’s next key', async () => {
     const { agent_id, profile } = await create('renewed', '--policy', 'sandbox', '--grant', READS);
-    const made = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--json'])).stdout);
+    const made = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--rotate', '--json'])).stdout);
     const next = await create('renewed', '--out', join(folder, 'next.json'), '--invite', made.bootstrap_token);
     expect(next.agent_id).toBe(agent_id);
     expect([await readIssues(profile), await readIssues(next.profile)]).toEqual([401, 200]);

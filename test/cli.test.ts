@@ -295,7 +295,7 @@ describe('an agent that comes by itself', () => {
   });
 
   test('takes another key with a bootstrap token from the command line', async () => {
-    const made = JSON.parse((await run(['agent', 'bootstrap', owners.agentId, '--json'])).stdout);
+    const made = JSON.parse((await run(['agent', 'bootstrap', owners.agentId, '--rotate', '--json'])).stdout);
     const { privateKey, publicPem } = makeKeyPair();
     const bound = await ask('/v1/agents/bind', {
       bootstrap_token: made.bootstrap_token,

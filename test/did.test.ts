@@ -235,7 +235,8 @@ describe.each(STORES)(`DID documents on %s${postgresNote}`, (store) => {
   test('the fragment changes with the key, and the old key is gone', async () => {
     const agent = await agentIn(published);
     const { body: before } = await documentOf(agent.agentId);
-    const token = (await published.ask('POST', `/owner/agents/${agent.agentId}/bootstrap-token`)).body.bootstrap_token;
+    const token = (await published.ask('POST', `/owner/agents/${agent.agentId}/bootstrap-token`, { rotate: true })).body
+      .bootstrap_token;
     const keys = makeKeyPair();
     const bound = await send(`${world.running.baseUrl}/v1/agents/bind`, {
       method: 'POST',
@@ -488,7 +489,11 @@ describe("somebody else's resolver, over TLS", () => {
     const old = { method: await methodOf(), signature: sign('sha256', text, agent.keys.privateKey) };
     expect(await verifies(old.signature)).toBe(true);
     const session = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
-    const asked = await post(`/owner/agents/${agent.agentId}/bootstrap-token`, {}, { authorization: session });
+    const asked = await post(
+      `/owner/agents/${agent.agentId}/bootstrap-token`,
+      { rotate: true },
+      { authorization: session },
+    );
     const keys = makeKeyPair();
     const bound = await post('/v1/agents/bind', {
       bootstrap_token: asked.bootstrap_token,

@@ -38,7 +38,7 @@ describe.each(STORES)(`registration and kill -9 on %s${postgresNote}`, (store) =
       const token = body.registration_token;
       expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
       const agent = await organisation.agent({ name: `bind ${i}`, grants: {} });
-      const made = await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`);
+      const made = await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, { rotate: true });
       const holder = await organisation.agent({ name: `secret ${i}` });
       const asked = { agent: holder.id, platform: 'demo', label: `sealed-${i}` };
       const { authorization } = (await organisation.ask('POST', '/owner/secret-authorizations', asked)).body;

@@ -39,8 +39,8 @@ describe.each(STORES)(`the log of a broker on %s${postgresNote}`, (store) => {
     };
     const [waiting, approved] = [await register(), await register()];
     expect((await organisation.ask('POST', `/v1/register/approve/${approved}`)).status).toBe(200);
-    const bootstrap = (await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`)).body
-      .bootstrap_token;
+    const bootstrap = (await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, { rotate: true }))
+      .body.bootstrap_token;
     const invite = (await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).body.bind_secret;
     await organisation.platform();
     const authorized = await organisation.ask('POST', '/owner/secret-authorizations', {

@@ -270,9 +270,10 @@ describe.each(STORES)(`a registered agent before it has its key, on %s${postgres
       (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
       () => Promise.all([owner('bootstrap-token', newcomer), ...Array.from({ length: 10 }, () => claim(newcomer))]),
     );
-    expect(made!.status, made!.text).toBe(200);
     const won = answers.filter(({ status }) => status === 200);
     expect(won.length).toBeLessThanOrEqual(1);
+    // Once the key is collected the agent has one.
+    if (won.length === 0 || made!.status !== 410) expect(made!.status, made!.text).toBe(200);
     const { status } = await listed(newcomer);
     expect(status).toBe(won.length === 1 ? 'active' : 'pending_bind');
     if (won.length === 1)

@@ -122,7 +122,7 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
       [secondUrl, here],
       [here.baseUrl, there],
     ] as const) {
-      const asked = await organisation.ask('POST', `/owner/agents/${here.agentId}/bootstrap-token`);
+      const asked = await organisation.ask('POST', `/owner/agents/${here.agentId}/bootstrap-token`, { rotate: true });
       expect((await callAt.act(READ)).status, 'the old key goes on until another is bound').toBe(200);
       const keys = makeKeyPair();
       const body = { bootstrap_token: asked.body.bootstrap_token, public_key_pem: keys.publicPem };

@@ -32,6 +32,7 @@ const MIGRATIONS = [
   '0008-mcp-clients',
   '0009-halts',
   '0010-fact-versions',
+  '0013-rotating-tokens',
   '0015-stored-responses',
   '0016-client-sources',
 ];

@@ -155,7 +155,9 @@ describe.skipIf(missing)(`a stranger's agents${missing ? ` (skipped: ${missing})
     await asOwner('POST', `/owner/agents/${invited.agent_id}/grants/sandbox`, { scopes: ['sandbox:issues.read'] });
     const before = { ...invited, key: first.key };
     await expectCalls(before);
-    const { bootstrap_token } = (await asOwner('POST', `/owner/agents/${invited.agent_id}/bootstrap-token`)).body;
+    const { bootstrap_token } = (
+      await asOwner('POST', `/owner/agents/${invited.agent_id}/bootstrap-token`, { rotate: true })
+    ).body;
     const second = newKey();
     const bound = await ask('POST', '/v1/agents/bind', { bootstrap_token, public_key_pem: second.pem });
     expect([bound.status, bound.body]).toEqual([

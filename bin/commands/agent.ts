@@ -18,15 +18,16 @@ export function addAgentCommands(program: Command): void {
     });
 
   withConnection(agent.command('bootstrap <agent-id>').description('make a token with which an agent brings its key'))
+    .option('--rotate', 'for an agent that has a key, which binding replaces')
     .option('--json', 'print JSON')
-    .action(async (id: string, options: Options) => {
+    .action(async (id: string, options: Options & { rotate?: true }) => {
       const broker = await connectAsOwner(options);
       const path = `/owner/agents/${encodeURIComponent(id)}/bootstrap-token`;
-      const made = (await broker.ask('POST', path, {})) as Record<
+      const made = (await broker.ask('POST', path, options.rotate ? { rotate: true } : {})) as Record<
         'bootstrap_token' | 'expires_at' | 'bind_url',
         string
       >;
-      const what = `Shown once, good until ${made.expires_at}; the key that the agent has goes on until another is bound.`;
+      const what = `Shown once, good until ${made.expires_at}${options.rotate ? '; the key that the agent has goes on until another is bound' : ''}.`;
       print(options, made, () => `${made.bootstrap_token}\n${what}\nExchanged at POST ${made.bind_url}.`);
     });
 

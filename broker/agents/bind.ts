@@ -15,13 +15,17 @@ import { AgentRefused } from './refused.ts';
 export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
   agent_type !== 'child' && agent_type !== 'mcp_client' && BINDABLE.includes(status);
 
+/** Whether an agent can sign already; nobody has a key of one that is pending. */
+export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_pem' | 'status'>): boolean =>
+  public_key_pem !== null && (status === 'active' || status === 'suspended');
+
 const gone = () =>
   new AgentRefused(
     'gone',
-    'This bootstrap token is unknown, used or over, or the agent has its key already. Ask an owner for another.',
+    'This bootstrap token is unknown, used or over, or the agent has its key already and the token was not made to replace it. Ask an owner for another.',
   );
 
-export type Bootstrap = { tokenHash: string; agent: AgentTable };
+export type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
 
 /** The agent that a bootstrap token is for. Throws AgentRefused when it is good for nothing. */
 export async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
@@ -29,8 +33,9 @@ export async function findBootstrap(db: Db, token: string, now: Instant): Promis
   const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
   if (!found || found.used_at !== null || found.expires_at <= now) throw gone();
   const agent = await findAgent(db, found.organisation_id, found.subject);
-  if (!agent || !takesKey(agent)) throw gone();
-  return { tokenHash: found.token_hash, agent };
+  const rotates = found.rotates === 1;
+  if (!agent || !takesKey(agent) || (hasKey(agent) && !rotates)) throw gone();
+  return { tokenHash: found.token_hash, agent, rotates };
 }
 
 /**
@@ -39,7 +44,7 @@ export async function findBootstrap(db: Db, token: string, now: Instant): Promis
  */
 export async function bindByBootstrap(
   db: Db,
-  { tokenHash, agent: { organisation_id: organisationId, id } }: Bootstrap,
+  { tokenHash, agent: { organisation_id: organisationId, id }, rotates }: Bootstrap,
   key: AgentPublicKey,
   now: Instant,
   note: (facts: JsonObject) => void,
@@ -47,12 +52,12 @@ export async function bindByBootstrap(
   await lockOrganisation(db, organisationId);
   if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw gone();
   const before = await findAgent(db, organisationId, id);
-  if (!before || !takesKey(before)) throw gone();
+  if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
   // An owner who revokes it does not wait for this transaction.
   if (!(await bindKey(db, { organisationId, id }, key, now))) throw gone();
   await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
-  note({ fingerprint: key.fingerprint, before: before.key_fingerprint });
+  note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
   return (await findAgent(db, organisationId, id))!;
 }
 

@@ -40,6 +40,7 @@ export const ERRORS = {
   request_expired: 410,
   link_used: 410,
   token_used: 410,
+  agent_has_key: 410,
   key_gone: 410,
   payload_too_large: 413,
   misdirected_request: 421,

@@ -13,6 +13,7 @@ export async function mintBootstrapToken(
   db: Db,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
   now: Instant,
+  { rotates = false }: { rotates?: boolean } = {},
 ): Promise<{ token: Secret; expiresAt: Instant }> {
   const { token, hash } = mintToken('bootstrap');
   const expiresAt = now + BOOTSTRAP_MS;
@@ -23,6 +24,7 @@ export async function mintBootstrapToken(
     subject: agent.id,
     created_at: now,
     expires_at: expiresAt,
+    rotates: rotates ? 1 : 0,
   });
   return { token, expiresAt };
 }

@@ -10,6 +10,7 @@ import { mcpTools } from './migrations/0007-tools.ts';
 import { mcpClients } from './migrations/0008-mcp-clients.ts';
 import { halts } from './migrations/0009-halts.ts';
 import { factVersions } from './migrations/0010-fact-versions.ts';
+import { rotatingTokens } from './migrations/0013-rotating-tokens.ts';
 import { storedResponses } from './migrations/0015-stored-responses.ts';
 import { clientSources } from './migrations/0016-client-sources.ts';
 import type { Store } from './store.ts';
@@ -26,6 +27,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0008-mcp-clients': { up: (db: Kysely<unknown>) => mcpClients(db) },
   '0009-halts': { up: (db: Kysely<unknown>) => halts(db, types) },
   '0010-fact-versions': { up: (db: Kysely<unknown>) => factVersions(db, dialect) },
+  '0013-rotating-tokens': { up: rotatingTokens },
   '0015-stored-responses': { up: storedResponses },
   '0016-client-sources': { up: clientSources },
 });

@@ -2,7 +2,10 @@ import type { OneTimeTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** Stores the hash of a token that was just minted. */
-export async function putOneTimeToken(db: Db, token: Omit<OneTimeTokenTable, 'used_at'>): Promise<void> {
+export async function putOneTimeToken(
+  db: Db,
+  token: Omit<OneTimeTokenTable, 'used_at' | 'rotates'> & Partial<Pick<OneTimeTokenTable, 'rotates'>>,
+): Promise<void> {
   await db
     .insertInto('one_time_tokens')
     .values({ ...token, used_at: null })

@@ -359,6 +359,8 @@ export type OneTimeTokenTable = {
   kind: 'bootstrap' | 'sign_in';
   /** The agent's uuid or the owner's uuid. */
   subject: string;
+  /** Of a bootstrap token: it may replace the key that its agent has. */
+  rotates: Bit;
   created_at: number;
   expires_at: number;
   used_at: number | null;
@@ -579,7 +581,7 @@ export type Schema = {
   ended_sessions: EndedSessionTable;
   idempotency_keys: IdempotencyTable;
   stored_responses: StoredResponsesTable;
-  one_time_tokens: OneTimeTokenTable;
+  one_time_tokens: WithDefaults<OneTimeTokenTable, 'rotates'>;
   registrations: WithDefaults<
     RegistrationTable,
     'decided_at' | 'decided_by' | 'decision_audit_id' | 'granted' | 'private_key' | 'claim_until' | 'claimed_at'

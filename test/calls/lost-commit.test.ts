@@ -100,7 +100,9 @@ describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that bre
     expect([claimed.status, lossy.lost()], claimed.text).toEqual([200, 1]);
     expect(claimed.body.private_key).toContain('PRIVATE KEY');
 
-    const { bootstrap_token } = (await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`)).body;
+    const { bootstrap_token } = (
+      await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, { rotate: true })
+    ).body;
     const keys = makeKeyPair();
     lossy.loseAnswerTo('commit');
     const bound = await post('/v1/agents/bind', { bootstrap_token, public_key_pem: keys.publicPem });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { takesKey } from '../../../agents/bind.ts';
+import { hasKey, takesKey } from '../../../agents/bind.ts';
 import { mintBootstrapToken } from '../../../identity/bootstrap-token.ts';
 import { findAgent, moveAgent } from '../../../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../../../store/governance.ts';
@@ -20,9 +20,14 @@ export const bootstrapToken = route({
   auth: 'owner',
   role: 'admin',
   capability: 'owner.agents.bootstrap_token',
-  summary: 'A token with which an agent brings its own key, once, within a day; it replaces the one that it has.',
+  summary: 'A token with which an agent brings its own key, once, within a day.',
   params: { id: AgentId },
-  body: z.strictObject({}),
+  body: z.strictObject({
+    rotate: z
+      .boolean()
+      .optional()
+      .describe('`true`: for an agent that has a key, which binding replaces. Without it such an agent gets no token'),
+  }),
   bodyOptional: true,
   answers: {
     200: {
@@ -35,9 +40,10 @@ export const bootstrapToken = route({
       }),
     },
   },
-  errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
+  errors: ['invalid_request', 'not_found', 'conflict', 'agent_has_key', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params } = context;
+    const { governor, who, params, body } = context;
+    const rotates = body.rotate === true;
     const { broker } = governor;
     const { organisationId } = who;
     const agent = await findAgent(broker.store.db, organisationId, params.id!);
@@ -50,6 +56,11 @@ export const bootstrapToken = route({
         const now = (await findAgent(db, organisationId, agent.id))!;
         if (!takesKey(now))
           throw new Refusal('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
+        if (hasKey(now) && !rotates)
+          throw new Refusal(
+            'agent_has_key',
+            'This agent has its key already. Send {"rotate": true} for a token with which it replaces that key.',
+          );
         const at = broker.clock();
         // It brings its own: the key that it has not collected is not handed out any more.
         const place = { organisationId, id: agent.id };
@@ -57,8 +68,12 @@ export const bootstrapToken = route({
         const waited = await moveAgent(db, place, move, at);
         if (waited) await destroyUncollectedKey(db, place);
         await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, at);
-        const minted = await mintBootstrapToken(db, agent, at);
-        note({ expires_at: new Date(minted.expiresAt).toISOString(), ...(waited && { status: 'pending_bind' }) });
+        const minted = await mintBootstrapToken(db, agent, at, { rotates });
+        note({
+          expires_at: new Date(minted.expiresAt).toISOString(),
+          ...(waited && { status: 'pending_bind' }),
+          ...(rotates && { rotate: true }),
+        });
         return minted;
       },
     );
