@@ -176,6 +176,18 @@ describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
     expect(permissions.body.data.platforms.map((p: { platformId: string }) => p.platformId)).toEqual(['other']);
   });
 
+  test.each([
+    [499, 200],
+    [500, 403],
+    [599, 403],
+  ])('20 answers with status %i: the next call is answered %i', async (status, expected) => {
+    const agent = await newAgent();
+    world.upstream.answer = (_request, response) => response.writeHead(status).end();
+    for (let i = 0; i < 20; i++) expect((await agent.act(READ)).body._meta.upstream_status).toBe(status);
+    world.upstream.answer = undefined;
+    expect((await agent.act(READ)).status).toBe(expected);
+  });
+
   test('breakers open on every platform that the agent holds a grant on halt it, everywhere alike, until the first one ends', async () => {
     const agent = await newAgent();
     fail();

@@ -113,10 +113,13 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
   if (!connected.ok) {
     row.result = connected.result;
     row.reason = connected.reason;
-    const blocked = await recorder.finish(row, connected.outcome, false);
-    return blocked.kind === 'needs_consent' && !replay
-      ? { ...blocked, ...(await askConsent(governor, call)) }
-      : blocked;
+    const { outcome } = connected;
+    return await (outcome.kind === 'needs_consent' && !replay
+      ? recorder.finish<Outcome>(row, outcome, false, async () => ({
+          ...outcome,
+          ...(await askConsent(governor, call)),
+        }))
+      : recorder.finish(row, outcome, false));
   }
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await refuseReplay(governor, row, 'connection_changed', 'It would go through another connection now.');

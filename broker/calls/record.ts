@@ -17,9 +17,18 @@ import { makeRowWriter } from './row-writer.ts';
 import { makeStorable } from './storable-row.ts';
 import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
-declare const recorded: unique symbol;
-/** A value whose audit row is durable. Made only by a Recorder. */
-export type Recorded<T> = T & { readonly [recorded]: true };
+/** Nominal by its private field, so that no literal or spread is one. Not exported: only a Recorder makes them. */
+class DurableValue<T> {
+  readonly #value: T;
+  constructor(value: T) {
+    this.#value = value;
+  }
+  get value(): T {
+    return this.#value;
+  }
+}
+/** A value whose audit row is durable. */
+export type Recorded<T> = DurableValue<T>;
 
 /** The audit row could not be stored. Nothing was sent when `sent` is false; else the call may have been made. */
 export class AuditUnavailable extends Error {
@@ -54,8 +63,11 @@ export type Recorder = {
   intend<T>(row: AuditRow, call: () => Promise<Recorded<T>>): Promise<Recorded<T>>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
-  /** Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. */
-  finish<T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>>;
+  /**
+   * Signs and stores a final row, then hands out `value`. `sent`: whether the upstream may have been called. `addTo`: what
+   * becomes of the value once the row is stored.
+   */
+  finish<T>(row: AuditRow, value: T, sent: boolean, addTo?: (value: T) => Promise<T>): Promise<Recorded<T>>;
   /**
    * The same in one transaction with what `also` writes, which may still fill in the row. AuditUnavailable: neither is
    * stored; MaybeRecorded: nobody can tell.
@@ -157,7 +169,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     }
   };
 
-  const finish = async <T>(row: AuditRow, value: T, sent: boolean): Promise<Recorded<T>> => {
+  const finish: Recorder['finish'] = async (row, value, sent, addTo) => {
     let stored: boolean;
     try {
       complete(row);
@@ -174,7 +186,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.worked();
     // What is signed stands.
     if (!stored) throw new AuditUnavailable(sent, new ClosedElsewhere(value));
-    return value as Recorded<T>;
+    return new DurableValue(addTo === undefined ? value : await addTo(value));
   };
 
   return {
@@ -230,7 +242,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
         if (there === undefined) throw new MaybeRecorded(error);
         if (!there) throw new AuditUnavailable(false, error);
       }
-      return value as Recorded<T>;
+      return new DurableValue(value);
     },
     isFailing: late.isFailing,
     retryLate: () => late.retry().finally(reads.tidy),

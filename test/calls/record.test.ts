@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readsFolder } from '../../broker/calls/read-notes.ts';
 import { RECEIPT_TYPE, rowHash } from '../../broker/calls/receipt.ts';
-import { AuditUnavailable, makeRecorder, type Recorder } from '../../broker/calls/record.ts';
+import { AuditUnavailable, makeRecorder, type Recorded, type Recorder } from '../../broker/calls/record.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/calls/row-writer.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
@@ -90,6 +90,21 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     }
   });
 
+  test('what is recorded is made by a recorder only: no copy, literal or other value is taken for it', async () => {
+    const recorded: Recorded<string> = await finish(recorderWith().recorder, ownRow(), false);
+    const take = (given: Recorded<string>) => given.value;
+    expect(take(recorded)).toBe('the answer');
+    // Each of these is an error of the compiler; that it is none would be one, too.
+    // @ts-expect-error a copy
+    expect(take({ ...recorded })).toBeUndefined();
+    // @ts-expect-error a copy with another value
+    take({ ...recorded, value: 'another' });
+    // @ts-expect-error a literal
+    take({ value: 'another' });
+    // @ts-expect-error a change
+    expect(() => (Object.assign(recorded, {}).value = 'another')).toThrow(TypeError);
+  });
+
   test('one bad row does not take the others with it', async () => {
     const { recorder } = recorderWith();
     const rows = Array.from({ length: 5 }, () => ownRow());
@@ -100,7 +115,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     ]);
     expect(error.sent).toBe(true);
     expect(await stored(bad)).toBeUndefined();
-    expect(values).toEqual(rows.map(() => 'the answer'));
+    expect(values.map((recorded) => (recorded as Recorded<string>).value)).toEqual(rows.map(() => 'the answer'));
     for (const row of rows) expect(await stored(row)).toMatchObject({ state: 'final' });
   });
 
@@ -135,7 +150,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   test('an outcome is tried again until it is stored', async () => {
     const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
     const row = ownRow();
-    expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
+    expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
     expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
   });
 
@@ -172,7 +187,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     await finish(recorder, ownRow(), false);
     const row = ownRow();
     let made = 0;
-    const value = await recorder.intend(row, async () => {
+    const { value } = await recorder.intend(row, async () => {
       made++;
       return await finish(recorder, row, true);
     });
@@ -189,9 +204,9 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     await finish(recorder, ownRow(), false);
     const row = ownRow();
     // The intent, and then the decision of another call.
-    expect(await recorder.intend(row, () => finish(recorder, row, true))).toBe('the answer');
+    expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
     const other = ownRow();
-    expect(await finish(recorder, other, false)).toBe('the answer');
+    expect((await finish(recorder, other, false)).value).toBe('the answer');
     expect(writes.length).toBe(6);
     expectSigned((await stored(other))!, other);
     const silent = recorderWith({ answerLostAfterMs: 5_000 });
@@ -243,7 +258,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
   test('a read has no intent row but a note, which is taken back when its row is stored', async () => {
     const { recorder, writes, left } = recorderWith();
     const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
-    const value = await recorder.intend(row, async () => {
+    const { value } = await recorder.intend(row, async () => {
       expect(writes).toEqual([]);
       expect(left(), 'while the process lives').toEqual([]);
       return await finish(recorder, row, true);

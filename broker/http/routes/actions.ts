@@ -74,7 +74,7 @@ export const actions = route({
     const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
       const outcome = await act(governor, who, body, { correlationId, auditId, now });
       first = answer(context, outcome);
-      return { status: first.status, body: String(first.body), effect: hadEffect(body, outcome) };
+      return { status: first.status, body: String(first.body), effect: hadEffect(body, outcome.value) };
     });
     if (result.kind === 'refused')
       throw new Refusal(result.code, result.detail, {
@@ -111,12 +111,12 @@ async function malformed(
   problem: Pick<MalformedBody, 'body' | 'detail'> & Partial<Pick<MalformedBody, 'code'>>,
 ): Promise<Reply> {
   const { governor, who, correlationId } = context;
-  const outcome = await recordMalformed(governor, who, { ...problem, correlationId });
-  if (outcome.kind !== 'invalid') {
+  const recorded = await recordMalformed(governor, who, { ...problem, correlationId });
+  if (recorded.value.kind !== 'invalid') {
     const body = { platform: '', scope: '', method: 'GET' as const, ...readableParts(problem.body) };
-    return answer({ ...context, body }, outcome);
+    return answer({ ...context, body }, recorded);
   }
-  const { auditId: audit_id, code, detail } = outcome;
+  const { auditId: audit_id, code, detail } = recorded.value;
   return errorReply(new Refusal(code, detail, { extra: { audit_id } }), context, {
     code,
     severity: 'warning',
@@ -129,7 +129,7 @@ type Answered = Pick<ActionContext, 'governor' | 'correlationId'> & {
 };
 
 /** From a recorded outcome to the wire. Nothing else can be answered: an unrecorded outcome does not compile. */
-function answer(context: Answered, outcome: Recorded<Outcome>): Reply {
+function answer(context: Answered, { value: outcome }: Recorded<Outcome>): Reply {
   const { governor, body, correlationId } = context;
   const { platform } = body;
   const audit_id = outcome.auditId;
