@@ -5,6 +5,7 @@ import type { PlatformRules } from '../decision/operation.ts';
 import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
+import { recentlyUsed } from './recently-used.ts';
 
 export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules };
 
@@ -17,16 +18,15 @@ export type Compiled = {
 /** Far more than one organisation has; many organisations push the least recently used ones out. */
 const KEPT = 5_000;
 
-/** A map of promises that forgets the least recently used, and whatever failed. */
+/** Keeps promises, but none that failed. */
 function keeper<Value>() {
-  const kept = new Map<string, Promise<Value>>();
+  const kept = recentlyUsed<Promise<Value>>(KEPT);
   return (key: string, make: () => Promise<Value>): Promise<Value> => {
     const found = kept.get(key);
     if (found) return found;
     const made = make();
     kept.set(key, made);
     made.catch(() => kept.delete(key));
-    if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
     return made;
   };
 }

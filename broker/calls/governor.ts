@@ -10,7 +10,7 @@ import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenti
 import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
 import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
 import { makeOAuthConnections, type OAuthConnections } from '../oauth/oauth-connections.ts';
-import { type FactsReader, factsReader } from '../store/facts-reader.ts';
+import { type FactsReader, factsReaders } from '../store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
 import { noteBreaker } from './breakers.ts';
 import { endLifetime } from './child-end.ts';
@@ -63,7 +63,7 @@ export function makeGovernor(broker: Broker): Governor {
   const compiled = compiledGovernance(broker);
   const provider = makeIdentityProvider(broker);
   const changes = makeApprovalChanges(broker);
-  const facts = factsReader(broker.store, 'family');
+  const readers = factsReaders(broker.store);
   const recorder = makeRecorder(broker);
   const governor: Governor = {
     broker,
@@ -78,15 +78,15 @@ export function makeGovernor(broker: Broker): Governor {
     changes,
     inbox: makeInboxFeed(broker, changes),
     replays: makeReplays(() => governor),
-    authenticateAgent: agentAuthenticator(broker, {
+    authenticateAgent: agentAuthenticator(broker, readers, {
       breakerOpened: (agent, key) =>
         noteBreaker(governor, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
       endLifetime: (child) => endLifetime(governor, child),
     }),
     authenticateOwner: ownerAuthenticator(broker, provider),
-    authenticateMcpClient: mcpClientAuthenticator(broker, facts, mcpResource(broker)),
+    authenticateMcpClient: mcpClientAuthenticator(broker, readers.family, mcpResource(broker)),
     provider,
-    facts,
+    facts: readers.family,
     oauth: makeOAuthConnections(broker),
     published: publishedReader(broker.store),
     local: makeLocalCredential(),

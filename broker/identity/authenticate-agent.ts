@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
 import type { FactsRow } from '../store/facts.ts';
-import { factsReader } from '../store/facts-reader.ts';
+import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
 import { saysChild } from './child-token.ts';
@@ -32,13 +32,17 @@ const hasKey = (agent: FactsRow): agent is WithKey =>
   Boolean(agent.public_key_pem && agent.key_fingerprint) && agent.status !== 'deleted';
 
 /** Specification, Authentication 1 to 4. Keys are parsed once and kept by fingerprint. */
-export function agentAuthenticator(broker: Broker, { breakerOpened, endLifetime }: Noticed): AuthenticateAgent {
-  const readFacts = factsReader(broker.store, 'alone');
+export function agentAuthenticator(
+  broker: Broker,
+  facts: ReturnType<typeof factsReaders>,
+  { breakerOpened, endLifetime }: Noticed,
+): AuthenticateAgent {
+  const readFacts = facts.alone;
   const keys = createPublicKeyCache();
   const keyOf = (agent: WithKey): KeyObject => keys.keyOf(agent.key_fingerprint, agent.public_key_pem);
   const verifier = createAgentTokenVerifier();
   const countStrike = countStrikes(broker, breakerOpened);
-  const authenticateChild = childAuthenticator(broker, countStrike, endLifetime);
+  const authenticateChild = childAuthenticator(broker, facts.family, countStrike, endLifetime);
 
   /** The key that each agent had last: whoever signs with it may have the body parsed. The facts read afterwards decide. */
   const lastKeys = new Map<string, KeyObject>();

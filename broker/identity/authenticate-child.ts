@@ -1,7 +1,7 @@
 /** Who presents the token of a child identity (specification, Authentication 4; Child identity). */
 import type { Broker } from '../broker.ts';
 import type { FactsRow } from '../store/facts.ts';
-import { factsReader } from '../store/facts-reader.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import type { CountStrike } from './strikes.ts';
@@ -28,10 +28,10 @@ type AuthenticateChild = (
  */
 export function childAuthenticator(
   broker: Broker,
+  readFacts: FactsReader,
   countStrike: CountStrike,
   endLifetime: EndLifetime,
 ): AuthenticateChild {
-  const readFacts = factsReader(broker.store, 'family');
   const readToken = childTokenReader(broker);
   return async (token, platform, source) => {
     const read = readToken(token);

@@ -30,9 +30,11 @@ type Asked = Omit<Question, 'n'>;
 type Asking = { asked: Asked; meanwhile: ((likely: readonly FactsRow[]) => void) | undefined };
 type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
+type Which = 'one_platform' | 'all_platforms';
 
 /** An answer, and the version of the facts that it is of. `sources`: from where it was asked of that version. */
 type Kept = {
+  whose: Whose;
   values: readonly Values[];
   rows: readonly FactsRow[];
   organisation: string;
@@ -54,27 +56,31 @@ const SOURCES_KEPT = 16;
  * Answered one after the other, questions also go on together, each step of theirs with the caches still warm from the last
  * one's: under load a call costs two thirds.
  */
-export function factsReader(store: Store, whose: Whose): FactsReader {
+export function factsReaders(store: Store): Readonly<Record<Whose, FactsReader>> {
   const readVersions = versionsReader(store);
-  const onePlatform = readerOf(store, 'one_platform', whose, readVersions);
-  const allPlatforms = readerOf(store, 'all_platforms', whose, readVersions);
-  return (agent, platform, source, meanwhile) =>
-    (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ asked: { agent, platform, source }, meanwhile });
+  const memories = { one_platform: rememberAnswers(), all_platforms: rememberAnswers() };
+  const readerFor = (whose: Whose): FactsReader => {
+    const of = (which: Which) => readerOf(store, which, whose, readVersions, memories[which]);
+    const [onePlatform, allPlatforms] = [of('one_platform'), of('all_platforms')];
+    return (agent, platform, source, meanwhile) =>
+      (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ asked: { agent, platform, source }, meanwhile });
+  };
+  return { alone: readerFor('alone'), family: readerFor('family') };
 }
 
 function readerOf(
   store: Store,
-  which: 'one_platform' | 'all_platforms',
+  which: Which,
   whose: Whose,
   readVersions: VersionsReader,
+  memory: Memory,
 ): (asking: Asking) => Promise<readonly FactsRow[]> {
   const one = prepareFacts(store.db, which, { many: false, whose });
   const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
   const readMany = manyReader(store, which, whose);
-  const memory = rememberAnswers(FACTS_COLUMNS[whose]);
   return gather(async (asking: readonly Asking[]) => {
     const asked = asking.map((each) => each.asked);
-    const known = asked.map(memory.recall);
+    const known = asked.map((question) => memory.recall(question, whose));
     const answer = readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
     const versions = await whileWaiting(answer, () => {
       for (const [at, kept] of known.entries()) if (kept) asking[at]!.meanwhile?.(kept.rows);
@@ -86,7 +92,7 @@ function readerOf(
     const isApart = store.dialect === 'sqlite' || unknown.length === 1;
     const answers = unknown.length === 0 ? [] : await (isApart ? readEach(unknown) : readMany(unknown));
     let next = 0;
-    return known.map((kept) => (isStanding(kept) ? kept.rows : memory.rowsOf(unknown[next]!, answers[next++]!)));
+    return known.map((kept) => (isStanding(kept) ? kept.rows : memory.rowsOf(unknown[next]!, whose, answers[next++]!)));
   }, MOST_QUESTIONS);
 }
 
@@ -106,7 +112,7 @@ async function whileWaiting<Answer>(answer: Promise<Answer>, work: () => void): 
   }
 }
 
-function manyReader(store: Store, which: 'one_platform' | 'all_platforms', whose: Whose) {
+function manyReader(store: Store, which: Which, whose: Whose) {
   const many = prepareFacts(store.db, which, { many: true, whose });
   const numberAt = FACTS_COLUMNS[whose].length + 1;
   return async (asked: readonly Asked[]): Promise<Values[][]> => {
@@ -140,22 +146,29 @@ function versionsReader(store: Store): VersionsReader {
   };
 }
 
-/** Keeps answers. One of another version that says the same, value for value, is the same array of the same objects. */
-function rememberAnswers(columns: Columns) {
+type Memory = ReturnType<typeof rememberAnswers>;
+
+/**
+ * Keeps answers. One of another version that says the same, value for value, is the same array of the same objects. Of an agent
+ * that has no parent both statements say the same, so whoever asks with either is answered by what the other one brought.
+ */
+function rememberAnswers() {
   const kept = new Map<string, Kept>();
   const nameOf = ({ agent, platform }: Asked) => `${agent} ${platform}`;
   return {
     /** What is kept for this question; it stands only while the version does. */
-    recall: (asked: Asked): Kept | undefined => {
+    recall: (asked: Asked, whose: Whose): Kept | undefined => {
       const found = kept.get(nameOf(asked));
-      return found?.sources.has(asked.source) ? found : undefined;
+      return found?.sources.has(asked.source) && isFor(whose, found) ? found : undefined;
     },
-    rowsOf: (asked: Asked, values: readonly Values[]): readonly FactsRow[] => {
+    rowsOf: (asked: Asked, whose: Whose, values: readonly Values[]): readonly FactsRow[] => {
+      const columns = FACTS_COLUMNS[whose];
       const name = nameOf(asked);
       const found = kept.get(name);
       // All rows of an answer are of one moment. Undefined, as when there are no rows, is the version of nothing.
       const version = values[0]?.[columns.length] ?? undefined;
-      const isSame = found !== undefined && isEqual(found.values, values, columns.length);
+      const shared = found?.whose === whose ? columns : FACTS_COLUMNS.alone;
+      const isSame = found !== undefined && isFor(whose, found) && isEqual(found.values, values, shared.length);
       const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
       const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
@@ -164,12 +177,22 @@ function rememberAnswers(columns: Columns) {
       const { platform } = asked;
       const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
       if (isReal && version !== undefined)
-        kept.set(name, { values, rows, organisation: rows[0]!.organisation_id, version, sources });
+        kept.set(name, {
+          whose: isSame ? found.whose : whose,
+          values: isSame ? found.values : values,
+          rows,
+          organisation: rows[0]!.organisation_id,
+          version,
+          sources,
+        });
       if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
       return rows;
     },
   };
 }
+
+/** Columns of the parent are empty, or not there, where there is none. */
+const isFor = (whose: Whose, kept: Kept): boolean => kept.whose === whose || kept.rows[0]?.parent_id === null;
 
 function asRow(values: Values, columns: Columns): FactsRow {
   return Object.freeze(Object.fromEntries(columns.map((column, at) => [column, values[at]]))) as FactsRow;

@@ -11,7 +11,7 @@ const MOST_QUESTIONS = 64;
 
 /**
  * One statement tells no such agent and one of an organisation that does not publish alike: whoever asks cannot tell them
- * apart by how long it takes. Those who ask at the same time are answered together (see `factsReader`).
+ * apart by how long it takes. Those who ask at the same time are answered together (see `factsReaders`).
  */
 export function publishedReader(store: Store): PublishedReader {
   const one = prepare('published_agent', (slot) => published(store.db).where('a.agent_id', '=', slot('agent')));

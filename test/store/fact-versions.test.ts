@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { BREAKER_LIMITS } from '../../broker/decision/breaker.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { prepareFacts } from '../../broker/store/facts.ts';
-import { factsReader } from '../../broker/store/facts-reader.ts';
+import { factsReaders } from '../../broker/store/facts-reader.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
@@ -156,7 +156,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
 
   test('facts are asked for once a version, an agent, a platform and an address; else only the version is', async () => {
     const agent = await organisation.agent();
-    const read = factsReader(store, 'alone');
+    const read = factsReaders(store).alone;
     const from = (source: string) => () => read(agent.agentId, 'demo', source);
     expect(await asked(from(HERE))).toEqual(['facts_one_platform_alone']);
     expect(await asked(from(HERE))).toEqual(['fact_version']);
@@ -176,7 +176,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
       await setTimeout(20);
       return await store.read(...asked);
     };
-    const read = factsReader(kind === 'sqlite' ? store : { ...store, read: slow }, 'alone');
+    const read = factsReaders(kind === 'sqlite' ? store : { ...store, read: slow }).alone;
     const ask = async () => {
       const likely: unknown[] = [];
       const rows = await read(agent.agentId, 'demo', HERE, (each) => {
@@ -198,7 +198,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
 
   test('a breaker that is open for one address refuses there and nowhere else, whatever is kept', async () => {
     const agent = await organisation.agent();
-    const read = factsReader(store, 'alone');
+    const read = factsReaders(store).alone;
     const openUntil = async (source: string) => (await read(agent.agentId, 'demo', source))[0]!.auth_open_until;
     for (const source of [HERE, ELSEWHERE, HERE]) expect(await openUntil(source)).toBeNull();
     await strike(
@@ -219,7 +219,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
         ? store
         : openPostgres(world.running.broker.config.databaseUrl!.reveal(), { connections: 6, onError: () => {} });
     if (other !== store) afterFile(() => other.close());
-    const readers = [factsReader(store, 'alone'), factsReader(other, 'family')];
+    const readers = [factsReaders(store).alone, factsReaders(other).family];
     const agents = await Promise.all(Array.from({ length: 6 }, () => organisation.agent()));
     const stale: string[] = [];
     await Promise.all(

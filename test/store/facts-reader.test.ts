@@ -5,9 +5,10 @@ import { moveAgent } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { setConnectionStatus } from '../../broker/store/connections.ts';
 import { ALL_PLATFORMS } from '../../broker/store/facts.ts';
-import { type FactsReader, factsReader } from '../../broker/store/facts-reader.ts';
+import { type FactsReader, factsReaders } from '../../broker/store/facts-reader.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
@@ -21,7 +22,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     world = await startWorld(store);
     organisation = await world.organisation();
     await organisation.platform();
-    read = factsReader(world.running.broker.store, 'alone');
+    read = factsReaders(world.running.broker.store).alone;
   });
 
   const db = () => world.running.broker.store.db;
@@ -40,7 +41,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
   test('are the same one by one, in a group, and about all platforms', async () => {
     const agent = await organisation.agent();
     const [alone] = await read(agent.agentId, 'demo', HERE);
-    const together = factsReader(world.running.broker.store, 'alone');
+    const together = factsReaders(world.running.broker.store).alone;
     const grouped = await Promise.all([1, 2, 3].map(() => together(agent.agentId, 'demo', HERE)));
     const [onAll] = await read(agent.agentId, ALL_PLATFORMS, HERE);
     expect(grouped).toEqual([[alone], [alone], [alone]]);
@@ -118,6 +119,48 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
       const [first, second] = await again(platform);
       expect(first).toEqual(second);
       expect([platform, first === second]).toEqual([platform, kept]);
+    }
+  });
+
+  test('are one memory, whoever asks: what one statement brought answers the other where there is no parent', async () => {
+    const { store } = world.running.broker;
+    const reads: string[] = [];
+    const readers = factsReaders({
+      ...store,
+      read: (statement, slots) => {
+        reads.push(Object.keys(slots).join());
+        return store.read(statement, slots);
+      },
+    });
+    const agent = await organisation.agent();
+    const orders: ('alone' | 'family')[][] = [
+      ['alone', 'family'],
+      ['family', 'alone'],
+    ];
+    for (const [first, second] of orders)
+      for (const platform of ['demo', ALL_PLATFORMS]) {
+        await db()
+          .updateTable('agents')
+          .set({ name: `${first} ${platform}` })
+          .where('id', '=', agent.id)
+          .execute();
+        const rows = await readers[first!](agent.agentId, platform, HERE);
+        reads.length = 0;
+        expect(await readers[second!](agent.agentId, platform, HERE)).toBe(rows);
+        expect(reads).toEqual(['organisation']);
+      }
+  });
+
+  test('of a child are those of the statement that was asked: without its parent nothing is told to who needs it', async () => {
+    const readers = factsReaders(world.running.broker.store);
+    const parent = await organisation.agent();
+    const child = await childOf(world, organisation, parent);
+    for (const whose of ['alone', 'family', 'alone', 'family'] as const) {
+      const [row] = await readers[whose](child.agentId, 'demo', HERE);
+      expect([row!.parent_id, row!.parent_agent_id]).toEqual([
+        parent.id,
+        whose === 'family' ? parent.agentId : undefined,
+      ]);
     }
   });
 
