@@ -1,6 +1,7 @@
 /** Two brokers on one PostgreSQL: whose calls are whose to close. */
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, serve } from '../../broker/main.ts';
@@ -150,5 +151,46 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(await rowOf(ahead, 'skewed')).toMatchObject({ state: 'intent' });
     response.end('{}');
     expect((await answer).status).toBe(200);
+  });
+});
+
+describe.each(STORES)(`a process that is taken off the list of processes on %s${postgresNote}`, (store) => {
+  test('between its beat and its look does not close its own calls', async () => {
+    const world = await startWorld(store);
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    await world.running.stop();
+    const running = await serve(readConfig({ ...world.environment, PORT: '0' }), { beatMs: 50 });
+    onTestFinished(() => running.stop());
+    const { db } = running.broker.store;
+    // As another process does that saw none of its beats for too long, at the worst instant, and in every round.
+    await sql`create table beats (at integer)`.execute(db);
+    const forget = 'insert into beats values (1); delete from instances where id = new.id;';
+    if (store === 'sqlite')
+      for (const on of ['insert', 'update'])
+        await sql.raw(`create trigger forgets_${on} after ${on} on instances begin ${forget} end`).execute(db);
+    else {
+      await sql
+        .raw(`create function forget() returns trigger language plpgsql as $$ begin ${forget} return null; end $$`)
+        .execute(db);
+      await sql
+        .raw('create trigger forgets after insert or update on instances for each row execute function forget()')
+        .execute(db);
+    }
+    const rounds = async () =>
+      (await sql<{ count: number }>`select count(*) as count from beats`.execute(db)).rows[0]!.count;
+    const asked = new Promise<ServerResponse>((resolve) => {
+      world.upstream.answer = (_request, response) => resolve(response);
+    });
+    const answer = new TestAgent({ ...agent, baseUrl: running.baseUrl }).act(patch('own'));
+    const response = await asked;
+    const before = Number(await rounds());
+    // The third beat from here comes after two whole looks.
+    await vi.waitUntil(async () => Number(await rounds()) >= before + 3, { timeout: 10_000 });
+    response.setHeader('content-type', 'application/json').end('{"id":7}');
+    const made = await answer;
+    expect([made.status, made.body.data], made.text).toEqual([200, { id: 7 }]);
+    expect(await findAuditRow(db, organisation.id, made.body._meta.audit_id)).toMatchObject({ result: 'allowed' });
   });
 });
