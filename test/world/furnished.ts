@@ -35,7 +35,9 @@ export async function furnish(
   });
   const call = { platform, endpoint: '/items', scope: 'demo:read', reason: `${name} reads` };
   const held = { platform, endpoint: '/items', method: 'POST', scope: 'demo:write', data: {}, reason: `${name} asks` };
-  await agent.act({ ...call, method: 'GET' }, { 'idempotency-key': `${name}-key` });
+  await agent.act({ ...call, method: 'GET' });
+  const change = { ...held, endpoint: '/items/1', method: 'PATCH' };
+  await agent.act(change, { 'idempotency-key': `${name}-key` });
   await agent.act(held);
   await agent.act(held);
   await agent.request('POST', '/v1/access-request', json({ platform, scope: 'demo:delete', reason: `${name} wants` }));
