@@ -3,11 +3,12 @@ import { sealRequest } from '../approvals/sealed.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { countPending, lockPending, putApproval } from '../store/approvals.ts';
 import { areLiving } from '../store/children.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { type Call, noteFlags, requestHash, requestOf } from './call.ts';
 import { waitsUntil } from './facts.ts';
 import type { Governor } from './governor.ts';
 import type { Outcome } from './outcome.ts';
-import { AuditUnavailable, type Recorded } from './record.ts';
+import type { Recorded } from './record.ts';
 
 /** People who are asked too often approve anything. */
 export const MAX_PENDING = 100;

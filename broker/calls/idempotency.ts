@@ -14,8 +14,8 @@ import {
 } from '../store/idempotency.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import type { Governor } from './governor.ts';
-import { AuditUnavailable } from './record.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
 /**

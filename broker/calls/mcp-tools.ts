@@ -11,9 +11,9 @@ import type { SecretNeedles } from '../outbound/needles.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { beginRow, noteFlags } from './call.ts';
 import type { Governor } from './governor.ts';
-import { AuditUnavailable } from './record.ts';
 
 /** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
 const MOST_KNOWN = 2_000;

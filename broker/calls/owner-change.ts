@@ -3,10 +3,10 @@ import { ownersChangeIn } from '../approvals/changes.ts';
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import type { Db } from '../store/store.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { beginRow, noteFlags } from './call.ts';
 import type { Governor } from './governor.ts';
 import type { OwnersChange } from './receipt.ts';
-import { AuditUnavailable } from './record.ts';
 
 export type Change = {
   /** What happened, such as `policy_changed`: the `reason` of the event's row. */

@@ -5,9 +5,9 @@ import { type Decision, decideHeldCall } from '../store/approvals.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import type { Governor } from './governor.ts';
 import { rowOfHeld } from './held-row.ts';
-import { AuditUnavailable } from './record.ts';
 
 export type OwnersWord = {
   status: Decision['status'];

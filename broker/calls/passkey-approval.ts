@@ -13,10 +13,10 @@ import {
   usePasskey,
 } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { beginRow, noteFlags } from './call.ts';
 import type { Governor } from './governor.ts';
 import { type Decided, decideHeld } from './owner-decision.ts';
-import { AuditUnavailable } from './record.ts';
 
 export type Signed =
   | Exclude<Decided, { kind: 'changed' }>

@@ -7,6 +7,7 @@ import { createCompactSigner } from '../crypto/jws.ts';
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
+import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { patiently, pause } from './patiently.ts';
@@ -29,23 +30,6 @@ class DurableValue<T> {
 }
 /** A value whose audit row is durable. */
 export type Recorded<T> = DurableValue<T>;
-
-/** The audit row could not be stored. Nothing was sent when `sent` is false; else the call may have been made. */
-export class AuditUnavailable extends Error {
-  readonly sent: boolean;
-  constructor(sent: boolean, cause: unknown) {
-    super(sent ? 'the outcome could not be recorded' : 'the decision could not be recorded', { cause });
-    this.name = 'AuditUnavailable';
-    this.sent = sent;
-  }
-}
-
-/** Whether a change, or a held call, was recorded cannot be told: it may be in force. */
-export class MaybeRecorded extends AuditUnavailable {
-  constructor(cause: unknown) {
-    super(true, cause);
-  }
-}
 
 /**
  * Writes something else in the same transaction as each state of one row, its intent included. `value`: what `finish` was

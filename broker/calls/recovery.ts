@@ -4,10 +4,11 @@ import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit
 import { forgetInstance, listInstances } from '../store/instances.ts';
 import { readsLeftBehind } from '../store/reads-in-flight.ts';
 import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';
 import type { Governor } from './governor.ts';
 import { readsFolder } from './read-notes.ts';
-import { AuditUnavailable, type Recorder } from './record.ts';
+import type { Recorder } from './record.ts';
 
 const BEAT_MS = 5_000;
 /**

@@ -10,12 +10,13 @@ import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import { act, type Replay, refuseReplay } from './act.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
 import { noteFlags } from './call.ts';
 import { executionError } from './execution-error.ts';
 import type { Governor } from './governor.ts';
 import { actionOf, readHeldRequest, rowOfHeld } from './held-row.ts';
 import type { Outcome } from './outcome.ts';
-import { AuditUnavailable, type Companion } from './record.ts';
+import type { Companion } from './record.ts';
 import { storable } from './storable-row.ts';
 import { ClosedElsewhere, Superseded } from './superseded.ts';
 

@@ -1,6 +1,6 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 import type { ServerResponse } from 'node:http';
-import { AuditUnavailable, MaybeRecorded } from '../calls/record.ts';
+import { AuditUnavailable, MaybeRecorded } from '../calls/audit-unavailable.ts';
 import type { Principal } from '../identity/principal.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { AuditUnavailable } from '../../broker/calls/audit-unavailable.ts';
 import { readsFolder } from '../../broker/calls/read-notes.ts';
 import { RECEIPT_TYPE, rowHash } from '../../broker/calls/receipt.ts';
-import { AuditUnavailable, makeRecorder, type Recorded, type Recorder } from '../../broker/calls/record.ts';
+import { makeRecorder, type Recorded, type Recorder } from '../../broker/calls/record.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/calls/row-writer.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
