@@ -81,18 +81,26 @@ function readText(
   if (taken.kind === 'blocked' || (taken.kind === 'redacted' && body.includes(0))) return undefined;
   const bytes = taken.kind === 'redacted' ? taken.bytes : body;
   const text = decoder === undefined ? withoutMark(bytes.toString('utf8')) : decoder.decode(bytes);
-  const clean = decoder === undefined ? text : needles.redact(text);
-  return { text: clean, redacted: taken.kind === 'redacted' || clean !== text };
+  const clean = decoder === undefined ? text : withoutCredential(text, needles);
+  return clean === undefined ? undefined : { text: clean, redacted: taken.kind === 'redacted' || clean !== text };
 }
 
 /** UTF-16, in which ASCII is not itself: bytes that are none make other characters, which whoever gets them can turn back. */
 function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, needles: SecretNeedles) {
   const text = decoder.decode(body);
-  const clean = needles.redact(text);
+  const clean = withoutCredential(text, needles);
+  if (clean === undefined) return undefined;
   const bytes = Buffer.from(clean, 'utf16le');
   const asIs = Buffer.from(body.map((byte) => byte || 1));
   if (needles.isIn(asIs) || needles.isIn(bytes) || needles.isIn(bytes.swap16())) return undefined;
   return { text: clean, redacted: clean !== text };
+}
+
+/** Undefined: it cannot be taken out. */
+function withoutCredential(text: string, needles: SecretNeedles): string | undefined {
+  const taken = needles.takeOut(Buffer.from(text));
+  if (taken.kind === 'absent') return text;
+  return taken.kind === 'blocked' ? undefined : taken.bytes.toString();
 }
 
 function first(header: string | string[] | undefined): string | undefined {

@@ -37,7 +37,7 @@ export class SecretNeedles {
   /** Use `makeNeedles`. */
   constructor(secrets: readonly string[]) {
     const isLong = (secret: string) => viewOf(Buffer.from(secret), SKIP_WHITE_SPACE).length >= SHORTEST_ACROSS;
-    const long = secrets.filter(isLong).flatMap((secret) => patternsOf(secret, SKIP_WHITE_SPACE, SHORTEST_ACROSS));
+    const long = secrets.filter(isLong).flatMap((secret) => patternsOf(secret, SKIP_WHITE_SPACE, SHORTEST_CREDENTIAL));
     const short = secrets
       .filter((secret) => !isLong(secret))
       .flatMap((secret) => patternsOf(secret, KEEP_WHITE_SPACE, SHORTEST_CREDENTIAL));

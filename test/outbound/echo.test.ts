@@ -1,4 +1,5 @@
 /** An echoed credential is found however it was encoded on its way through the platform. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/outbound/answer.ts';
@@ -121,6 +122,36 @@ describe('what was encoded is taken out where it stands', () => {
   });
 });
 
+it('up to three layers of any escapes, inside base64 and around it, are seen through (property)', () => {
+  const everyUnit = (text: string) =>
+    [...text].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+  const escapes: Record<string, (text: string) => string> = {
+    json: (text) => JSON.stringify(text),
+    units: everyUnit,
+    percent: encodeURIComponent,
+    form: (text) => new URLSearchParams({ a: text }).toString(),
+    html: (text) => html(text, /[&<>"'/=`%\\]/g),
+  };
+  const layers = fc.array(fc.constantFrom(...Object.keys(escapes)), { maxLength: 3 });
+  const wrap = (text: string, names: readonly string[]) => names.reduce((inner, name) => escapes[name]!(inner), text);
+  const secret = fc
+    .string({ unit: 'grapheme-ascii', minLength: 16, maxLength: 60 })
+    .filter((text) => text.replaceAll(/\s/g, '').length >= 16);
+  const around = fc.string({ maxLength: 12 });
+  fc.assert(
+    fc.property(secret, layers, fc.boolean(), layers, around, (value, inner, inBase64, outer, more) => {
+      const escaped = wrap(`${more} ${value} ${more}`, inner);
+      const body = inBase64 ? wrap(base64(escaped).replace(/.{76}/g, '$&\n'), outer) : escaped;
+      const answer = readAnswer(
+        { status: 200, headers: { 'content-type': 'text/plain' }, body: Buffer.from(body) },
+        needlesOf(value),
+      );
+      expect(answer.kind === 'blocked' || answer.redacted, body).toBe(true);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
 describe('what cannot be traced to its place is blocked', () => {
   it.each([
     ['base64 of base64', base64(base64(SECRET))],
@@ -135,6 +166,13 @@ describe('what cannot be traced to its place is blocked', () => {
   ])('%s', (_, body) => {
     expect(read(JSON.stringify({ a: 1, body }), 'application/json')).toMatchObject({ kind: 'blocked' });
     expect(read(body, 'text/plain')).toMatchObject({ kind: 'blocked' });
+  });
+  it('in another charset', () => {
+    const twice = base64(base64(SECRET));
+    for (const charset of ['utf-16le', 'utf-16be'])
+      for (const body of [Buffer.from(twice, 'utf16le'), Buffer.from(twice, 'utf16le').swap16(), Buffer.from(twice)])
+        expect(read(body, `text/plain; charset=${charset}`), charset).toMatchObject({ kind: 'blocked' });
+    expect(read(twice, 'text/plain; charset=shift_jis')).toMatchObject({ kind: 'blocked' });
   });
   it('in bytes that are no text, in whatever form', () => {
     for (const [name, body] of ENCODED)
