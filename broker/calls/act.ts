@@ -25,7 +25,7 @@ import { askOf, readCall } from './read-call.ts';
 import type { Companion, Recorded } from './record.ts';
 import { refuseStopped } from './stopped.ts';
 import { afterRefusal } from './suspend.ts';
-import { heldBack, toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
+import { heldBack, mayBeAccepted, toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
 /**
  * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
@@ -124,12 +124,15 @@ async function decideAndMake(governor: Governor, turn: Turn): Promise<Recorded<O
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
     return await refuseReplay(governor, row, 'connection_changed', 'It would go through another connection now.');
   const held = whyHeldBack(onFile);
-  if (held !== undefined) return await refuseTool(governor, call, verdict, held);
-  if (onFile?.isFirst) {
+  if (onFile && (onFile.isFirst || held !== undefined)) {
+    if (held !== undefined && !(mayBeAccepted(onFile) && !isListed && governor.toolLooks.take(onFile.place, now)))
+      return await refuseTool(governor, call, verdict, held);
     if (isListed) return await refuseTool(governor, call, verdict, heldBack(onFile.tool, undefined));
     const first = await listFirst(governor, call, { ...connected, grant: verdict.grant });
     if (first.kind !== 'listed')
-      return await recorder.intend(row, () => conclude(governor, call, [], connected.connection, first));
+      return held !== undefined
+        ? await refuseTool(governor, call, verdict, held)
+        : await recorder.intend(row, () => conclude(governor, call, [], connected.connection, first));
     // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
     return await decideAndMake(governor, { ...turn, who: first.who, now: broker.clock(), isListed: true });
   }

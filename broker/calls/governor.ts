@@ -24,6 +24,7 @@ import { type PermissionsReader, permissionsReader } from './permissions.ts';
 import { makeReadiness, type Readiness } from './readiness.ts';
 import { makeRecorder, type Recorder } from './record.ts';
 import { makeReplays, type Replays } from './replay.ts';
+import { type ToolLooks, toolLooks } from './tool-looks.ts';
 
 export type Governor = {
   broker: Broker;
@@ -33,6 +34,7 @@ export type Governor = {
   freshRefusals: FreshRefusals;
   /** How MCP servers are spoken to. */
   manners: McpManners;
+  toolLooks: ToolLooks;
   permissions: PermissionsReader;
   recorder: Recorder;
   readiness: Readiness;
@@ -72,6 +74,7 @@ export function makeGovernor(broker: Broker): Governor {
     credentials: credentialOpener(broker),
     freshRefusals: freshRefusals(),
     manners: mcpManners(),
+    toolLooks: toolLooks(),
     permissions: permissionsReader(),
     recorder,
     readiness: makeReadiness(broker, recorder),

@@ -2,13 +2,14 @@
 import type { Ask, Verdict } from '../decision/facts.ts';
 import { actsAs, type ToolState, toolState } from '../decision/tool.ts';
 import { toolOf } from '../decision/tool-endpoint.ts';
-import { findTool, hasTools } from '../store/mcp-tools.ts';
+import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
 import type { CompiledPlatform } from './compiled.ts';
 import type { Governor } from './governor.ts';
 
 export type ToolOnFile = {
   tool: string;
+  place: ToolPlace;
   row: McpToolTable | undefined;
   /** Nothing is known of the server's tools: it was never asked. */
   isFirst: boolean;
@@ -26,7 +27,7 @@ export async function toolOnFile(
   const { db } = broker.store;
   const place = { organisationId, platformId, server: platform.manifest.base_url };
   const row = await findTool(db, place, tool);
-  return { tool, row, isFirst: row === undefined && !(await hasTools(db, place)) };
+  return { tool, place, row, isFirst: row === undefined && !(await hasTools(db, place)) };
 }
 
 /** The ask with what its tool does. */
@@ -41,6 +42,9 @@ export function whyHeldBack(onFile: ToolOnFile | undefined): string | undefined 
   const state = toolState(onFile.row);
   return state === 'accepted' ? undefined : heldBack(onFile.tool, state);
 }
+
+/** Whether a look at the server's list may show the tool as it was accepted. A new one is nothing until an owner accepts it. */
+export const mayBeAccepted = ({ row }: ToolOnFile): boolean => row !== undefined && toolState(row) === 'changed';
 
 /** `state` undefined: the server does not list it. */
 export function heldBack(tool: string, state: ToolState | undefined): string {

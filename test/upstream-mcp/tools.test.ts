@@ -88,6 +88,43 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
     expect((await agent.act(SEARCH)).status).toBe(200);
   });
 
+  test('a tool that is again what was accepted is usable at its next call, and the server is asked once in 5 seconds', async () => {
+    const listed = () => mcp.seen.filter(({ rpc }) => rpc === 'tools/list').length;
+    mcp.tools[0]!.description = 'Other words';
+    await refused(/have changed/);
+    mcp.tools = original();
+    const back = await agent.act(SEARCH);
+    expect(back.status, back.text).toBe(200);
+    expect(called()).toBe(1);
+
+    mcp.tools[0]!.description = 'Other words again';
+    mcp.seen = [];
+    await refused(/have changed/);
+    expect(listed()).toBe(1);
+    // It was looked at just now: what is on file counts, however often the agent tries.
+    for (let turn = 0; turn < 3; turn++) await refused(/have changed/);
+    expect(listed()).toBe(1);
+    // Later it is looked at again, and is still another.
+    world.clock.skewMs += 5_000;
+    await refused(/have changed/);
+    await refused(/have changed/);
+    expect(listed()).toBe(2);
+    world.clock.skewMs += 5_000;
+    mcp.tools = original();
+    expect((await agent.act(SEARCH)).status).toBe(200);
+    world.clock.skewMs = 0;
+  });
+
+  test('a server that cannot be asked about a tool that had changed has it refused as changed', async () => {
+    mcp.tools[0]!.description = 'Other words';
+    await refused(/have changed/);
+    world.clock.skewMs += 5_000;
+    mcp.tools = original();
+    mcp.tools.push(...Array.from({ length: 1_001 }, (_, index) => ({ name: `tool_${index}` })));
+    await refused(/have changed/);
+    world.clock.skewMs = 0;
+  });
+
   test('what is accepted is what was looked at', async () => {
     mcp.tools[0]!.description = 'First';
     await refused(/have changed/);
@@ -115,8 +152,8 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
     expect(done.body.execution_error).toMatch(/^endpoint_scope_mismatch: .*have changed/);
     expect(done.body.executed_at).toBeNull();
     expect(called()).toBe(0);
-    // What is on file to have changed is not even asked about.
     expect((await held.agent.act(SEARCH)).status).toBe(403);
+    expect(called()).toBe(0);
   });
 
   test('an owner says what a tool does, and that stands when the tool changes its own word', async () => {

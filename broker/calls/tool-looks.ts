@@ -1,0 +1,28 @@
+/** When servers were last asked for a tool that had changed: its definition may be again what was accepted. */
+import type { Instant } from '../decision/facts.ts';
+import type { ToolPlace } from '../store/mcp-tools.ts';
+
+export type ToolLooks = {
+  /** Whether the server may be asked now; when it may, that is noted. */
+  take(place: ToolPlace, now: Instant): boolean;
+};
+
+/** Every call of a tool that has changed would have the server asked, and agents do try again. */
+const EVERY_MS = 5_000;
+const KEPT = 1_000;
+
+/** Counted in this process: several replicas may each ask once in that time. */
+export function toolLooks(): ToolLooks {
+  const last = new Map<string, Instant>();
+  return {
+    take: ({ organisationId, platformId, server }, now) => {
+      const key = JSON.stringify([organisationId, platformId, server]);
+      const before = last.get(key);
+      if (before !== undefined && Math.abs(now - before) < EVERY_MS) return false;
+      last.delete(key);
+      last.set(key, now);
+      if (last.size > KEPT) last.delete(last.keys().next().value as string);
+      return true;
+    },
+  };
+}
