@@ -1,7 +1,8 @@
 /** Where each MCP client keeps its list of servers, and how it wants one written: functions of the platform and the environment. */
 import { posix, win32 } from 'node:path';
+import type { ServerEntry } from './server-entry.ts';
 
-export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode'] as const;
+export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'gemini', 'opencode'] as const;
 export type ClientId = (typeof CLIENTS)[number];
 
 /** The machine that a client runs on. `home`: of the person. `cwd`: of the project. */
@@ -17,9 +18,9 @@ type Place = 'user' | 'project';
 type Client = {
   title: string;
   /** The member of the file that lists the servers. */
-  member: 'mcpServers' | 'servers';
-  /** Whether an entry says that it is started and spoken to by standard input and output. */
-  saysType: boolean;
+  member: 'mcpServers' | 'servers' | 'mcp';
+  /** The entry as the client takes it. */
+  write: (entry: ServerEntry) => object;
   /** Undefined: the client has no such file. */
   file: (machine: Machine, place: Place) => string | undefined;
   /** What the person does afterwards. */
@@ -37,12 +38,16 @@ function settings(machine: Machine): string {
   return environment.XDG_CONFIG_HOME || join(home, '.config');
 }
 
+const asItIs = (entry: ServerEntry): object => entry;
+/** Says that the server is started, and spoken to by standard input and output. */
+const withType = (entry: ServerEntry): object => ({ type: 'stdio', ...entry });
+
 const TABLE: Record<ClientId, Client> = {
   // code.claude.com/docs/en/mcp: user scope, and project scope in the project's root.
   'claude-code': {
     title: 'Claude Code',
     member: 'mcpServers',
-    saysType: true,
+    write: withType,
     file: (machine, place) => {
       const { join } = pathsOf(machine);
       if (place === 'project') return join(machine.cwd, '.mcp.json');
@@ -54,7 +59,7 @@ const TABLE: Record<ClientId, Client> = {
   'claude-desktop': {
     title: 'Claude Desktop',
     member: 'mcpServers',
-    saysType: false,
+    write: asItIs,
     file: (machine, place) =>
       place === 'project'
         ? undefined
@@ -65,7 +70,7 @@ const TABLE: Record<ClientId, Client> = {
   cursor: {
     title: 'Cursor',
     member: 'mcpServers',
-    saysType: false,
+    write: asItIs,
     file: (machine, place) =>
       pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.cursor', 'mcp.json'),
     afterwards: 'Cursor asks whether to enable the server, or shows it in Settings, under MCP.',
@@ -74,13 +79,39 @@ const TABLE: Record<ClientId, Client> = {
   vscode: {
     title: 'VS Code',
     member: 'servers',
-    saysType: true,
+    write: withType,
     file: (machine, place) => {
       const { join } = pathsOf(machine);
       if (place === 'project') return join(machine.cwd, '.vscode', 'mcp.json');
       return join(settings(machine), 'Code', 'User', 'mcp.json');
     },
     afterwards: 'VS Code asks whether to trust the server when it starts it (command: MCP: List Servers).',
+  },
+  // github.com/google-gemini/gemini-cli, docs/tools/mcp-server.md
+  gemini: {
+    title: 'Gemini CLI',
+    member: 'mcpServers',
+    write: asItIs,
+    file: (machine, place) =>
+      pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.gemini', 'settings.json'),
+    afterwards: 'Start Gemini CLI anew; /mcp shows the server.',
+  },
+  // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
+  opencode: {
+    title: 'opencode',
+    member: 'mcp',
+    write: ({ command, args, env }) => ({
+      type: 'local',
+      enabled: true,
+      command: [command, ...args],
+      environment: env,
+    }),
+    file: (machine, place) => {
+      const { join } = pathsOf(machine);
+      if (place === 'project') return join(machine.cwd, 'opencode.json');
+      return join(machine.environment.XDG_CONFIG_HOME || join(machine.home, '.config'), 'opencode', 'opencode.json');
+    },
+    afterwards: 'Start opencode anew; "opencode mcp list" shows the server.',
   },
 };
 

@@ -1,5 +1,5 @@
 /** What each MCP client wants to be told to start `agent-broker mcp` as one agent, for whoever writes it there by hand. */
-import { type Launcher, SERVER_NAME, serverEntry } from './server-entry.ts';
+import { commandLine, type Launcher, plainEntry, SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Snippet = {
   client: string;
@@ -9,7 +9,7 @@ export type Snippet = {
 };
 
 /**
- * Snippets for Claude Code, Claude Desktop, Cursor and VS Code. They name the profile's file and never hold the key: these
+ * Snippets for Claude Code, Claude Desktop, Cursor, VS Code, Codex and Gemini CLI. They name the profile's file and never hold the key: these
  * files are shared, synchronised and committed. `profile`: an absolute path. `launcher`: as for serverEntry.
  */
 export function mcpSnippets(
@@ -24,13 +24,15 @@ export function mcpSnippets(
         ? '~/Library/Application Support/Claude/claude_desktop_config.json'
         : '~/.config/Claude/claude_desktop_config.json';
   const mcpServers = JSON.stringify({ mcpServers: { [SERVER_NAME]: entry('cursor') } }, null, 2);
-  const { command, args } = entry('claude-code');
+  const { command, args } = plainEntry({ profile, launcher, platform });
+  const line = (...words: string[]) => commandLine(words, platform === 'win32');
+  const named = `AGENT_BROKER_PROFILE=${profile}`;
   return [
     {
       client: 'Claude Code',
       how: 'Run in the project:',
       // The name comes before -e, which takes every word up to the dashes.
-      text: `claude mcp add agent-broker -e ${quoted(`AGENT_BROKER_PROFILE=${profile}`, platform)} -- ${[command, ...args].map((word) => quoted(word, platform)).join(' ')}`,
+      text: line('claude', 'mcp', 'add', SERVER_NAME, '-e', named, '--', command, ...args),
     },
     {
       client: 'Claude Desktop',
@@ -43,11 +45,15 @@ export function mcpSnippets(
       how: 'Add to .vscode/mcp.json in the project:',
       text: JSON.stringify({ servers: { [SERVER_NAME]: entry('vscode') } }, null, 2),
     },
+    {
+      client: 'Codex',
+      how: 'Run:',
+      text: line('codex', 'mcp', 'add', SERVER_NAME, '--env', named, '--', command, ...args),
+    },
+    {
+      client: 'Gemini CLI',
+      how: 'Run:',
+      text: line('gemini', 'mcp', 'add', '-s', 'user', '-e', named, SERVER_NAME, command, ...args),
+    },
   ];
-}
-
-/** One word for a shell, whatever is in it. */
-function quoted(word: string, platform: NodeJS.Platform): string {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  return platform === 'win32' ? `"${word}"` : `'${word.replaceAll("'", `'\\''`)}'`;
 }

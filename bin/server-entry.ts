@@ -8,6 +8,7 @@ export const SERVER_NAME = 'agent-broker';
 /** What runs now: a Node, and the launcher's file. */
 export type Launcher = { node: string; script: string };
 
+/** As most clients want it. */
 export type ServerEntry = {
   type?: 'stdio';
   command: string;
@@ -15,14 +16,13 @@ export type ServerEntry = {
   env: { AGENT_BROKER_PROFILE: string };
 };
 
+export type Started = { profile: string; launcher: Launcher | undefined; platform: NodeJS.Platform };
+
 /**
- * The entry for a client. `launcher` undefined: by npx, which finds the package by its name; else by its path, which starts in a
- * tenth of the time and does not depend on what a desktop program has in its PATH.
+ * The entry for a client that takes what most do. `launcher` undefined: by npx, which finds the package by its name; else by its
+ * path, which starts in a tenth of the time and does not depend on what a desktop program has in its PATH.
  */
-export function serverEntry(
-  client: ClientId,
-  { profile, launcher, platform }: { profile: string; launcher: Launcher | undefined; platform: NodeJS.Platform },
-): ServerEntry {
+export function plainEntry({ profile, launcher, platform }: Started): ServerEntry {
   const npx = ['npx', '-y', 'agent-broker', 'mcp'];
   const words = launcher
     ? [launcher.node, launcher.script, 'mcp']
@@ -31,13 +31,22 @@ export function serverEntry(
       ? ['cmd', '/c', ...npx]
       : npx;
   const [command = '', ...args] = words;
-  return {
-    ...(clientNamed(client).saysType && { type: 'stdio' as const }),
-    command,
-    args,
-    env: { AGENT_BROKER_PROFILE: profile },
-  };
+  return { command, args, env: { AGENT_BROKER_PROFILE: profile } };
 }
+
+/** The same as this client writes it in its configuration. */
+export function serverEntry(client: ClientId, started: Started): object {
+  return clientNamed(client).write(plainEntry(started));
+}
+
+/** One line for a shell, whatever is in the words. */
+export const commandLine = (words: readonly string[], windows: boolean): string =>
+  words
+    .map((word) => {
+      if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+      return windows ? `"${word}"` : `'${word.replaceAll("'", `'\\''`)}'`;
+    })
+    .join(' ');
 
 /** The launcher that this program came from, when it stays where it is. */
 export function ownLauncher(): Launcher | undefined {

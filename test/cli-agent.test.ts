@@ -140,7 +140,7 @@ describe('agent create', () => {
     expect(await readIssues(path)).toBe(200);
   });
 
-  test('prints what four clients take, and never the key', async () => {
+  test('prints what six clients take, and never the key', async () => {
     const out = join(folder, 'my agents', 'mail.json');
     const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
     expect(code).toBe(0);
@@ -151,6 +151,8 @@ describe('agent create', () => {
       'Cursor:',
       'VS Code:',
       '.vscode/mcp.json',
+      `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=${out}' -- `,
+      `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=${out}' agent-broker `,
       'agent-broker doctor',
     ])
       expect(stdout).toContain(word);

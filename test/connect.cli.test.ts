@@ -158,6 +158,20 @@ describe('agent-broker connect', () => {
     expect(readdirSync(dirname(kept))).toEqual(['claude.json']);
   });
 
+  test('writes the entry as opencode wants it, beside what is there, and takes it out again', async () => {
+    const config = join(home, '.config', 'opencode', 'opencode.json');
+    mkdirSync(dirname(config), { recursive: true });
+    const text = '{\n  // mine\n  "theme": "dark"\n}\n';
+    writeFileSync(config, text);
+    const made = await run('connect', 'opencode', ...READS);
+    expect([made.code, made.stderr]).toEqual([0, '']);
+    const written = readFileSync(config, 'utf8');
+    expect(written).toContain('// mine');
+    expect(written).toMatch(/"type": "local",\s+"enabled": true,\s+"command": \[/);
+    expect((await run('connect', 'opencode', '--undo')).code).toBe(0);
+    expect(readFileSync(config, 'utf8')).not.toContain('agent-broker');
+  });
+
   test('makes no agent where the configuration cannot be changed, and says what is wrong', async () => {
     const config = join(home, '.claude.json');
     writeFileSync(config, '{ "mcpServers": ');
@@ -169,6 +183,10 @@ describe('agent-broker connect', () => {
     expect([desktop.code, desktop.stderr]).toEqual([2, expect.stringContaining('leave out --project')]);
     const unknown = await run('connect', 'emacs');
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('claude-code')]);
+    const codex = await run('connect', 'codex');
+    expect([codex.code, codex.stdout]).toEqual([2, '']);
+    expect(codex.stderr).toContain(`codex mcp add agent-broker --env AGENT_BROKER_PROFILE=FILE -- ${process.execPath}`);
+    expect(await agents()).toEqual(before);
     const none = await run('connect', 'cursor', '--profile', join(folder, 'none.json'));
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no profile')]);
   });

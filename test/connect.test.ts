@@ -2,10 +2,11 @@
 import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
-import { CLIENTS, type ClientId, configFile, type Machine } from '../bin/client-config.ts';
+import { byHand } from '../bin/by-hand.ts';
+import { type ClientId, configFile, type Machine } from '../bin/client-config.ts';
 import { changedLines, editEntry } from '../bin/edit-config.ts';
 import { CommandFailed } from '../bin/failure.ts';
-import { lastingLauncher, serverEntry } from '../bin/server-entry.ts';
+import { lastingLauncher, plainEntry, serverEntry } from '../bin/server-entry.ts';
 
 const MAC: Machine = { platform: 'darwin', environment: {}, home: '/Users/ann', cwd: '/Users/ann/shop' };
 const LINUX: Machine = { platform: 'linux', environment: {}, home: '/home/ann', cwd: '/home/ann/shop' };
@@ -31,6 +32,11 @@ test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
   ['vscode', { ...WINDOWS, environment: {} }, 'user', 'C:\\Users\\Ann Lee\\AppData\\Roaming\\Code\\User\\mcp.json'],
   ['vscode', { ...LINUX, environment: { XDG_CONFIG_HOME: '/x' } }, 'user', '/x/Code/User/mcp.json'],
   ['vscode', WINDOWS, 'project', 'C:\\shop\\.vscode\\mcp.json'],
+  ['gemini', LINUX, 'user', '/home/ann/.gemini/settings.json'],
+  ['gemini', WINDOWS, 'project', 'C:\\shop\\.gemini\\settings.json'],
+  ['opencode', MAC, 'user', '/Users/ann/.config/opencode/opencode.json'],
+  ['opencode', { ...LINUX, environment: { XDG_CONFIG_HOME: '/x' } }, 'user', '/x/opencode/opencode.json'],
+  ['opencode', LINUX, 'project', '/home/ann/shop/opencode.json'],
 ])('%s on %j, for the %s: %s', (client, machine, place, path) => {
   expect(configFile(client, machine, place)).toBe(path);
 });
@@ -38,26 +44,40 @@ test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
 describe('the entry', () => {
   const profile = '/home/ann/.agent-broker/profiles/cursor.json';
 
-  test.each(CLIENTS)('for %s names the profile’s path, and nothing that is secret', (client) => {
-    const launcher = { node: '/usr/bin/node', script: '/opt/agent-broker/bin/agent-broker.js' };
-    const entry = serverEntry(client, { profile, launcher, platform: 'linux' });
-    expect(entry).toMatchObject({ command: '/usr/bin/node', args: [launcher.script, 'mcp'] });
-    expect(entry.env).toEqual({ AGENT_BROKER_PROFILE: profile });
-    expect(entry.type).toBe(['vscode', 'claude-code'].includes(client) ? 'stdio' : undefined);
+  const launcher = { node: '/usr/bin/node', script: '/opt/agent-broker/bin/agent-broker.js' };
+  const words = [launcher.script, 'mcp'];
+  const env = { AGENT_BROKER_PROFILE: profile };
+
+  test.each<[ClientId, object]>([
+    ['claude-code', { type: 'stdio', command: launcher.node, args: words, env }],
+    ['claude-desktop', { command: launcher.node, args: words, env }],
+    ['cursor', { command: launcher.node, args: words, env }],
+    ['vscode', { type: 'stdio', command: launcher.node, args: words, env }],
+    ['gemini', { command: launcher.node, args: words, env }],
+    ['opencode', { type: 'local', enabled: true, command: [launcher.node, ...words], environment: env }],
+  ])('for %s names the profile’s path, and nothing that is secret', (client, entry) => {
+    expect(serverEntry(client, { profile, launcher, platform: 'linux' })).toEqual(entry);
   });
 
   test('goes by npx where the package is only in npx’s cache, which cmd starts on Windows', () => {
     const cached = '/home/ann/.npm/_npx/1a2b/node_modules/agent-broker/bin/agent-broker.js';
-    const launcher = lastingLauncher('/usr/bin/node', cached);
-    expect(launcher).toBeUndefined();
-    expect(serverEntry('cursor', { profile, launcher, platform: 'linux' }).command).toBe('npx');
-    expect(serverEntry('cursor', { profile, launcher, platform: 'win32' }).args).toEqual([
-      '/c',
-      'npx',
-      '-y',
-      'agent-broker',
-      'mcp',
-    ]);
+    const none = lastingLauncher('/usr/bin/node', cached);
+    expect(none).toBeUndefined();
+    expect(plainEntry({ profile, launcher: none, platform: 'linux' }).command).toBe('npx');
+    const { args } = plainEntry({ profile, launcher: none, platform: 'win32' });
+    expect(args).toEqual(['/c', 'npx', '-y', 'agent-broker', 'mcp']);
+  });
+
+  test.each([
+    ['codex', `codex mcp add agent-broker --env AGENT_BROKER_PROFILE=FILE -- /usr/bin/node ${launcher.script} mcp`],
+    ['continue', '- {"name":"agent-broker","command":"/usr/bin/node"'],
+    ['zed', '"context_servers"'],
+    ['windsurf', '~/.codeium/windsurf/mcp_config.json'],
+    ['cline', 'cline_mcp_settings.json'],
+    ['emacs', '"agent-broker": {\n    "command": "/usr/bin/node"'],
+    ['constructor', 'agent-broker agent create NAME'],
+  ])('of a client that is not changed here (%s) is told what to write there', (client, says) => {
+    expect(byHand(client, plainEntry({ profile: 'FILE', launcher, platform: 'linux' }), 'linux')).toContain(says);
   });
 });
 

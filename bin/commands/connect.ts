@@ -1,7 +1,9 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { byHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../client-config.ts';
 import { print } from '../connection.ts';
 import { type MakeOptions, withTerms } from '../make-agent.ts';
+import { ownLauncher, plainEntry } from '../server-entry.ts';
 
 export type ConnectOptions = MakeOptions & {
   name?: string;
@@ -19,7 +21,7 @@ export function addConnectCommand(program: Command): void {
       .description(
         'make an agent for an MCP client on this machine, and add agent-broker to the client’s configuration',
       )
-      .addArgument(new Argument('<client>', 'which client').choices(CLIENTS)),
+      .addArgument(new Argument('<client>', `which client: ${CLIENTS.join(', ')}`).argParser(clientOf)),
   )
     .option('--name <name>', 'name of the agent; otherwise the client’s and the machine’s')
     .option('--profile <file>', 'profile of an agent that is there already')
@@ -33,4 +35,15 @@ export function addConnectCommand(program: Command): void {
       const done = await connectClient(client, options);
       print(options, done, () => inWords(done));
     });
+}
+
+/** Throws InvalidArgumentError, which says what to do by hand. */
+function clientOf(word: string): ClientId {
+  const known = CLIENTS.find((client) => client === word);
+  if (known) return known;
+  const { platform } = process;
+  const entry = plainEntry({ profile: 'FILE', launcher: ownLauncher(), platform });
+  throw new InvalidArgumentError(
+    `The clients are ${CLIENTS.join(', ')}.\n${byHand(word, entry, platform)}\nSee docs/clients/others.md.`,
+  );
 }

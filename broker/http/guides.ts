@@ -19,6 +19,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   'clients/claude-desktop': 'One command adds the broker to it.',
   'clients/cursor': 'One command adds the broker to it.',
   'clients/vscode': 'One command adds the broker to it.',
+  'clients/others': 'Gemini CLI, opencode and Codex, and what others take by hand.',
   'clients/remote': 'Clients that connect to /mcp over HTTP, with nothing but the address.',
   'clients/curl': 'No client at all: HTTP, and a token signed for each request.',
   'clients/waiting': 'Tasks, links, progress, and what is never lost.',
