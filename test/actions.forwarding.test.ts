@@ -145,6 +145,57 @@ describe.each(STORES)(`what is forwarded, and what comes back, on %s${postgresNo
     expect(world.upstream.seen).toHaveLength(1);
   });
 
+  test.each([200, 304, 403, 429])(
+    'paging, retrying and validating of an answer of %i reach the agent',
+    async (status) => {
+      const shown = {
+        link: '<https://up.test/items?after=abc>; rel="next"',
+        'retry-after': '30',
+        etag: 'W/"abc"',
+        'last-modified': 'Fri, 20 Nov 2026 10:00:00 GMT',
+        'x-ratelimit-remaining': '0',
+        'x-rate-limit-reset': '1795170000',
+        ratelimit: '"default";r=0;t=30',
+        'ratelimit-policy': '"default";q=100',
+        'x-request-id': 'r1',
+        'x-github-request-id': 'r2',
+        'x-amzn-requestid': 'r3',
+        'x-slack-req-id': 'r4',
+      };
+      const others = { server: 'x', 'set-cookie': 'a=b', 'x-linked': 'x', etagged: 'x', 'x-request-identity': 'x' };
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(status, { ...shown, ...others, 'X-RateLimit-Limit': ['60', '61'] }).end();
+      };
+      const answer = await agent.act(READ);
+      expect(answer.status).toBe(200);
+      expect(answer.body._meta.upstream_status).toBe(status);
+      expect(answer.body._meta.upstream_headers).toEqual({ ...shown, 'x-ratelimit-limit': '60, 61' });
+      const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+      expect(JSON.stringify(row)).not.toContain('after=abc');
+      world.upstream.answer = undefined;
+      expect((await agent.act(READ)).body._meta).not.toHaveProperty('upstream_headers');
+    },
+  );
+
+  test('the credential is taken out of them, in a name as well as in a value', async () => {
+    world.upstream.answer = (_request, response) => {
+      const headers = {
+        link: `<https://up.test/items?key=${CANARY}&after=1>; rel="next", <https://up.test/${encodeURIComponent(btoa(CANARY))}>`,
+        [`x-ratelimit-${CANARY.toLowerCase()}`]: '1',
+        [`x-ratelimit-${CANARY}`]: '2',
+        etag: '"kept"',
+      };
+      response.writeHead(200, headers).end('{}');
+    };
+    const answer = await agent.act(READ);
+    expect(answer.text).not.toContain(CANARY);
+    expect(answer.text).not.toContain(btoa(CANARY).slice(2, -4));
+    expect(answer.body._meta).toMatchObject({ redacted: true, upstream_headers: { etag: '"kept"' } });
+    expect(answer.body._meta.upstream_headers.link).toMatch(/^<https:\/\/up.test\/items\?key=\[redacted\]&after=1>/);
+    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+    expect(JSON.parse(row.flags!)).toEqual({ redacted: true });
+  });
+
   test("HD-13 none of the upstream's headers reach the agent", async () => {
     world.upstream.answer = (_request, response) => {
       response

@@ -52,6 +52,16 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   }
   const approve = (id: string): Promise<Answer> => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
 
+  test('the result of an approved call has the headers that an answer of a call has', async () => {
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(429, { 'retry-after': '30', 'x-other': 'x' }).end('{}');
+    };
+    const id = await hold();
+    await approve(id);
+    const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(body.result).toEqual({ status: 429, data: {}, headers: { 'retry-after': '30' } });
+  });
+
   /** Approved, and not made: it says why, to the agent, on record, and in a receipt that says who approved. */
   async function blocked(id: string, reason: string, by = agent): Promise<void> {
     const decided = await withoutCalls(world, () => approve(id));

@@ -28,19 +28,29 @@ export function openRequest(
 /** What an upstream's answer may take of an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;
 
-export type Upstream = { status: number; dataJson: string; encoding?: unknown; contentType?: string; bytes: number };
+/** `headers`: those of the answer that the agent is given. */
+export type Upstream = {
+  status: number;
+  dataJson: string;
+  encoding?: unknown;
+  headers?: unknown;
+  contentType?: string;
+  bytes: number;
+};
 
 /**
- * Seals the result of a replay: JSON text `{status, data}`. Of data beyond MAX_RESULT_BYTES the beginning of its text is
+ * Seals the result of a replay: JSON text `{status, data, headers}`. Of data beyond MAX_RESULT_BYTES the beginning of its text is
  * kept, with `truncated` and the whole size.
  */
 export function sealResult(
   { vault }: Pick<Broker, 'vault'>,
   ref: Ref,
-  { status, dataJson, encoding }: Upstream,
+  { status, dataJson, encoding, headers }: Upstream,
 ): Buffer {
   const text = Buffer.from(dataJson);
-  const notes = encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`;
+  const notes =
+    (encoding === undefined ? '' : `,"encoding":${JSON.stringify(encoding)}`) +
+    (headers === undefined ? '' : `,"headers":${JSON.stringify(headers)}`);
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(beginning(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;

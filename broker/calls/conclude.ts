@@ -124,6 +124,7 @@ async function concludeAnswer(
   noteFlags(row, notes);
   row.result = 'allowed';
   if (read.location !== undefined) notes.upstream_location = read.location;
+  if (read.headers !== undefined) notes.upstream_headers = read.headers;
   return await recorder.finish(
     row,
     {

@@ -13,7 +13,7 @@ export type Outcome = Audited &
         contentType?: string;
         /** Size of the upstream's body as it came. */
         bytes: number;
-        /** Further members of `_meta`: encoding, location, redacted, dropped_headers. */
+        /** Further members of `_meta`: encoding, location, headers, redacted, dropped_headers. */
         notes: Record<string, unknown>;
       }
     | { kind: 'held'; approvalId: string; expiresAt: number; reason: string; notes: Record<string, unknown> }

@@ -161,13 +161,14 @@ function stepOf({ broker }: Governor, held: HeldCall, row: AuditRow, outcome: Ou
   if (row.state === 'intent') return { exec_state: 'intent' };
   const at = row.finished_at!;
   if (outcome?.kind === 'answered') {
-    const { encoding } = outcome.notes;
+    const { encoding, upstream_headers: headers } = outcome.notes;
     const { dataJson, bytes, contentType } = outcome;
     const answer: Upstream = {
       status: outcome.upstreamStatus,
       dataJson,
       bytes,
       encoding,
+      headers,
       ...(contentType && { contentType }),
     };
     return {

@@ -15,6 +15,7 @@ export const Approval = z
       .object({
         status: z.int(),
         data: z.unknown(),
+        headers: z.record(z.string(), z.string()).optional().describe('as `_meta.upstream_headers` of a call'),
         encoding: z.literal('base64').optional().describe('of bytes'),
         truncated: z.literal(true).optional().describe('`data` is the beginning, of so many `bytes`'),
         bytes: z.int().optional(),

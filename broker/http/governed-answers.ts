@@ -57,9 +57,13 @@ export const ActionDenied = z
 export const PlatformAnswer = z
   .object({
     data: z.unknown().describe("the platform's answer, whatever its status; a credential in it is taken out"),
-    _meta: EnvelopeMeta.extend({ upstream_status: z.int().describe("the platform's own status") }).catchall(
-      z.unknown(),
-    ),
+    _meta: EnvelopeMeta.extend({
+      upstream_status: z.int().describe("the platform's own status"),
+      upstream_headers: z
+        .record(z.string(), z.string())
+        .optional()
+        .describe('headers of its answer, by name in lower case: paging, retry, rate limits, validators, request ids'),
+    }).catchall(z.unknown()),
   })
   .meta({ id: 'PlatformAnswer' });
 

@@ -1,5 +1,6 @@
 /** What an agent is given of an upstream's answer: always JSON, never the credential (decisions, Calling; BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
+import { readAnswerHeaders } from './answer-headers.ts';
 import { isDeeperThan, isJson } from './json-text.ts';
 import type { SecretNeedles } from './needles.ts';
 
@@ -17,6 +18,8 @@ export type ReadAnswer =
       bytes: number;
       /** Of a redirect: where it points, without the query, which may be a credential of its own. */
       location?: string;
+      /** Those that an agent is given; see answer-headers.ts. */
+      headers?: Readonly<Record<string, string>>;
     }
   /** The credential is in an answer in which it cannot be replaced (CX-08). Nothing of it may be shown. */
   | { kind: 'blocked'; contentType?: string; bytes: number };
@@ -43,26 +46,29 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
   const contentType =
     type === undefined || (!TEXT_TYPES.has(type) && needles.redact(type) !== type) ? {} : { contentType: type };
   const location = readLocation(answer, needles);
+  const { headers, redacted: inHeaders } = readAnswerHeaders(answer.headers, needles);
+  const inHead = location.redacted || inHeaders;
   const facts = { ...contentType, bytes: body.length };
   const shown = {
     kind: 'data' as const,
     ...facts,
     ...(location.text === undefined ? {} : { location: location.text }),
+    ...(headers === undefined ? {} : { headers }),
   };
 
   if (body.length === 0 || answer.status === 204 || answer.status === 304) {
-    return { ...shown, data: 'null', redacted: location.redacted };
+    return { ...shown, data: 'null', redacted: inHead };
   }
   if (!isText(type, body)) {
     if (needles.isIn(body)) return { kind: 'blocked', ...facts };
-    return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: location.redacted };
+    return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
   const read = readText(body, header, needles);
   if (read === undefined) return { kind: 'blocked', ...facts };
   const { text, redacted } = read;
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
   const keep = isJsonType && isJson(text) && !isDeeperThan(text, MAX_DEPTH);
-  return { ...shown, data: keep ? text : JSON.stringify(text), redacted: redacted || location.redacted };
+  return { ...shown, data: keep ? text : JSON.stringify(text), redacted: redacted || inHead };
 }
 
 /**

@@ -69,6 +69,8 @@ export type CallOutcome =
       encoding: string | undefined;
       /** Where a redirect points; it was not followed. */
       location: string | undefined;
+      /** Headers of the platform's answer, such as `link` and `retry-after`, by name in lower case. */
+      headers: Readonly<Record<string, string>>;
       /** Names of headers that were not sent. */
       droppedHeaders: readonly string[];
       /** The first answer to this Idempotency-Key again: nothing was sent now. */

@@ -22,6 +22,8 @@ export type ApprovedResult = {
   status: number;
   data: unknown;
   encoding: string | undefined;
+  /** Headers of the answer, such as `link` and `retry-after`, by name in lower case. */
+  headers: Readonly<Record<string, string>>;
   truncated: boolean;
   bytes: number | undefined;
 };
@@ -64,6 +66,7 @@ const readResult = (result: Body): ApprovedResult => ({
   status: Number(result.status),
   data: result.data,
   encoding: text(result.encoding),
+  headers: (result.headers ?? {}) as Record<string, string>,
   truncated: result.truncated === true,
   bytes: typeof result.bytes === 'number' ? result.bytes : undefined,
 });

@@ -6,6 +6,7 @@ import type { BrokerReply } from './send.ts';
 type Body = Record<string, unknown>;
 type Meta = { audit_id?: string; upstream_status?: number; encoding?: string; upstream_location?: string } & {
   dropped_headers?: string[];
+  upstream_headers?: Record<string, string>;
   next_actions?: { capability: string }[];
 };
 
@@ -32,6 +33,7 @@ export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
       auditId,
       encoding: meta.encoding,
       location: meta.upstream_location,
+      headers: meta.upstream_headers ?? {},
       droppedHeaders: meta.dropped_headers ?? [],
       repeated,
     };

@@ -29,6 +29,10 @@ export const Structured = z.object({
   truncated: z.boolean().optional().describe('data is only the beginning, as text.'),
   bytes: z.int().optional().describe('How long the whole is, when data is truncated.'),
   location: z.string().optional().describe('Where the platform redirects to; it was not followed.'),
+  upstream_headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Headers of its answer: link has the next page, retry-after when to come again.'),
   dropped_headers: z.array(z.string()).optional(),
   approval_id: z.string().optional().describe('For check_approval.'),
   approval_url: z.string().optional().describe('Where a person decides. Show it to them.'),

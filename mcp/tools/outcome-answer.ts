@@ -22,6 +22,7 @@ export function outcomeAnswer(
         data: outcome.data,
         encoding: outcome.encoding,
         location: outcome.location,
+        ...withHeaders(outcome.headers),
         ...(outcome.droppedHeaders.length > 0 && { dropped_headers: [...outcome.droppedHeaders] }),
         audit_id: outcome.auditId,
         ...(outcome.repeated && { detail: 'This is the first answer to the very same call. Nothing was sent again.' }),
@@ -56,6 +57,10 @@ export function outcomeAnswer(
     case 'failed':
       return errorAnswer(outcome.error, written, outcome.error.mayHaveActed ? undefined : next);
   }
+}
+
+function withHeaders(headers: Readonly<Record<string, string>>): Pick<Structured, 'upstream_headers'> {
+  return Object.keys(headers).length === 0 ? {} : { upstream_headers: { ...headers } };
 }
 
 export function errorAnswer(error: BrokerError, written: boolean, next = (words: string) => words): ToolAnswer {
@@ -98,6 +103,7 @@ export function approvalAnswer(approval: Approval): ToolAnswer {
         upstream_status: approval.result.status,
         data: approval.result.data,
         encoding: approval.result.encoding,
+        ...withHeaders(approval.result.headers),
         ...(approval.result.truncated && { truncated: true, bytes: approval.result.bytes }),
         note: approval.note,
         audit_id: approval.auditId,

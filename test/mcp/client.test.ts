@@ -36,11 +36,12 @@ const clientOf = (of: TestAgent, url = of.baseUrl) => connectAgent({ url, ...key
 describe('what becomes of a call', () => {
   test('answered, with the platform’s status and the digits of its numbers', async () => {
     world.upstream.answer = (_request, response) => {
-      response.writeHead(404, { 'content-type': 'application/json' });
+      response.writeHead(404, { 'content-type': 'application/json', 'retry-after': '5', 'x-other': 'x' });
       response.end('{"id": 12345678901234567890, "small": 42, "part": 0.1, "text": "12345678901234567890"}');
     };
     const outcome = await clientOf(agent).call(READ);
-    expect(outcome).toMatchObject({ kind: 'answered', upstreamStatus: 404, repeated: false });
+    expect(outcome).toMatchObject({ kind: 'answered', upstreamStatus: 404, headers: { 'retry-after': '5' } });
+    expect(outcome).toMatchObject({ repeated: false });
     const text = '12345678901234567890';
     expect(outcome.kind === 'answered' && outcome.data).toEqual({ id: text, small: 42, part: 0.1, text });
   });

@@ -83,6 +83,17 @@ describe.each([
     expect(read.structuredContent).toMatchObject({ status: 'answered', upstream_status: 200, data });
     expect(JSON.parse((read.content as { text: string }[])[0]!.text)).toEqual(read.structuredContent);
 
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(200, { link: '<https://up.test/?after=1>; rel="next"', 'x-other': 'x' }).end('[]');
+    };
+    const paged = await client.callTool({ name: 'read_platform', arguments: READ });
+    world.upstream.answer = undefined;
+    expect(paged.structuredContent).toMatchObject({
+      data: [],
+      upstream_headers: { link: '<https://up.test/?after=1>; rel="next"' },
+    });
+    expect(read.structuredContent).not.toHaveProperty('upstream_headers');
+
     const refused = await client.callTool({ name: 'read_platform', arguments: { ...READ, scope: 'demo:none' } });
     expect(refused).toMatchObject({ isError: true, structuredContent: { status: 'refused' } });
     const may = await client.callTool({ name: 'list_permissions', arguments: {} });

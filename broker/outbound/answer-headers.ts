@@ -1,0 +1,49 @@
+/**
+ * The headers of a platform's answer that an agent is given: how to page, when to come again, what to ask with the next time,
+ * and what to name to the platform's support. All others stay here.
+ */
+import type { SecretNeedles } from './needles.ts';
+
+const NAMES = new Set(['link', 'retry-after', 'etag', 'last-modified', 'ratelimit']);
+const PREFIXES = ['x-ratelimit-', 'x-rate-limit-', 'ratelimit-'];
+/** `x-github-request-id`, `x-slack-req-id`, `x-amzn-requestid`. */
+const REQUEST_ID = /(?:^|-)(?:request-?id|req-id|correlation-id)$/;
+const MAX_NAMED = 50;
+const MAX_VALUE = 4_096;
+
+export type ShownHeaders = {
+  /** By name in lower case; several lines of one name are one, between commas (RFC 9110 §5.3). Undefined: there are none. */
+  headers: Record<string, string> | undefined;
+  /** Whether the credential was in them and was replaced. */
+  redacted: boolean;
+};
+
+const NOTHING: ShownHeaders = Object.freeze({ headers: undefined, redacted: false });
+
+/** `headers`: as they came, names in lower case. */
+export function readAnswerHeaders(
+  headers: Readonly<Record<string, string | string[]>>,
+  needles: SecretNeedles,
+): ShownHeaders {
+  const found: [name: string, value: string][] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    if (found.length < MAX_NAMED && isShown(name)) found.push([name, Array.isArray(value) ? value.join(', ') : value]);
+  }
+  if (found.length === 0) return NOTHING;
+  // One search for all of them: mostly there is nothing to take out.
+  const isClean = !needles.isIn(Buffer.from(found.map((one) => one.join(': ')).join('\n')));
+  const clean = isClean ? found : found.flatMap(([name, value]) => redacted(name, value, needles));
+  return {
+    headers: Object.fromEntries(clean.map(([name, value]) => [name, value.slice(0, MAX_VALUE)])),
+    redacted: !isClean,
+  };
+}
+
+function isShown(name: string): boolean {
+  return NAMES.has(name) || PREFIXES.some((prefix) => name.startsWith(prefix)) || REQUEST_ID.test(name);
+}
+
+/** A name that holds the credential is left out. */
+function redacted(name: string, value: string, needles: SecretNeedles): [string, string][] {
+  return needles.redact(name) === name ? [[name, needles.redact(value)]] : [];
+}
