@@ -187,6 +187,24 @@ describe.each(STORES)(`a call that names no connection on %s${postgresNote}`, (s
     expect((await agent.act(READ)).status).toBe(202);
   });
 
+  test('a held call that named none is not made once it is no longer clear which is meant', async () => {
+    const agent = await agentOn('two');
+    const { db } = world.running.broker.store;
+    const held = await organisation.policy([{ effect: 'require_approval' }]);
+    await db.updateTable('agents').set({ policy_id: held }).where('id', '=', agent.id).execute();
+    const { approval_id } = (await agent.act(READ)).body;
+    const grant = { scopes: SCOPES.scopeList, connection: 'three' };
+    expect((await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, grant)).status).toBe(201);
+    const calls = world.upstream.seen.length;
+    await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+    const decided = (await agent.get(`/v1/approvals/${approval_id}?wait=20`)).body;
+    expect(decided).toMatchObject({
+      status: 'approved',
+      execution_error: expect.stringContaining('scope_not_granted'),
+    });
+    expect(world.upstream.seen).toHaveLength(calls);
+  });
+
   test('a child of it is made on a connection that is named', async () => {
     const agent = await agentOn('two', 'three');
     const issue = (more: object) =>
