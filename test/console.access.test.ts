@@ -1,5 +1,6 @@
 /** Access requests in the console's inbox, and what not everybody may decide there. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { listGrants, putGrant } from '../broker/store/agents.ts';
 import type { TestAgent } from './world/agent.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { card, isLive, look, openConsole, says, WAITING } from './world/console.ts';
@@ -106,6 +107,40 @@ describe.skipIf(withoutChromium)(
       await page.press('Enter');
       await says(page, 'Granted');
       expect((await organisation.ask('GET', `/owner/access-requests/${asked.id}`)).body.granted).toEqual(['crm:read']);
+    });
+
+    test('where calls have to name a connection, nothing is approved before one is chosen', async () => {
+      await organisation.platform({
+        id: 'desk',
+        manifest: { scopes: { 'desk:read': ['GET /a'], 'desk:write': ['POST /a'] } },
+      });
+      const { db } = world.running.broker.store;
+      const [grant] = await listGrants(db, organisation.id, agent.id);
+      const ids = [];
+      for (let i = 0; i < 2; i++) {
+        const id = await organisation.connection('desk', { isDefault: false });
+        const own = { id: crypto.randomUUID(), platform_id: 'desk', connection_id: id, scopes: '["desk:read"]' };
+        await putGrant(db, { ...grant!, ...own });
+        ids.push(id);
+      }
+      const asked = await ask({ platform: 'desk', scope: 'desk:write' });
+      await open(page, asked.card);
+      await page.press('a');
+      await says(page, 'cannot be approved yet');
+      expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
+      expect(await page.value(`document.querySelector('.decide').innerText`)).toContain('Choose the connection');
+      await page.value(`(() => {
+        const found = document.querySelector('#connection');
+        found.value = ${JSON.stringify(ids[1])};
+        found.dispatchEvent(new Event('change', { bubbles: true }));
+      })()`);
+      await page.until(`document.querySelector('.approve:enabled') !== null`);
+      await page.click('.approve');
+      await says(page, 'Granted');
+      const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
+      expect(body.grants.map((one: { scopes: string[] }) => one.scopes.length).toSorted()).toEqual([1, 2]);
+      const gained = body.grants.find((one: { scopes: string[] }) => one.scopes.includes('desk:write'));
+      expect(gained.connection.connection_id).toBe(ids[1]);
     });
 
     test('denying it tells the agent why', async () => {

@@ -12,12 +12,19 @@ const LASTS = [
   [String(30 * DAY_S), '30 days'],
 ];
 
+/** Whether a connection has to be named: there are grants on several, and none on the default one. */
+export function hasToChoose({ grants, connections }) {
+  const standard = connections.find((each) => each.default)?.connection_id;
+  const named = new Set(grants.map((grant) => grant.connection?.connection_id ?? standard ?? null));
+  return named.size > 1 && !named.has(standard) && !named.has(null);
+}
+
 /** The grant that gains the scopes, as the broker chooses it: `connection` is empty when none is named. */
 export function grantOn({ grants, connections }, connection = '') {
   const standard = connections.find((each) => each.default)?.connection_id;
   const on = (id) => grants.find((grant) => (grant.connection?.connection_id ?? null) === id);
   if (connection) return on(connection) ?? (connection === standard ? on(null) : undefined);
-  return on(null) ?? on(standard) ?? grants[0];
+  return on(null) ?? on(standard) ?? (hasToChoose({ grants, connections }) ? undefined : grants[0]);
 }
 
 /** Just what was asked for. A grant that goes on keeps its end. */
@@ -79,7 +86,7 @@ export function Terms({ request, terms, change }) {
         html`<div class="field">
           <label for="connection">On which connection</label>
           <select id="connection" onChange=${({ target }) => change({ connection: target.value, lasts: undefined, approval: undefined })}>
-            <option value="">The one that calls use when they name none</option>
+            <option value="">${hasToChoose(request) ? 'Choose one: calls have to name it' : 'The one that calls use when they name none'}</option>
             ${connections.map(({ connection_id, label }) => html`<option value=${connection_id} selected=${terms.connection === connection_id}>${visibleLine(label)}</option>`)}
           </select>
         </div>`

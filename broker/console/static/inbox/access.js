@@ -1,6 +1,6 @@
 // An access request that was opened: what the agent lacks, and what it would get.
 import { html, useState } from '/console/html.js';
-import { grantOn, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
+import { grantOn, hasToChoose, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
 import { Buttons } from '/console/inbox/buttons.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
 import { lackInWords } from '/console/inbox/words.js';
@@ -15,7 +15,8 @@ export function Access({ entry, version, waits, busy, shown, act }) {
   const [changed, setChanged] = useState({});
   const owner = useOwner();
   const terms = request && termsOf(request, changed);
-  const enough = terms !== undefined && terms.scopes.length > 0 && mayChange(owner);
+  const lacking = terms && whatLacks(request, terms);
+  const enough = terms !== undefined && lacking === undefined && mayChange(owner);
   useShown(shown, request, enough, terms && wordOf(terms));
   if (error) return html`<${Failed} error=${error} again=${load} />`;
   if (!request) return html`<${Loading} />`;
@@ -42,12 +43,19 @@ export function Access({ entry, version, waits, busy, shown, act }) {
       html`<${Buttons}
         approve=${mayChange(owner) && 'Approve'}
         seen=${enough}
-        why=${mayChange(owner) ? terms.scopes.length === 0 && 'Choose at least one scope, or deny.' : 'An admin can approve this, because it changes what the agent may do. You can deny it.'}
+        why=${mayChange(owner) ? lacking : 'An admin can approve this, because it changes what the agent may do. You can deny it.'}
         busy=${busy}
         act=${act}
       />`
     }
   `;
+}
+
+/** What has to be chosen before it can be approved. */
+function whatLacks(request, terms) {
+  if (terms.scopes.length === 0) return 'Choose at least one scope, or deny.';
+  if (terms.connection === '' && hasToChoose(request)) return 'Choose the connection that is meant, or deny.';
+  return undefined;
 }
 
 /** What was said, and for the rest what the grant on that connection suggests. */
