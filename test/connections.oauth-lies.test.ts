@@ -475,8 +475,40 @@ describe('connecting where somebody lies', () => {
       const before = server.seen.filter((one) => one === 'POST /revoke').length;
       go();
       expect((await call).status).toBe(409);
-      expect(server.seen.filter((one) => one === 'POST /revoke')).toHaveLength(before + 1);
+      // The refresh token, and the access token.
+      expect(server.seen.filter((one) => one === 'POST /revoke')).toHaveLength(before + 2);
       expect((await agent.act(READ)).status).toBe(412);
+    });
+  });
+
+  describe('tokens that nobody uses any more', () => {
+    let revoked: string[];
+    beforeEach(() => {
+      revoked = [];
+      server.answers.set('/revoke', (_q, response, body) => {
+        revoked.push(new URLSearchParams(body).get('token')!);
+        response.writeHead(200).end();
+      });
+    });
+    const given = (at: number) => [server.given.refresh.at(at), server.given.access.at(at)];
+
+    test('after Disconnect the refresh token and the access token are revoked', async () => {
+      await connect();
+      const { body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect([body.revoked, revoked]).toEqual([true, given(-1)]);
+    });
+
+    test('connected again as another account, those of the one before are revoked; as the same one they are not', async () => {
+      await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
+      let login = 'ann';
+      server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
+      await connect();
+      await connect();
+      expect(revoked).toEqual([]);
+      login = 'bob';
+      await connect();
+      expect(revoked).toEqual(given(-2));
+      expect((await agent.act(READ)).status).toBe(200);
     });
   });
 

@@ -229,7 +229,7 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     const path = `/owner/connections/${connection}/secret`;
     const { body } = await organisation.ask('POST', path, { secret: 'a-token-0123456789' });
     expect(body).toMatchObject({ state: 'connected', oauth: null, upstream_scopes: null });
-    expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 1);
+    expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 2);
     world.clock.skewMs = 700_000;
     expectReauth(await agent.act(READ));
     expect([server.bearers.at(-1), server.asked.length]).toEqual(['a-token-0123456789', 1]);

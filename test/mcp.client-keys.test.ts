@@ -170,6 +170,7 @@ describe.each(STORES)(`clients with a key on %s${postgresNote}`, (store) => {
         ['no audience', await assertion(client, { aud: undefined })],
         ['an end that has been', await assertion(client, { iat: seconds() - 120, exp: seconds() - 60 })],
         ['an end a day ahead', await assertion(client, { exp: seconds() + 86_400 })],
+        ['a time ten minutes ahead (iat)', await assertion(client, { iat: seconds() + 600, exp: seconds() + 660 })],
         ['an end that never comes', await signedRaw(endless)],
         ['no end', await assertion(client, { exp: undefined })],
         ['a beginning that is to come', await assertion(client, { nbf: seconds() + 600 })],

@@ -365,6 +365,28 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
       expect((await client.redeem(code)).body.error).toBe('invalid_grant');
     });
 
+    test('for two resources, one of which is foreign: none of them (RFC 8707)', async () => {
+      const client = new OAuthClient(world);
+      const form = (code: string, ...resources: string[]) =>
+        new URLSearchParams([
+          ['grant_type', 'authorization_code'],
+          ['client_id', client.id],
+          ['redirect_uri', CALLBACK],
+          ['code_verifier', client.pair.verifier],
+          ['code', code],
+          ...resources.map((one) => ['resource', one]),
+        ] as [string, string][]).toString();
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+      const ask = (body: string) => send(`${baseUrl}/oauth/token`, { method: 'POST', headers, body });
+      for (const resources of [
+        [`${baseUrl}/mcp`, 'https://else.example/mcp'],
+        ['https://else.example/mcp', `${baseUrl}/mcp`],
+      ]) {
+        const answer = await ask(form(await client.code(browser()), ...resources));
+        expect([answer.status, answer.body.error], answer.text).toEqual([400, 'invalid_target']);
+      }
+    });
+
     test('only whoever began redeems it: another verifier, none, another client, another address', async () => {
       const wrong: [string, Record<string, string | undefined>][] = [
         ['another verifier', { code_verifier: pkce().verifier }],

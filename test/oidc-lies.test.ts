@@ -71,6 +71,10 @@ describe('a provider that lies', () => {
     ['another issuer', { iss: 'https://evil.test' }],
     ['an end that has passed', { exp: Math.floor(Date.now() / 1000) - 60 }],
     ['no end', { exp: undefined }],
+    [
+      'a time a day ahead',
+      { iat: Math.floor(Date.now() / 1000) + 86_400, exp: Math.floor(Date.now() / 1000) + 90_000 },
+    ],
     ['nobody in it', { sub: undefined }],
     ['an empty subject', { sub: '' }],
     ['a subject that is no text', { sub: { $ne: 1 } }],
@@ -115,6 +119,20 @@ describe('a provider that lies', () => {
   ])('JW-29 an ID token %s', async (_name, make) => {
     provider.token = (honest) => make(provider, honest);
     await refused(502);
+  });
+
+  test('an ID token with an address and no word whether it is verified: the userinfo endpoint says so', async () => {
+    provider.claims = { email: 'ann@acme.example' };
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.answers.set('/userinfo', (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ sub: 'ann', email: 'ann@acme.example', email_verified: true })),
+    );
+    const { start } = await worldOf(provider);
+    const browser = new Browser();
+    expect((await browser.get(start)).status).toBe(200);
+    expect(provider.seen).toContain('GET /userinfo');
   });
 
   test('a key set with keys for secrets, private halves and rubbish in it verifies with the one that is a key', async () => {

@@ -63,7 +63,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
     const cookies = visit.headers.getSetCookie();
     expect(cookies).toEqual([
       expect.stringMatching(/^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
-      expect.stringMatching(/^svc_oidc=; Path=\/console\/oidc\/callback; Max-Age=0; HttpOnly; SameSite=Lax$/),
+      expect.stringMatching(/^svc_oidc_[0-9a-f]{16}=; Path=\/console\/oidc; Max-Age=0; HttpOnly; SameSite=Lax$/),
     ]);
     expect((await me(browser)).body).toMatchObject({
       id,
@@ -96,7 +96,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
       code_challenge_method: 'S256',
     });
     const [kept] = browser.cookies;
-    expect(kept).toMatchObject({ name: 'svc_oidc', path: '/console/oidc/callback' });
+    expect(kept).toMatchObject({ name: expect.stringMatching(/^svc_oidc_[0-9a-f]{16}$/), path: '/console/oidc' });
     // Nothing of it can be read from the cookie, and no two are alike.
     expect(kept!.value).not.toContain(searchParams.get('state'));
     expect(Buffer.from(kept!.value, 'base64url').toString('latin1')).not.toContain(searchParams.get('nonce'));
@@ -245,6 +245,17 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
       ['another state', (url) => url.searchParams.set('state', 'x'.repeat(43))],
       ['no state', (url) => url.searchParams.delete('state')],
       ['two states', (url) => url.searchParams.append('state', url.searchParams.get('state')!)],
+    ])('%s, which leaves the sign-in as it is', async (_name, change) => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      const honest = url.href;
+      change(url);
+      await expectSignedOut(browser, await browser.get(url.href), 400);
+      expect((await browser.get(honest)).status).toBe(200);
+    });
+
+    test.each<[string, (url: URL) => void]>([
       ['another issuer (RFC 9207)', (url) => url.searchParams.set('iss', 'https://evil.test')],
       ['the issuer with a slash', (url) => url.searchParams.set('iss', `${url.searchParams.get('iss')}/`)],
       ['no issuer, where the provider always names it', (url) => url.searchParams.delete('iss')],
@@ -295,7 +306,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
       const ann = person();
       await invite(ann.email);
       const { browser, url } = await upToCallback(ann.login);
-      const [kept] = browser.cookies.filter(({ name }) => name === 'svc_oidc');
+      const [kept] = browser.cookies.filter(({ name }) => name.startsWith('svc_oidc_'));
       const flipped = `${kept!.value.slice(0, -2)}${kept!.value.at(-2) === 'A' ? 'B' : 'A'}${kept!.value.at(-1)}`;
       for (const value of [flipped, kept!.value.slice(0, 60), 'x', 'AAAA', `${kept!.value}!`]) {
         const altered = new Browser();
@@ -321,6 +332,45 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
       expect(visit.text).toContain('access_denied');
       expect(visit.text).not.toContain('owned');
     });
+  });
+
+  test('an answer to nothing that this browser began ends nothing; several tabs sign in side by side', async () => {
+    const ann = person();
+    await invite(ann.email);
+    const browser = new Browser();
+    const begin = async () => {
+      browser.stopAt = (url) => url.origin === provider.issuer;
+      const { url } = await browser.get(start);
+      browser.stopAt = undefined;
+      return url;
+    };
+    const [first, second] = [await begin(), await begin()];
+    const stray = `${world.running.baseUrl}/console/oidc/callback?code=x&state=y`;
+    await expectSignedOut(browser, await browser.get(stray), 400);
+    for (const address of [first, second]) {
+      const visit = await provider.signIn(browser, ann.login, address);
+      expect([visit.status, (await me(browser)).status], visit.text).toEqual([200, 200]);
+    }
+    // Of many the newest four are kept, so that their cookies never fill a request.
+    for (let n = 0; n < 9; n++) {
+      world.clock.skewMs += 1;
+      await begin();
+    }
+    expect(browser.cookies.filter(({ name }) => name.startsWith('svc_oidc_'))).toHaveLength(4);
+  });
+
+  test('signing in ends the session that the browser had, copies of it included', async () => {
+    const [ann, bob] = [person(), person()];
+    await invite(ann.email);
+    const { id } = await invite(bob.email);
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    const copy = new Browser();
+    copy.cookies = structuredClone(browser.cookies);
+    browser.cookies = browser.cookies.filter(({ name }) => name === 'svc_owner');
+    await provider.signIn(browser, bob.login, start);
+    expect((await me(browser)).body.id).toBe(id);
+    expectEnvelope(await me(copy), 401, 'token_expired');
   });
 
   test('a program is told in JSON what a person is told in a page', async () => {

@@ -4,6 +4,9 @@ import { errors } from 'oidc-provider';
 /** Used ones are remembered until they are over: so long, in seconds, at most. Clients take a minute to five. */
 const MOST_AHEAD = 3600;
 
+/** How far ahead of ours a client's clock may be, in seconds. */
+const MOST_SKEW = 60;
+
 type Claims = Readonly<Record<string, unknown>>;
 
 /**
@@ -12,9 +15,11 @@ type Claims = Readonly<Record<string, unknown>>;
  *
  * @throws InvalidClientAuth
  */
-export function refuseLooseAssertion(_context: unknown, { aud, exp }: Claims): void {
+export function refuseLooseAssertion(_context: unknown, { aud, exp, iat }: Claims): void {
   if (Array.isArray(aud) && aud.length !== 1)
     throw new errors.InvalidClientAuth('the client_assertion is for more than one audience (aud)');
   if (typeof exp !== 'number' || !(exp <= Date.now() / 1000 + MOST_AHEAD))
     throw new errors.InvalidClientAuth(`the client_assertion must be over (exp) within ${MOST_AHEAD} seconds`);
+  if (iat !== undefined && (typeof iat !== 'number' || !(iat <= Date.now() / 1000 + MOST_SKEW)))
+    throw new errors.InvalidClientAuth('the client_assertion was issued in the future (iat)');
 }

@@ -59,8 +59,11 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
         enabled: true,
         defaultResource: () => resource,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_: unknown, asked: string) => {
-          if (asked !== resource) throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
+        getResourceServerInfo: (context: AskedResources, asked: string) => {
+          // RFC 8707 section 2: of several all have to be ours; the library looks at one.
+          const all = [asked, context.oidc?.params?.resource ?? []].flat();
+          if (all.some((one) => one !== resource))
+            throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
           return {
             scope: MCP_SCOPES.join(' '),
             audience: resource,
@@ -139,6 +142,8 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
 }
 
 const isOf = (client: Client, token: Client) => token.clientId === client.clientId;
+
+type AskedResources = { oidc?: { params?: { resource?: string | string[] } } };
 
 type Asked = { method?: string; headers: Headers; redirect?: string };
 

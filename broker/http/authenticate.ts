@@ -2,6 +2,7 @@
 import type { Request } from 'express';
 import { mcpChallenge } from '../authorization/metadata.ts';
 import type { Governor } from '../calls/governor.ts';
+import { isOwnersToken } from '../identity/authenticate-owner.ts';
 import { readBearer } from '../identity/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
@@ -74,9 +75,9 @@ async function recognise(
   if (route.auth === 'mcp_client') return await governor.authenticateMcpClient(token, source);
   const asAgent = () => bearers.check(token, source, () => governor.authenticateAgent(token, platform, source));
   if (route.auth === 'agent') return await asAgent();
-  const owner = await governor.authenticateOwner(token);
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
-  return orAgent && owner.kind === 'refused' && owner.code !== 'token_expired' ? await asAgent() : owner;
+  if (orAgent && !isOwnersToken(governor.provider, token)) return await asAgent();
+  return await governor.authenticateOwner(token);
 }
 
 /** RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. */

@@ -12,7 +12,9 @@ export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: st
 
 export type ProviderSteps = {
   /** Where to send the browser, and what it has to bring back. */
-  begin(wish: Pick<SignInFlow, 'page' | 'organisation'>): Promise<{ url: string; flow: SignInFlow } | NotSignedIn>;
+  begin(
+    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces'>,
+  ): Promise<{ url: string; flow: SignInFlow } | NotSignedIn>;
   /** Takes the provider's answer, as it stands in the query of the callback. */
   finish(query: URLSearchParams, flow: SignInFlow): Promise<SignedIn | NotSignedIn>;
   /** Verifies a bearer with the keys that are here: an ID token or JWT access token that was made for this broker. */

@@ -1,15 +1,17 @@
 /** The local issuer: sessions of owners, as ES256 JWTs signed by the broker itself (decisions, Organisations and owners). */
+import type { IncomingMessage } from 'node:http';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { signCompact, verifyCompact } from '../crypto/jws.ts';
 import { isToken, mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { findOwnerOfSession } from '../store/ended-sessions.ts';
-import type { OwnerTable } from '../store/schema.ts';
+import type { EndedSessionTable, OwnerTable } from '../store/schema.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
+import { readSessionCookie } from './session-cookie.ts';
 
 /** Its own type: no receipt, attestation or agent token can ever pass as one (RFC 8725 section 3.11). */
-const SESSION_TYPE = 'svc-owner+jwt';
+export const SESSION_TYPE = 'svc-owner+jwt';
 export const SESSION_SECONDS = 12 * 3600;
 
 /** A session of this owner, from now. Answers the JWT and when it ends (seconds since the epoch). */
@@ -70,6 +72,18 @@ export async function authenticateSession(broker: Broker, token: string): Promis
     role: owner.role,
     session: { id: jti, expiresAt: exp, signIn: signIn === 'oidc' ? 'oidc' : 'local' },
   };
+}
+
+/** The session that a browser has now, as one that can be ended; undefined: none that is good. */
+export async function sessionInBrowser(
+  broker: Broker,
+  request: IncomingMessage,
+): Promise<EndedSessionTable | undefined> {
+  const token = readSessionCookie(request, broker.baseUrl);
+  const who = token === undefined ? undefined : await authenticateSession(broker, token);
+  if (who?.kind !== 'owner') return undefined;
+  const { id, expiresAt } = who.session;
+  return { organisation_id: who.organisationId, session_id: id, expires_at: expiresAt * 1000 };
 }
 
 /** The credential of the command line on this machine: made at each start, kept in a 0600 file, hashed in memory. */

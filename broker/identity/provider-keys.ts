@@ -18,6 +18,8 @@ const FRESH_MS = 5 * 60_000;
 /** While the provider does not answer, the keys that it published last verify for so long. */
 const LONGEST_MS = 3600_000;
 const SKEW_SECONDS = 30;
+/** How far ahead the provider's clock may be. */
+const FUTURE_SECONDS = 60;
 
 export type VerifiedToken =
   | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
@@ -73,6 +75,8 @@ export function providerKeys(options: {
         clockTolerance: SKEW_SECONDS,
         requiredClaims: ['sub', 'iat', 'exp'],
       });
+      if (typeof payload.iat !== 'number' || !(payload.iat <= clock() / 1000 + FUTURE_SECONDS))
+        return { kind: 'refused', code: 'invalid_token', detail: 'The token was issued in the future (iat).' };
       return { kind: 'verified', claims: payload, header: protectedHeader };
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey) return 'unknown_key';

@@ -61,10 +61,12 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
           idTokenExpected: true,
         });
         const claims = await verifiedClaims(keys, issuer, tokens.id_token!, { nonce: flow.nonce, ...us });
-        const person = claims.email === undefined ? await personOf(configuration, tokens.access_token, claims) : claims;
+        const isTold = claims.email !== undefined && claims.email_verified !== undefined;
+        const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
         const identity = identityOf(issuer, claims.sub, person);
         if (!identity) throw new ProviderFault(`The identity provider ${new URL(issuer).host} names nobody.`);
-        return { identity, address: typeof person.email === 'string' ? person.email.slice(0, 254) : undefined };
+        const address = person.email ?? claims.email;
+        return { identity, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
       }),
     verifyBearer: async (token) => {
       const verified = await keys.verify(token, issuer);

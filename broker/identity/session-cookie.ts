@@ -17,6 +17,10 @@ export function readSessionCookie(request: IncomingMessage, baseUrl: string): st
   return readCookie(request, sessionCookieName(baseUrl));
 }
 
+/** The names of all cookies, in their order. */
+export const cookieNames = (request: IncomingMessage): string[] =>
+  (request.headers.cookie ?? '').split(';').map((part) => part.trim().split('=', 1)[0] ?? '');
+
 /** The first cookie of this name, or undefined. */
 export function readCookie(request: IncomingMessage, wanted: string): string | undefined {
   for (const part of (request.headers.cookie ?? '').split(';')) {

@@ -3,12 +3,17 @@ import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import { openFromBrowser, sealForBrowser } from '../crypto/browser-seal.ts';
-import { readCookie } from './session-cookie.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import { cookieNames, readCookie } from './session-cookie.ts';
 
 export const CALLBACK_PATH = '/console/oidc/callback';
 const PURPOSE = 'sign-in at the identity provider';
 const SECONDS = 600;
 const MOST_PAGE = 512;
+/** Sign-ins that one browser has under way at once, in several tabs; an older one is given up. */
+const MOST_FLOWS = 4;
+/** Where they start and end, so that a start sees how many there are. */
+const PATH = '/console/oidc';
 
 const Flow = z.strictObject({
   state: z.string(),
@@ -18,6 +23,8 @@ const Flow = z.strictObject({
   page: z.string(),
   /** Id or name of the organisation that was asked for. */
   organisation: z.string().nullable(),
+  /** The session that this browser had; it ends with the sign-in, so that nobody has a copy of it left. */
+  replaces: z.strictObject({ organisation_id: z.string(), session_id: z.string(), expires_at: z.number() }).nullable(),
   /** Milliseconds since the epoch. */
   until: z.number(),
 });
@@ -25,27 +32,49 @@ const Flow = z.strictObject({
 export type SignInFlow = Omit<z.infer<typeof Flow>, 'until'>;
 
 /** `__Host-` would need the path `/`, and the rest of the broker has no use for it. */
-const nameAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Secure-svc_oidc' : 'svc_oidc');
+const prefixAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Secure-svc_oidc_' : 'svc_oidc_');
 
-/** `Set-Cookie` that keeps it for 10 minutes. Lax, because the browser comes back from another site. */
-export function flowCookie(broker: Broker, flow: SignInFlow): string {
+/** One cookie for each sign-in, named by its state: another tab, or a link from anywhere, does not touch it. */
+const nameOf = (baseUrl: string, state: string): string => prefixAt(baseUrl) + sha256Hex(state).slice(0, 16);
+
+/**
+ * `Set-Cookie` lines: one that keeps it for 10 minutes, and what gives up the oldest others, so that the cookies never fill a
+ * request. Lax, because the browser comes back from another site.
+ */
+export function flowCookies(broker: Broker, request: IncomingMessage, flow: SignInFlow): string[] {
+  const { baseUrl } = broker;
   const text = JSON.stringify({ ...flow, until: broker.clock() + SECONDS * 1000 });
-  return cookie(broker.baseUrl, sealForBrowser(broker.vault.masterKeys(), PURPOSE, text), SECONDS);
+  const sealed = sealForBrowser(broker.vault.masterKeys(), PURPOSE, text);
+  const others = cookieNames(request)
+    .filter((name) => name.startsWith(prefixAt(baseUrl)))
+    .map((name) => ({ name, until: openFlow(broker, readCookie(request, name))?.until ?? 0 }))
+    .sort((one, other) => other.until - one.until);
+  return [
+    cookie(baseUrl, nameOf(baseUrl, flow.state), sealed, SECONDS),
+    ...others.slice(MOST_FLOWS - 1).map(({ name }) => cookie(baseUrl, name, '', 0)),
+  ];
 }
 
 /** `Set-Cookie` that forgets it. */
-export const endedFlowCookie = (broker: Broker): string => cookie(broker.baseUrl, '', 0);
+export const endedFlowCookie = ({ baseUrl }: Broker, { state }: SignInFlow): string =>
+  cookie(baseUrl, nameOf(baseUrl, state), '', 0);
 
-const cookie = (baseUrl: string, value: string, seconds: number): string =>
-  `${nameAt(baseUrl)}=${value}; Path=${CALLBACK_PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
+const cookie = (baseUrl: string, name: string, value: string, seconds: number): string =>
+  `${name}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
-/** What this browser began; undefined when it began nothing, or too long ago. */
-export function readFlow(broker: Broker, request: IncomingMessage): SignInFlow | undefined {
-  const sealed = readCookie(request, nameAt(broker.baseUrl));
+/** What this browser began with the state of this answer; undefined when it began nothing such, or too long ago. */
+export function readFlow(broker: Broker, request: IncomingMessage, query: URLSearchParams): SignInFlow | undefined {
+  const [state, ...more] = query.getAll('state');
+  if (state === undefined || more.length > 0) return undefined;
+  const found = openFlow(broker, readCookie(request, nameOf(broker.baseUrl, state)));
+  if (!found || found.until <= broker.clock()) return undefined;
+  const { until: _until, ...flow } = found;
+  return flow;
+}
+
+function openFlow(broker: Broker, sealed: string | undefined): z.infer<typeof Flow> | undefined {
   const text = sealed && openFromBrowser(broker.vault.masterKeys(), PURPOSE, sealed);
-  if (!text) return undefined;
-  const { until, ...flow } = Flow.parse(JSON.parse(text));
-  return until > broker.clock() ? flow : undefined;
+  return text ? Flow.parse(JSON.parse(text)) : undefined;
 }
 
 /** One of our own pages, to go to after signing in; `/console` for whatever is not one, so that nobody is led elsewhere. */

@@ -185,19 +185,16 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
       if (isProblem(client)) return client;
       try {
         const { organisation_id: organisationId, id } = connection;
-        // The refresh token stands for the whole consent (RFC 7009 section 2.1).
-        const token = connection.refresh_token
-          ? new Secret(
-              broker.vault.open(refreshPlace({ organisationId, id }), connection.refresh_token).toString('utf8'),
-            )
-          : readCredential(
-              broker.vault
-                .open({ table: 'connections', organisationId, rowId: id }, connection.credential)
-                .toString('utf8'),
-            )?.token;
-        if (!token) return false;
+        const opened = (place: Parameters<typeof broker.vault.open>[0], sealed: Uint8Array) =>
+          broker.vault.open(place, sealed).toString('utf8');
+        const { credential: sealed, refresh_token: sealedRefresh } = connection;
+        const access = readCredential(opened({ table: 'connections', organisationId, rowId: id }, sealed))?.token;
+        const refresh = sealedRefresh && new Secret(opened(refreshPlace({ organisationId, id }), sealedRefresh));
+        // The refresh token stands for the whole consent (RFC 7009 section 2.1), at servers that see it so.
+        const tokens = [refresh, access].filter((token) => token instanceof Secret);
+        if (tokens.length === 0) return false;
         const { steps } = await load();
-        return await steps.revoke(client, token, facts.server);
+        return await steps.revoke(client, tokens, facts.server);
       } catch (error) {
         if (!(error instanceof SealError)) throw error;
         return { problem: 'failed', detail: 'The stored tokens cannot be opened.' };

@@ -173,7 +173,7 @@ async function withClaim(
   const present = await findConnection(broker.store.db, place.organisationId, place.id);
   // Unless a commit was made of which we never heard, somebody disconnected or connected anew: these tokens are nobody's.
   if (present?.token_id !== next.id && !isProblem(answer))
-    await steps.revoke(registered, newToken ?? answer.accessToken, facts.server);
+    await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
   return present?.credential ? { kind: 'replaced', credential: present.credential } : { kind: 'gone' };
 }
 

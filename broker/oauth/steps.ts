@@ -45,8 +45,8 @@ export type Steps = {
   ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
   /** Finds the server, which may take a while. What it answers asks that server, once. */
   refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
-  /** `server`: whose token it is; no other one sees it. */
-  revoke(registered: Registered, token: Secret, server: string): Promise<boolean | OAuthProblem>;
+  /** `server`: whose tokens they are; no other one sees them. */
+  revoke(registered: Registered, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
 };
 
 /** `server`: whose token it is; no other one sees it. */
@@ -157,13 +157,14 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
           });
       }),
 
-    revoke: (registered, token, server) =>
+    revoke: (registered, tokens, server) =>
       asking(registered, async () => {
         const configuration = await configure(registered, true);
         if (isProblem(configuration)) return configuration;
         if (serverOf(registered, configuration) !== server) return moved(registered);
         if (configuration.serverMetadata().revocation_endpoint === undefined) return false;
-        await client.tokenRevocation(configuration, token.reveal());
+        // One after the other: many servers end the second one with the first, and answer 200 all the same (RFC 7009).
+        for (const token of tokens) await client.tokenRevocation(configuration, token.reveal());
         return true;
       }),
   };

@@ -30,6 +30,8 @@ export type LyingProvider = {
   padding: Map<string, number>;
   /** Adds parameters to the answer at the callback, or takes them away. */
   callback: (parameters: URLSearchParams) => void;
+  /** What is different about its discovery document. */
+  metadata: Record<string, unknown>;
   /** Forgets all lies. */
   beHonest(): void;
   /** A token with these claims, signed. */
@@ -94,6 +96,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256', 'ES256', 'PS256', 'EdDSA', 'HS256', 'none'],
     authorization_response_iss_parameter_supported: true,
+    ...provider.metadata,
   });
   const first = await makeSigner();
   const provider: LyingProvider = {
@@ -106,12 +109,14 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     claims: {},
     token: undefined,
     padding: new Map(),
+    metadata: {},
     callback: () => {},
     clock: Date.now,
     beHonest: () => {
       provider.answers.clear();
       provider.padding.clear();
       provider.claims = {};
+      provider.metadata = {};
       provider.token = undefined;
       provider.callback = () => {};
       provider.clock = Date.now;

@@ -6,6 +6,7 @@ import { settleConsent } from '../../../calls/settle-consent.ts';
 import { scopesWaitingForConsent, wantedConsent } from '../../../calls/wanted-consent.ts';
 import type { OwnerPrincipal } from '../../../identity/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
+import { readFacts } from '../../../oauth/facts.ts';
 import type { Connected } from '../../../oauth/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../../../oauth/problem.ts';
 import { CONNECTED_PATH } from '../../../oauth/redirect-uri.ts';
@@ -197,6 +198,9 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
     if (!connected) throw new Refusal('conflict', 'The connection was removed in the meantime.');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
   });
+  // Nobody can end the consent of an account that was replaced from here any more.
+  const before = readFacts(connection.oauth)?.account ?? null;
+  if (before !== null && done.account !== null && before !== done.account) await oauth.revoke(connection, manifest);
   try {
     await settleConsent(governor, by, platform);
   } catch (error) {

@@ -1,9 +1,10 @@
 /** Signing in at the identity provider: where a browser is sent, and where it comes back. */
 import type { IdentityProvider, NotSignedIn, SignedIn } from '../../../identity/identity-provider.ts';
 import { invitedOwner } from '../../../identity/invited-owner.ts';
-import { mintOwnerSession, SESSION_SECONDS } from '../../../identity/owner-session.ts';
+import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../identity/owner-session.ts';
 import { sessionCookie } from '../../../identity/session-cookie.ts';
-import { CALLBACK_PATH, endedFlowCookie, flowCookie, ownPage, readFlow } from '../../../identity/sign-in-flow.ts';
+import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../identity/sign-in-flow.ts';
+import { endSession } from '../../../store/ended-sessions.ts';
 import { errorReply } from '../../envelope.ts';
 import { type ErrorCode, Refusal } from '../../errors.ts';
 import type { Reply } from '../../reply.ts';
@@ -53,15 +54,17 @@ export const oidcStart = route({
   errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) =>
     answering(context, [], async (provider) => {
-      const { governor, query } = context;
+      const { governor, query, request } = context;
       const organisation = query.get('organisation')?.slice(0, 64) || null;
-      const begun = await provider.begin({ page: ownPage(query.get('page')), organisation });
+      // Only here is the session sent along: its cookie comes with no request from another site.
+      const replaces = (await sessionInBrowser(governor.broker, request)) ?? null;
+      const begun = await provider.begin({ page: ownPage(query.get('page')), organisation, replaces });
       if ('problem' in begun) throw refusalOf(begun);
       return {
         status: 302,
         headers: {
           Location: begun.url,
-          'Set-Cookie': flowCookie(governor.broker, begun.flow),
+          'Set-Cookie': flowCookies(governor.broker, request, begun.flow),
           'Referrer-Policy': 'no-referrer',
         },
       };
@@ -82,10 +85,11 @@ export const oidcCallback = route({
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) => {
     const { broker } = context.governor;
-    const ended = endedFlowCookie(broker);
-    return await answering(context, [ended], async (provider) => {
-      const { query } = context;
-      const flow = readFlow(broker, context.request);
+    const { query } = context;
+    const flow = readFlow(broker, context.request, query);
+    // An answer to nothing that this browser began ends nothing that it did begin.
+    const ended = flow ? [endedFlowCookie(broker, flow)] : [];
+    return await answering(context, ended, async (provider) => {
       if (!flow)
         throw new Refusal(
           'invalid_request',
@@ -95,9 +99,10 @@ export const oidcCallback = route({
       if ('problem' in person) throw refusalOf(person);
       const found = await invitedOwner(broker, person.identity, { organisation: flow.organisation });
       if (found.kind === 'not_invited') throw notInvited(provider, person, found.elsewhere);
+      if (flow.replaces) await endSession(broker.store.db, flow.replaces);
       const session = mintOwnerSession(broker, found.owner, 'oidc');
       broker.log.info({ owner: found.owner.id, organisation: found.owner.organisation_id }, 'an owner signed in');
-      return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ended]);
+      return signedInPage(flow.page, [sessionCookie(session.token, SESSION_SECONDS, broker.baseUrl), ...ended]);
     });
   },
 });

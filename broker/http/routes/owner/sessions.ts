@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Broker } from '../../../broker.ts';
 import { hashToken } from '../../../crypto/one-time-token.ts';
-import { mintOwnerSession, SESSION_SECONDS } from '../../../identity/owner-session.ts';
+import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../identity/owner-session.ts';
 import { sessionCookie } from '../../../identity/session-cookie.ts';
 import { signInLink } from '../../../identity/sign-in-link.ts';
 import { endSession } from '../../../store/ended-sessions.ts';
@@ -113,7 +113,7 @@ export const ownerSignIn = route({
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
   answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: Session } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
-  handle: async ({ governor: { broker, provider }, body }) => {
+  handle: async ({ governor: { broker, provider }, body, request }) => {
     if (provider)
       throw new Refusal(
         'forbidden',
@@ -127,6 +127,8 @@ export const ownerSignIn = route({
         'link_used',
         'This link was used already, or is older than 15 minutes. Make a new one with: agent-broker owner link',
       );
+    const before = await sessionInBrowser(broker, request);
+    if (before) await endSession(broker.store.db, before);
     const session = mintOwnerSession(broker, owner);
     // The page gets the session as a cookie only: no script has it to lose.
     return json(
