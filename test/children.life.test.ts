@@ -47,17 +47,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       const move = { from: ['active' as const], to: 'revoked' as const, cause: 'owner_manual' as const, detail: null };
       expect(await moveAgent(db, place, move, Date.now())).toBe(true);
     };
-    if (store === 'sqlite') {
-      // Nothing waits for a lock there: it ends between the facts of the call and what holds it.
-      const { governor } = world.running;
-      const { loadFacts } = governor;
-      governor.loadFacts = async (...asked) => {
-        governor.loadFacts = loadFacts;
-        const loaded = await loadFacts(...asked);
-        await end(db());
-        return loaded;
-      };
-    }
+    if (store === 'sqlite') await end(db());
     const answer = await heldUp(world, end, () => child.act(POST), { waiters: 1 });
     expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_revoked']);
     const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
@@ -95,6 +85,22 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       expect(me).toMatchObject({ agent_status: 'revoked', halt: { since: payload.change.expired_at } });
       // The others live on.
       expect((await child.act(READ)).status).toBe(200);
+    });
+
+    test('it is expired to those who ask about it, before its next call and after', async () => {
+      await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+      const recognition = () =>
+        organisation.ask('POST', '/v1/trqp/recognition', {
+          entity_id: mortal.agentId,
+          authority_id: world.running.broker.did,
+          action: '*',
+          resource: '*',
+        });
+      expect((await recognition()).body.recognized).toBe(true);
+      over();
+      expect((await recognition()).body).toMatchObject({ recognized: false, message: 'expired' });
+      await mortal.act(READ);
+      expect((await recognition()).body).toMatchObject({ recognized: false, message: 'expired' });
     });
 
     test('any call notices it, also many at once', async () => {

@@ -11,6 +11,8 @@ import { type Organisation, startWorld, type World } from './world/world.ts';
 
 const AUTHORIZATION = '/v1/trqp/authorization';
 const RECOGNITION = '/v1/trqp/recognition';
+const RECOGNIZED =
+  'Recognized now. Status, grant, expiry, breakers, guardrails, policy, scope, endpoint, recipients and reach are checked at each call.';
 const STANDING = ['status', 'grant', 'ttl', 'breaker', 'child_liveness', 'guardrails', 'policy', 'scope'];
 const NOT_EVALUATED = ['endpoint', 'recipient_constraints', 'reach'];
 
@@ -199,7 +201,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
     const anything = { action: '*', resource: '*' };
     const recognised = async (of: { agentId: string }, changes: Record<string, unknown> = {}) => {
       const { recognized, message } = await ok(pub(query(of, { ...anything, ...changes }), RECOGNITION));
-      expect(recognized).toBe(message === 'recognized');
+      expect(recognized).toBe(message === RECOGNIZED);
       return message;
     };
     const child = (parent: TestAgent, row: Partial<AgentTable> = {}) =>
@@ -209,21 +211,23 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
       const asked = query(agent, { action: 'issue', resource: 'a b/ü' });
       for (const answer of [pub(asked, RECOGNITION), by(agent, asked, RECOGNITION)]) {
         const { time_requested, time_evaluated, ...rest } = await ok(answer);
-        expect(rest).toEqual({ ...asked, recognized: true, message: 'recognized' });
+        expect(rest).toEqual({ ...asked, recognized: true, message: RECOGNIZED });
         expect(time_requested).toBe(time_evaluated);
       }
       expect(await ok(byOwner(unpublished, query(hidden), RECOGNITION))).toMatchObject({ recognized: true });
     });
 
     test.each<[Partial<AgentTable>, string]>([
-      [{}, 'recognized'],
+      [{}, RECOGNIZED],
       [{ status: 'suspended' }, 'agent_suspended'],
       [{ status: 'revoked' }, 'agent_revoked'],
       [{ status: 'deleted' }, 'agent_revoked'],
       [{ status: 'pending' }, 'agent_pending'],
       [{ status: 'pending_bind', public_key_pem: null, key_fingerprint: null }, 'agent_pending'],
       [{ expires_at: 1 }, 'expired'],
-      [{ agent_type: 'mcp_client', public_key_pem: null, key_fingerprint: null }, 'recognized'],
+      // As it is recorded once its next call was made.
+      [{ expires_at: 1, status: 'revoked', status_cause: 'unknown' }, 'expired'],
+      [{ agent_type: 'mcp_client', public_key_pem: null, key_fingerprint: null }, RECOGNIZED],
     ])('an agent that is %j: %s', async (row, message) => {
       const other = await published.agent({ agent: row, grants: {}, policy: null });
       expect(await recognised(other)).toBe(message);
@@ -234,13 +238,13 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
     test('CH-11, CH-15 a child is recognised as long as it lives and its parent is active', async () => {
       const parent = await published.agent({ agent: { expires_at: Date.now() + 120_000 } });
       const other = await child(parent, { expires_at: Date.now() + 60_000 });
-      expect(await recognised(other)).toBe('recognized');
+      expect(await recognised(other)).toBe(RECOGNIZED);
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: true });
       await move(parent, 'suspend');
       expect(await recognised(other)).toBe('parent_not_active');
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: false, message: 'agent_suspended' });
       await move(parent, 'resume');
-      expect(await recognised(other)).toBe('recognized');
+      expect(await recognised(other)).toBe(RECOGNIZED);
       world.clock.skewMs = 61_000;
       expect(await recognised(other)).toBe('expired');
       expect(await ok(pub(query(other)))).toMatchObject({ authorized: false, message: 'agent_revoked' });
@@ -253,7 +257,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
     test('CH-15 a child whose parent’s time is over is not', async () => {
       const parent = await published.agent({ agent: { expires_at: Date.now() + 60_000 } });
       const other = await child(parent);
-      expect(await recognised(other)).toBe('recognized');
+      expect(await recognised(other)).toBe(RECOGNIZED);
       world.clock.skewMs = 61_000;
       expect(await recognised(other)).toBe('parent_not_active');
       expect(await recognised(parent)).toBe('expired');
@@ -454,7 +458,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
         await other.ask('POST', '/owner/organisation', { publish_identity_documents });
         seen.push((await ok(pub(query(its), RECOGNITION))).message);
       }
-      expect(seen).toEqual(['not_public', 'recognized', 'not_public']);
+      expect(seen).toEqual(['not_public', RECOGNIZED, 'not_public']);
     });
 
     test('many at once get each their own answer', async () => {

@@ -100,8 +100,9 @@ function issuingKey({ broker }: Governor, now: Instant): SigningKey | undefined 
 
 function newChild({ broker }: Governor, parent: FactsRow, wish: ChildWish, key: SigningKey, now: Instant) {
   const issuedAt = Math.floor(now / 1000);
-  const end = earliest((issuedAt + wish.ttlSeconds) * 1000, parent.expires_at)!;
-  const expiresAt = Math.floor(end / 1000);
+  // Tokens tell whole seconds: it lives for all of the time that was asked for, but not beyond its parent.
+  const asked = Math.ceil(now / 1000 + wish.ttlSeconds);
+  const expiresAt = earliest(asked, parent.expires_at === null ? null : Math.floor(parent.expires_at / 1000))!;
   const agentId = newAgentId();
   const ids = { agentId, ownerId: parent.owner_id, parentAgentId: parent.agent_id };
   const { token, fingerprint } = mintChildToken(broker, key, ids, { issuedAt, expiresAt });

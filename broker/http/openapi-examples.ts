@@ -228,7 +228,17 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
   },
   'trqp.recognition': {
     body: { ...entity, action: '*', resource: '*' },
-    answers: { 200: { ...entity, action: '*', resource: '*', ...times, recognized: true, message: 'recognized' } },
+    answers: {
+      200: {
+        ...entity,
+        action: '*',
+        resource: '*',
+        ...times,
+        recognized: true,
+        message:
+          'Recognized now. Status, grant, expiry, breakers, guardrails, policy, scope, endpoint, recipients and reach are checked at each call.',
+      },
+    },
   },
   health: { answers: { 200: { status: 'ok' } } },
   version: { answers: { 200: { service: 'proxy', version: '0.1.0', sha: 'unknown', builtAt: null } } },

@@ -19,13 +19,16 @@ const STATUS: Record<Exclude<AgentStatus, 'active'>, (typeof RECOGNITION)[number
   pending_bind: 'agent_pending',
 };
 
-/** By its status, its own lifetime, and for a child those of its parent. No grant, policy or breaker is looked at. */
+/**
+ * By its own lifetime, its status, and for a child those of its parent. One whose time is over is expired, whatever its row says
+ * since. No grant, policy or breaker is looked at.
+ */
 export function recognise(
   row: Pick<FactsRow, 'status' | 'expires_at' | 'parent_id' | 'parent_status' | 'parent_expires_at'>,
   now: Instant,
 ): (typeof RECOGNITION)[number] {
-  if (row.status !== 'active') return STATUS[row.status];
   if (isPast(row.expires_at, now)) return 'expired';
+  if (row.status !== 'active') return STATUS[row.status];
   if (row.parent_id === null) return 'recognized';
   return row.parent_status === 'active' && !isPast(row.parent_expires_at ?? null, now)
     ? 'recognized'

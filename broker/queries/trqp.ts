@@ -20,6 +20,9 @@ export type Recognition = Told & { recognized: boolean };
 const AUTHORIZED =
   'Authorized now: status, grant, expiry, breakers, guardrails, policy and scope allow it. Endpoint, recipients and reach are checked at each call.';
 
+const RECOGNIZED =
+  'Recognized now. Status, grant, expiry, breakers, guardrails, policy, scope, endpoint, recipients and reach are checked at each call.';
+
 /** Whether the agent would be allowed now; undefined when this bearer may not ask about it. */
 export async function authorization(
   governor: Governor,
@@ -52,8 +55,9 @@ export async function recognition(
   const found = await find(governor, who, query, '');
   if (found === 'forbidden') return undefined;
   if (typeof found === 'string') return { recognized: false, message: found };
-  const message = recognise(found[0]!, now);
-  return { recognized: message === 'recognized', message };
+  const standing = recognise(found[0]!, now);
+  const recognized = standing === 'recognized';
+  return { recognized, message: recognized ? RECOGNIZED : standing };
 }
 
 const DECISIONS = { allow: 'allow', hold: 'require_approval', deny: 'deny' } as const;
