@@ -11,7 +11,7 @@ function takeToken() {
 }
 
 function SignIn() {
-  const [state, setState] = useState({ kind: 'asking' });
+  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'asking' }));
   const [options, setOptions] = useState(undefined);
   const begin = () => {
     const token = takeToken();

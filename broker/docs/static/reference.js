@@ -1,4 +1,5 @@
 // Draws the reference. Nothing is sent anywhere: the document is ours, and its validator's badge is off.
+/** @type {HTMLElement} */
 const place = document.querySelector('#reference');
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);

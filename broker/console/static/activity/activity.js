@@ -13,7 +13,7 @@ const PAGE = 50;
 
 export function ActivityPage({ place }) {
   const filter = { result: place.searchParams.get('result') ?? '', agent: place.searchParams.get('agent') ?? '' };
-  const query = new URLSearchParams({ limit: PAGE });
+  const query = new URLSearchParams({ limit: String(PAGE) });
   // What owners changed has no result of its own.
   if (filter.result) query.set(filter.result === 'event' ? 'kind' : 'result', filter.result);
   if (filter.agent) query.set('agent', filter.agent);
@@ -74,7 +74,7 @@ function Filter({ filter, agents }) {
 
 /** Pages that were asked for below the newest one. */
 function useOlder(path) {
-  const [state, setState] = useState({ rows: [] });
+  const [state, setState] = useState(/** @type {{ rows: any[], next?: any, asked?: boolean }} */ ({ rows: [] }));
   useEffect(() => setState({ rows: [] }), [path]);
   const load = async (before) => {
     const { rows, next } = await ask('GET', `${path}&before=${before}`);

@@ -37,7 +37,8 @@ export function AgentsPage() {
 
 /** Each agent with its children under it; those that are stopped for good stand last, with whoever is contained by that. */
 function inFamilies(agents) {
-  const lastStopped = (some) => [...some].sort((a, b) => (a.status === 'revoked') - (b.status === 'revoked'));
+  const lastStopped = (some) =>
+    [...some].sort((a, b) => Number(a.status === 'revoked') - Number(b.status === 'revoked'));
   const known = new Set(agents.map(({ agent_id }) => agent_id));
   const eldest = agents.filter(({ parent_agent_id }) => !known.has(parent_agent_id));
   const childrenOf = (agent) => agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);

@@ -31,11 +31,11 @@ const isUnderWay = ({ status, executed_at, execution_error }) =>
  * again, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
  */
 export function useHeld(id) {
-  const [state, setState] = useState({ kind: 'loading' });
+  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'loading' }));
   const [me, setMe] = useState(null);
   const [mine, setMine] = useState();
-  const first = useRef();
-  const shown = useRef();
+  const first = useRef(undefined);
+  const shown = useRef(undefined);
   const last = useRef(Promise.resolve());
 
   const lookOnce = async () => {

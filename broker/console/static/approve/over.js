@@ -80,7 +80,7 @@ const HOW = { passkey: 'by passkey', console: 'in the console', api: 'by the API
 /** `held`: the request as it was last looked at, when it was. */
 export function Over({ outcome, details, held, mine, me }) {
   const { kind, title, text, busy } = became(outcome, mine);
-  const heading = useRef();
+  const heading = useRef(undefined);
   // A screen reader hears what became of it, and the keyboard goes on from here.
   useLayoutEffect(() => heading.current?.focus(), []);
   return html`<section class="settled outcome" data-kind=${kind}>

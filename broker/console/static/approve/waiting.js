@@ -23,7 +23,7 @@ function waysOf(held, me) {
 
 export function Waiting({ id, state: { held, changed, stale }, me, deciding, look, lookAnew }) {
   const [seen, setSeen] = useState(false);
-  const [busy, setBusy] = useState();
+  const [busy, setBusy] = useState(/** @type {string | undefined} */ (undefined));
   const [problem, setProblem] = useState();
   const [note, setNote] = useState('');
   const seconds = useSecondsLeft(held);
@@ -130,6 +130,7 @@ function Buttons({ ways, me, held, busy, over, mayApprove, byPasskey, byClick })
 }
 
 const showFolded = () => {
+  /** @type {HTMLElement | null} */
   const found = document.querySelector('.folded button, .recipients + button');
   found?.scrollIntoView({ block: 'center', behavior: 'smooth' });
   found?.focus({ preventScroll: true });
@@ -156,7 +157,7 @@ function Said({ problem, seen, changed, over, ways, me, held }) {
 
 /** To whoever is signed in without a passkey. */
 function Offer({ look }) {
-  const [said, setSaid] = useState();
+  const [said, setSaid] = useState(/** @type {string | undefined} */ (undefined));
   if (withoutPasskeys()) return null;
   const add = () =>
     enrol(suggestedName()).then(

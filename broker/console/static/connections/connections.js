@@ -31,7 +31,10 @@ export function ConnectionsPage({ place }) {
     navigate('/console/connections', { replace: true });
   }, [just?.id]);
   useEffect(() => {
-    if (wanted && connections) document.querySelector(`[data-connection="${CSS.escape(wanted)}"] .connect`)?.focus();
+    if (wanted && connections)
+      /** @type {HTMLElement | null} */ (
+        document.querySelector(`[data-connection="${CSS.escape(wanted)}"] .connect`)
+      )?.focus();
   }, [wanted, connections === undefined]);
   return html`
     <div class="page-head"><h1>Connections</h1></div>

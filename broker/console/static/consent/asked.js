@@ -18,7 +18,7 @@ export function Asked({ asked, decide }) {
   const [picked, setPicked] = useState([]);
   const [given, setGiven] = useState(scopes);
   const [policy, setPolicy] = useState(offer.policies[0]?.id);
-  const [state, setState] = useState({});
+  const [state, setState] = useState(/** @type {{ busy?: boolean, message?: string }} */ ({}));
   const grants = choice === SINGLE ? picked : grantsOf(offer, choice);
   const choose = (next) => {
     // Whoever goes on to single scopes begins with what stands there.

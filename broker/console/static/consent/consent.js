@@ -7,7 +7,7 @@ import { keepPlace } from '/console/place.js';
 const place = location.pathname;
 
 function Consent() {
-  const [state, setState] = useState({ kind: 'loading' });
+  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'loading' }));
   const goOn = (to, title) => {
     setState({ kind: 'over', title });
     location.assign(to);
@@ -23,7 +23,7 @@ function Consent() {
   useEffect(() => void look(), []);
   useEffect(() => {
     // Whoever signs in in another tab and comes back goes on here.
-    if (state.kind !== 'signed_out') return;
+    if (state.kind !== 'signed_out') return undefined;
     const seen = () => document.visibilityState === 'visible' && look();
     for (const sign of ['visibilitychange', 'focus']) addEventListener(sign, seen);
     return () => {

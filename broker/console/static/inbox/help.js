@@ -1,6 +1,7 @@
 import { html } from '/console/html.js';
 import { Dialog } from '/console/shell/dialog.js';
 
+/** @type {[string[], string][]} */
 const KEYS = [
   [['j', '↓'], 'next'],
   [['k', '↑'], 'the one before'],

@@ -29,7 +29,7 @@ export function Inbox({ inbox }) {
   const passkeys = useHavingPasskeys(owner);
   const open = entries?.find(({ key }) => key === openKey);
   /** Goes on to the next, unless somebody went on already while the answer was on its way. */
-  const latest = useRef();
+  const latest = useRef(undefined);
   latest.current = { entries, openKey };
   const done = (key) => {
     if (latest.current.openKey !== key) return;
@@ -162,7 +162,8 @@ function useHavingPasskeys(owner) {
   return having;
 }
 
-const keyAtFocus = () => document.activeElement?.closest('[data-entry]')?.dataset.entry;
+const keyAtFocus = () =>
+  /** @type {HTMLElement | undefined} */ (document.activeElement?.closest('[data-entry]'))?.dataset.entry;
 
 /** The one after it that waits; the first one that does when there is none. */
 function nextAfter(entries, key) {

@@ -11,7 +11,7 @@ const CHANGED = 'The request is no longer the one that you looked at. Look again
 export function useDeciding({ open, settle, reload, done }) {
   const announce = useAnnounce();
   /** What is under way, by the key of its entry. */
-  const [busy, setBusy] = useState({});
+  const [busy, setBusy] = useState(/** @type {Record<string, any>} */ ({}));
   /** Read anew when the request is not what was shown. */
   const [version, setVersion] = useState(0);
   /** `{ subject, seen, word }`, or nothing while there is nothing to decide on. */
@@ -45,7 +45,7 @@ export function useDeciding({ open, settle, reload, done }) {
       // Something else is no longer as it was shown, such as a name that is taken by now.
       if (failure.code === 'conflict' || failure.code === 'invalid_request') setVersion((before) => before + 1);
     } finally {
-      setBusy(({ [entry.key]: _, ...others }) => others);
+      setBusy(({ [String(entry.key)]: _, ...others }) => others);
       reload();
     }
   };

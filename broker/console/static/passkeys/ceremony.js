@@ -99,6 +99,7 @@ export function suggestedName(agent = navigator.userAgent) {
   return browser && !PHONES.has(device) ? `${browser} on ${device}` : device;
 }
 
+/** @type {[RegExp, string][]} */
 const DEVICES = [
   [/iPhone/, 'iPhone'],
   [/iPad/, 'iPad'],
@@ -110,6 +111,7 @@ const DEVICES = [
   [/Linux/, 'Linux'],
 ];
 const PHONES = new Set(['iPhone', 'iPad', 'Android phone', 'Android tablet', 'Chromebook']);
+/** @type {[RegExp, string][]} */
 const BROWSERS = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],

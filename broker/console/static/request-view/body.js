@@ -12,7 +12,7 @@ const DEEPEST = 7;
 
 /** A box that scrolls when there is more in it than fits: by keyboard, too, and only then a stop on its way. */
 export function Box({ label, as = 'div', children, ...more }) {
-  const box = useRef();
+  const box = useRef(undefined);
   useLayoutEffect(() => {
     const { scrollHeight, clientHeight } = box.current;
     if (scrollHeight > clientHeight) box.current.tabIndex = 0;
@@ -123,7 +123,7 @@ function Name({ member: { name, namePath, nameFolded }, list, open }) {
 
 /** The exact body in a file, for whoever would rather read it elsewhere. */
 function Download({ text }) {
-  const [url, setUrl] = useState();
+  const [url, setUrl] = useState(/** @type {string | undefined} */ (undefined));
   useEffect(() => {
     const made = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
     setUrl(made);
@@ -141,7 +141,7 @@ const unfold = (folds) =>
 export function Body({ body, hash, onSeen }) {
   const reader = useMemo(() => readBody(body), [body]);
   const bytes = useMemo(() => new TextEncoder().encode(JSON.stringify(body)).length, [body]);
-  const [opened, setOpened] = useState(() => new Map());
+  const [opened, setOpened] = useState(/** @type {() => Map<string, any> | symbol} */ (() => new Map()));
   const [asText, setAsText] = useState(false);
   // Whoever saw all of it as text has seen it, whichever way it is shown then.
   const [seenAsText, setSeenAsText] = useState(false);
@@ -151,7 +151,8 @@ export function Body({ body, hash, onSeen }) {
   heard.current = onSeen;
   useLayoutEffect(() => heard.current(seen), [seen]);
 
-  const open = (path, shown) => setOpened((before) => new Map(before).set(path, shown));
+  const open = (path, shown) =>
+    setOpened((before) => (before instanceof Map ? new Map(before).set(path, shown) : before));
   const showText = (wanted) => {
     setAsText(wanted);
     setSeenAsText((before) => before || wanted);

@@ -149,13 +149,15 @@ function Recorded({ hash, who, how }) {
 }
 
 const NOTHING = {};
+/** @type {(seen: boolean) => void} */
+const inSilence = () => {};
 
 /**
  * `held`: as `GET /owner/approvals/{id}` or `GET /approve/{id}/request` answers it while it waits. `onSeen` hears whether
  * everything was shown: until it hears true, Approve stays disabled. `who`, `how`: for what will be recorded.
  * Give it the `request_hash` as key, so that another request begins anew.
  */
-export function RequestView({ held, onSeen = () => {}, who = 'you', how = 'in the console' }) {
+export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in the console' }) {
   const { request, agent, platform, connection, reason, request_hash: hash } = held;
   const [seen, setSeen] = useState(NOTHING);
   const hear = (part) => (now) => setSeen((before) => (before[part] === now ? before : { ...before, [part]: now }));

@@ -20,7 +20,7 @@ export function countUnseen(text) {
 // Writing systems whose letters can be taken for one another's. Chinese, Japanese and Korean are written together, and with
 // Latin, and look like nothing else.
 const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Georgian', 'Hebrew', 'Arabic'].map(
-  (name) => [name, new RegExp(`\\p{Script=${name}}`, 'u')],
+  (name) => /** @type {[string, RegExp]} */ ([name, new RegExp(`\\p{Script=${name}}`, 'u')]),
 );
 
 const shortened = (text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);

@@ -2,7 +2,9 @@
 // looking; the rest is on the screen, too.
 import { createContext, html, useCallback, useContext, useRef, useState } from '/console/html.js';
 
-const Announce = createContext(() => {});
+/** @type {(words: string, kind?: string) => void} */
+const inSilence = () => {};
+const Announce = createContext(inSilence);
 const STAYS_MS = 8_000;
 
 /** Answers `announce(words, kind)`; kind is good, wait, bad or nothing. */

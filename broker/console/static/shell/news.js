@@ -63,7 +63,11 @@ function share(name, hear, isLive) {
   };
 }
 
-/** Keeps a stream open until the signal; resolves then. */
+/**
+ * Keeps a stream open until the signal; resolves then.
+ *
+ * @returns {Promise<void>}
+ */
 function listen(tell, signal) {
   return new Promise((over) => {
     let source;

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useRef, useState } from '/console/html.js';
  * until it came; an error leaves the last answer where it is. An answer that is overtaken is dropped.
  */
 export function useLoaded(path, everyMs) {
-  const [state, setState] = useState({});
+  const [state, setState] = useState(/** @type {{ path?: string, answer?: any, error?: any }} */ ({}));
   const latest = useRef(0);
   const reload = useCallback(async () => {
     const mine = ++latest.current;
