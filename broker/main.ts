@@ -20,6 +20,7 @@ import { type Listener, openListener, ownAddresses } from './listener.ts';
 import { type Log, makeLog } from './log.ts';
 import { runFile } from './run-file.ts';
 import { openStore, startBroker } from './start.ts';
+import { startFault } from './start-fault.ts';
 import type { Store } from './store/store.ts';
 import { givenClock, startStoreClock } from './store-clock.ts';
 
@@ -81,7 +82,11 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     options.interrupt?.throwIfAborted();
   };
   await step();
-  const open: Open = { store: await openStore(config, log) };
+  const open: Open = {
+    store: await openStore(config, log).catch((error) => {
+      throw startFault(error, config);
+    }),
+  };
   try {
     await step();
     const clock = options.clock
@@ -130,7 +135,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     return { baseUrl, broker, governor, masterKeyCreated, stop };
   } catch (error) {
     await close(open, 0, log);
-    throw error;
+    throw startFault(error, config);
   }
 }
 

@@ -23,6 +23,7 @@ import { makeOutbound, type OutboundOptions } from './outbound/dispatcher.ts';
 import { joinRun } from './store/instances.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
+import { settingsThatLoseCommits } from './store/postgres-durability.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -63,12 +64,20 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
       await refuseWrongMasterKey(store, keys);
     }
     const applied = await migrate(store);
+    await warnOfLostCommits(store, log);
     if (applied.length > 0) log.info({ migrations: applied }, 'brought the store up to date');
     return store;
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** SQLite is held to it when it is opened; PostgreSQL is the operator's. */
+async function warnOfLostCommits(store: Store, log: Log): Promise<void> {
+  if (store.dialect !== 'postgres') return;
+  for (const setting of await settingsThatLoseCommits(store.db))
+    log.warn(`PostgreSQL runs with ${setting} = off: what was answered may be lost when it crashes`);
 }
 
 export type StartOptions = {

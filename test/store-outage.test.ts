@@ -70,7 +70,7 @@ describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on 
       await tx.updateTable('agents').set({ name: 'y' }).where('id', '=', agent.id).execute();
       return await asked;
     });
-    expectEnvelope(answer, 503, 'store_unavailable');
+    expectEnvelope(answer, 409, 'conflict');
     expect(answer.body.detail).toContain('Try again');
     expect(answer.headers.get('retry-after')).toBe('1');
     expect((await ask('demo:delete')).status).toBe(202);

@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
+import { serve } from '../broker/main.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../broker/store/audit.ts';
 import { beat, forgetInstance, joinRun, listInstances } from '../broker/store/instances.ts';
 import { FolderInUse } from '../broker/store/lock.ts';
@@ -14,8 +17,10 @@ import { openPostgres } from '../broker/store/postgres.ts';
 import { isRowFault } from '../broker/store/row-fault.ts';
 import { openSqlite } from '../broker/store/sqlite.ts';
 import type { Store } from '../broker/store/store.ts';
+import { isConflict, isStoreOutage } from '../broker/store/store-fault.ts';
 import { afterFile } from './world/after-file.ts';
 import { send, type TestAgent } from './world/agent.ts';
+import { spawnBroker } from './world/broker-process.ts';
 import { groupWriter } from './world/row-groups.ts';
 import { auditRow } from './world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from './world/stores.ts';
@@ -305,6 +310,58 @@ describe('the embedded store', () => {
   });
 });
 
+test('a fault that ends a transaction is told as it was, not as a rollback that had nothing to do', async () => {
+  const store = openSqlite(join(newFolder(), 'store'));
+  afterFile(() => store.close());
+  await migrate(store);
+  const put = sql`insert or rollback into meta (name, value) values ('a', 'b')`;
+  const twice = store.db.transaction().execute(async (tx) => {
+    await put.execute(tx);
+    await put.execute(tx);
+  });
+  await expect(twice).rejects.toThrow(/UNIQUE constraint failed/);
+  expect((await store.db.selectFrom('meta').selectAll().execute()).filter(({ name }) => name === 'a')).toEqual([]);
+});
+
+test('a PostgreSQL that is not there is named at the start, and is an outage by its code, not by its words', async () => {
+  const url = 'postgres://broker:CANARY@127.0.0.1:1/broker';
+  const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
+  const refused = await serve(config).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  expect(refused).toMatch(/^PostgreSQL at 127\.0\.0\.1:1 \(DATABASE_URL\) does not answer: .*ECONNREFUSED/);
+  expect(refused).not.toContain('CANARY');
+  const silent = createServer();
+  await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const store = openPostgres(`postgres://x@127.0.0.1:${port}/x`, { connections: 3, onError: () => {} });
+  onTestFinished(() => store.close());
+  const fault = await sql`select 1`.execute(store.db).catch((error: unknown) => error);
+  expect(isStoreOutage(fault), String(fault)).toBe(true);
+  expect(isStoreOutage(new Error('Query read timeout'))).toBe(false);
+  expect(isConflict(Object.assign(new Error('deadlock detected'), { code: '40P01' }))).toBe(true);
+  expect(isConflict(Object.assign(new Error('no'), { code: '403' }))).toBe(false);
+});
+
+describe.runIf(STORES.includes('postgres'))(`a PostgreSQL that loses commits${postgresNote}`, () => {
+  test.each([
+    ['off', true],
+    ['on', false],
+  ])('synchronous_commit = %s: the start warns: %s', async (value, warns) => {
+    const url = await newDatabase();
+    const store = openPostgres(url, { connections: 3, onError: () => {} });
+    const name = sql.raw(new URL(url).pathname.slice(1));
+    await sql`alter database ${name} set synchronous_commit = ${sql.raw(value)}`.execute(store.db);
+    await store.close();
+    const child = spawnBroker({ PORT: '0', LOG_LEVEL: 'warn', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
+    onTestFinished(() => child.signal('SIGKILL'));
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    expect(child.output().stderr.includes('synchronous_commit = off')).toBe(warns);
+  });
+});
+
 /** A small file system in memory, where this user may make one. */
 function smallDisk(bytes: number): string | undefined {
   const folder = newFolder();
@@ -375,6 +432,13 @@ describe('a disk that is full', () => {
       expect((await agent.act(change('after'))).status).toBe(200);
     },
   );
+
+  test.runIf(folder)('a start on it says which disk is full', async () => {
+    const small = smallDisk(1024 * 1024)!;
+    expect(() => execFileSync('dd', ['if=/dev/zero', `of=${join(small, 'filler')}`], { stdio: 'ignore' })).toThrow();
+    const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: join(small, 'data') });
+    await expect(serve(config)).rejects.toThrow(`The disk of ${config.dataFolder} is full.`);
+  });
 
   test.skipIf(folder)(
     'ST-02 is skipped: no small file system can be mounted here (Linux and root are needed)',

@@ -1,5 +1,6 @@
 import { Argument, type Command } from 'commander';
 import { connectLocally, print } from '../connection.ts';
+import { OutcomeUnknown } from '../failure.ts';
 
 export function addKeysCommand(program: Command): void {
   program
@@ -15,7 +16,14 @@ export function addKeysCommand(program: Command): void {
     .option('--data <folder>', 'data folder of the broker (or AGENT_BROKER_DATA)')
     .option('--json', 'print JSON')
     .action(async (use: string, options: { data?: string; json?: boolean }) => {
-      const answer = await connectLocally(options).ask('POST', '/owner/keys/rotate', { use });
+      const answer = await connectLocally(options)
+        .ask('POST', '/owner/keys/rotate', { use })
+        .catch((error) => {
+          if (!(error instanceof OutcomeUnknown)) throw error;
+          throw new OutcomeUnknown(
+            `${error.message} The ${use} key may have been rotated all the same. To rotate it again does no harm.`,
+          );
+        });
       print(options, answer, () =>
         use === 'master'
           ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were wrapped anew. Keep a copy of the key file apart from the store's backups.`

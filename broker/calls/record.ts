@@ -75,7 +75,7 @@ const DECISION_PATIENCE_MS = 250;
 export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Recorder {
   const { log } = broker;
   const queue = makeRowQueue(broker.store, writer);
-  const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId);
+  const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);
   const sign = createCompactSigner();
   const issuer = receiptIssuer(broker.did);
   /** Calls between their intent and their outcome. */
@@ -200,7 +200,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     readFirst: async (row, read) => {
       inFlight.add(row.id);
       try {
-        reads.note(row);
+        await reads.note(row);
         return await read();
       } finally {
         reads.takeBack(row);

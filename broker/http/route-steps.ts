@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../calls/audit-unavailable.ts';
 import type { Principal } from '../identity/principal.ts';
+import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
 import type { ParsedBody } from './parsed-body.ts';
@@ -91,7 +92,8 @@ export function refusalReply(
     );
   } else {
     if (isStoreOutage(error)) base.governor.broker.storeOutage.failed(error);
-    else log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
+    else if (!isConflict(error))
+      log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
     refusal = unforeseen(error);
   }
   const hint =
@@ -105,10 +107,9 @@ export function refusalReply(
   return refusalIn(route.dialect, refusal, base, hint);
 }
 
-/** PostgreSQL class 40: of two transactions that were in each other's way it undid this one. */
 function unforeseen(error: unknown): Refusal {
-  if (String((error as { code?: unknown } | undefined)?.code).startsWith('40'))
-    return new Refusal('store_unavailable', 'Somebody else changed the same just then; nothing was done. Try again.', {
+  if (isConflict(error))
+    return new Refusal('conflict', 'Another change came first, so this one was not made. Try again.', {
       headers: { 'Retry-After': '1' },
     });
   if (isStoreOutage(error))
@@ -116,15 +117,4 @@ function unforeseen(error: unknown): Refusal {
       headers: { 'Retry-After': '5' },
     });
   return new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
-}
-
-/** PostgreSQL classes 08 (connection), 53 (resources), 57 (operator), Node's socket errors, SQLite's own. */
-function isStoreOutage(error: unknown): boolean {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  if (
-    typeof message === 'string' &&
-    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|is not queryable/.test(message)
-  )
-    return true;
-  return typeof code === 'string' && /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT|HOSTUNREACH|AI_AGAIN)|^ERR_SQLITE/.test(code);
 }

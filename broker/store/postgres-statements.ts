@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { CopyIn, copyText } from './postgres-copy.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
+import { StoreUnavailable, withFault } from './store-fault.ts';
 
 export type PreparedStatements = {
   /**
@@ -55,8 +56,11 @@ function withConnection<Answer>(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     pool.connect((unconnected, client) => {
-      if (!client) return reject(unconnected);
-      const timer = setTimeout(() => end(new Error('Query read timeout')), timeoutMs);
+      if (!client) return reject(withFault(unconnected));
+      const timer = setTimeout(
+        () => end(new StoreUnavailable('PostgreSQL did not answer the statement in time')),
+        timeoutMs,
+      );
       let ended = false;
       const end = (error: Error | null, answer?: Answer): void => {
         // A connection that is given up reports the statement that it still had.
@@ -65,7 +69,7 @@ function withConnection<Answer>(
         clearTimeout(timer);
         // With an error it is closed: whatever it may still say is of no statement any more.
         client.release(error ?? undefined);
-        if (error) reject(error);
+        if (error) reject(withFault(error));
         else resolve(answer as Answer);
       };
       ask(client, end);

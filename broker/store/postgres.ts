@@ -1,10 +1,12 @@
 /** The shared store: PostgreSQL 15 or later through `pg`, for any number of replicas. */
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
+import type pg from 'pg';
 import { makeNotices } from './notices.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
 import { openPreparedStatements } from './postgres-statements.ts';
 import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
+import { withFault } from './store-fault.ts';
 
 /** Below so many connections one for facts must do. */
 const ENOUGH_FOR_A_PAIR = 6;
@@ -29,7 +31,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
     onError,
   });
   const hot = openPreparedStatements(url, { max: asking, onError });
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: tellingFaults(pool) }) });
   return {
     dialect: 'postgres',
     bytes: 'bytea',
@@ -51,5 +53,29 @@ export function openPostgres(url: string, options: { connections: number; onErro
       await hot.close();
       await db.destroy();
     },
+  };
+}
+
+/** The pool as Kysely has it, whose errors say whether PostgreSQL is away. */
+function tellingFaults(pool: pg.Pool): PostgresPool {
+  const faulty = (error: unknown): never => {
+    throw withFault(error);
+  };
+  // Kysely keeps what it knows of a connection by its identity.
+  const known = new WeakMap<pg.PoolClient, PostgresPoolClient>();
+  const wrap = (client: pg.PoolClient): PostgresPoolClient => {
+    const query = (text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> =>
+      (client.query(text, [...values]) as unknown as Promise<PostgresQueryResult<unknown>>).catch(faulty);
+    return { query: query as PostgresPoolClient['query'], release: (destroy) => client.release(destroy) };
+  };
+  return {
+    options: pool.options,
+    connect: async () => {
+      const client = await pool.connect().catch(faulty);
+      const wrapped = known.get(client) ?? wrap(client);
+      known.set(client, wrapped);
+      return wrapped;
+    },
+    end: () => pool.end(),
   };
 }

@@ -15,7 +15,8 @@ const adapt = (database: DatabaseSync): SqliteDatabase => {
   return {
     close: () => database.close(),
     prepare: (sql): SqliteStatement => {
-      const statement = prepare(sql);
+      // A full disk, and other faults, end the transaction by themselves; a rollback after that would hide what was wrong.
+      const statement = prepare(sql === 'rollback' && !database.isTransaction ? 'select 1' : sql);
       return {
         reader: statement.columns().length > 0,
         all: (parameters) => statement.all(...asInputs(parameters)),

@@ -1,0 +1,25 @@
+import type { Config } from './config.ts';
+import { isStoreOutage } from './store/store-fault.ts';
+
+/** SQLITE_FULL. */
+const SQLITE_FULL = 13;
+/** PostgreSQL class 28 (authorization), and 3D000: there is no such database. */
+const REFUSED = /^(28[0-9A-Z]{3}|3D000)$/;
+
+/** Why a broker could not start, naming what was at fault; or the error as it is. */
+export function startFault(error: unknown, { dataFolder, databaseUrl }: Config): unknown {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { code, errcode, message } = each as Error & { code?: string; errcode?: number };
+    if (code === 'ENOSPC' || (errcode !== undefined && (errcode & 0xff) === SQLITE_FULL))
+      return new Error(`The disk of ${dataFolder} is full. Make room there, then start again.`, { cause: error });
+    if (databaseUrl === undefined) continue;
+    const url = new URL(databaseUrl.reveal());
+    const server = `PostgreSQL at ${url.hostname}:${url.port || 5432} (DATABASE_URL)`;
+    // A host name with several addresses gives one error for all, without a message.
+    const words = message || code;
+    if (isStoreOutage(each) || code === 'ENOTFOUND')
+      return new Error(`${server} does not answer: ${words}.`, { cause: error });
+    if (REFUSED.test(code ?? '')) return new Error(`${server} refuses the broker: ${words}.`, { cause: error });
+  }
+  return error;
+}

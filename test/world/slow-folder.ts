@@ -1,0 +1,15 @@
+/** For Node's `--import`: every write of a note of a read takes 200 ms, as on a network volume that is slow. */
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+const WRITE_MS = 200;
+const { write, writeSync } = fs;
+
+fs.writeSync = ((...given: Parameters<typeof writeSync>) => {
+  if (typeof (given as unknown[])[4] === 'number')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WRITE_MS);
+  return writeSync(...given);
+}) as typeof writeSync;
+fs.write = ((...given: Parameters<typeof write>) =>
+  setTimeout(() => write(...given), WRITE_MS)) as unknown as typeof write;
+syncBuiltinESMExports();
