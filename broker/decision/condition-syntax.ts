@@ -91,6 +91,11 @@ function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: 
 }
 
 function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
+  // What the parser did not make a test of: no member follows a dot there.
+  if (call.function === 'has' && call.target === undefined)
+    throw new Error(
+      'has() takes a member such as request.body.amount; for a name with other characters write "x-reason" in request.headers',
+    );
   const args = call.target === undefined ? call.args : [call.target, ...call.args];
   if (call.function === '@in' && textOf(call.args[0]) !== undefined)
     noteTest(call.args[1]!, textOf(call.args[0])!, walk, loops);
@@ -171,7 +176,7 @@ function checkLiteral(literal: Case<'constExpr'>['value']['constantKind']): void
 }
 
 function notePath(path: readonly string[], walk: Walk, loops: readonly string[]): void {
-  if (mayMiss(path, loops)) walk.read.add(path.join('.'));
+  if (mayMiss(path, loops)) walk.read.add(spell(path));
 }
 
 /** A test of a member makes reading it safe, and reading what leads to it: that must be there for the test itself. */
@@ -179,7 +184,30 @@ function noteTest(operand: Expr, field: string, walk: Walk, loops: readonly stri
   const path = pathOf(operand, loops);
   if (path === undefined) return;
   mayMiss([...path, field], loops);
-  walk.tested.add([...path, field].join('.'));
+  walk.tested.add(spell([...path, field]));
+}
+
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** What the language keeps for itself (CEL, Syntax: RESERVED, and its literals). */
+const RESERVED = new Set(
+  'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
+    ' ',
+  ),
+);
+
+/** A member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
+function spell([variable, ...members]: readonly string[]): string {
+  return members.reduce(
+    (before, name) =>
+      IDENTIFIER.test(name) && !RESERVED.has(name) ? `${before}.${name}` : `${before}[${JSON.stringify(name)}]`,
+    variable!,
+  );
+}
+
+/** The test that makes reading a member safe: of `request.headers["x-reason"]`, `"x-reason" in request.headers`. */
+export function presenceTest(member: string): string {
+  const [, before, name] = /^(.*)\[("(?:[^"\\]|\\.)*")\]$/s.exec(member) ?? [];
+  return before === undefined ? `has(${member})` : `${name} in ${before}`;
 }
 
 function checkHeaderName(call: Call, loops: readonly string[]): void {

@@ -2,6 +2,7 @@
 
 import { parsePublicKey } from '../crypto/public-key.ts';
 import { compileCondition } from '../decision/condition.ts';
+import { presenceTest } from '../decision/condition-syntax.ts';
 import { recipientEntryKind } from '../decision/recipients.ts';
 import { ruleProblems } from '../decision/rules.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
@@ -64,12 +65,18 @@ export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail
         path: [...path, i, 'name'],
         message: `there are two rules "${rule.name}" in this policy.`,
       });
+    if (rule.name !== undefined && kind === 'policy' && /^rule \d+$/.test(rule.name))
+      found.problems.push({
+        path: [...path, i, 'name'],
+        message: `"${rule.name}" is what a rule without a name is called by its place; choose another name.`,
+      });
     if (rule.name !== undefined) names.set(rule.name, i);
     const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
-    if (condition?.ok && condition.condition.readsWithoutHas.length > 0)
+    const read = condition?.ok ? condition.condition.readsWithoutHas : [];
+    if (read.length > 0)
       found.warnings.push({
         path: [...path, i, 'when'],
-        message: `reads ${listNames(condition.condition.readsWithoutHas)} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write has(${condition.condition.readsWithoutHas[0]}) && … to say what you mean.`,
+        message: `reads ${listNames(read).replaceAll('\\"', '"')} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write ${presenceTest(read[0]!)} && … to say what you mean.`,
       });
   });
 }

@@ -14,9 +14,10 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
   for (const [id, { auth, per_person: perPerson }] of manifests) {
     const path = ['platforms', id];
     if (auth.type === 'app')
-      found.warnings.push({
+      found.problems.push({
         path: [...path, 'auth'],
-        message: `auth of type ${auth.type} is not supported in full yet: the broker does not sign in by itself, so the secret of a connection must be an access token.`,
+        message:
+          'auth of type app is not supported yet: the broker makes no installation tokens. Write { type: bearer } and give the connection an access token as its secret.',
       });
     if (perPerson?.enabled)
       found.warnings.push({

@@ -276,6 +276,34 @@ describe('a governance file', () => {
     ).toEqual([]);
   });
 
+  it.each([
+    ['request.headers["x-reason"] == "a"', '"x-reason" in request.headers'],
+    ['request.query["a-b"] == "1"', '"a-b" in request.query'],
+    ['request.body["a b"] == 1', '"a b" in request.body'],
+    ['request.body["in"] == 1', '"in" in request.body'],
+    ['request.body.amount == 1', 'has(request.body.amount)'],
+  ])('advises a test that can be followed: %s', (when, test) => {
+    const file = (condition: string) =>
+      `${CRM}policies:\n  p: { rules: [{ effect: deny, when: ${JSON.stringify(condition)} }] }`;
+    const [warning] = warningsOf(file(when));
+    expect(warning).toContain(`Write ${test} && … to say what you mean.`);
+    expect(warningsOf(file(`${test} && (${when})`))).toEqual([]);
+  });
+
+  it('says what has() takes where it is given something else', () => {
+    const file = `${CRM}policies:\n  p: { rules: [{ effect: deny, when: 'has(request.headers["x-reason"])' }] }`;
+    expect(problemsOf(file)).toEqual([expect.stringContaining('write "x-reason" in request.headers')]);
+  });
+
+  it('refuses a rule that is named as one without a name is called', () => {
+    const file = (name: string) =>
+      `${CRM}policies:\n  p: { rules: [{ name: ${name}, effect: allow }, { effect: deny }] }`;
+    expect(problemsOf(file('rule 2'))).toEqual([
+      expect.stringContaining('"rule 2" is what a rule without a name is called by its place; choose another name.'),
+    ]);
+    expect(problemsOf(file('rule two'))).toEqual([]);
+  });
+
   it('warns of a condition that reads a member without has(), and of rules that can never match', () => {
     const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
     expect(warningsOf(rules(`{ effect: deny, when: 'has(request.body.a) && request.body.a > 1' }`))).toEqual([]);
