@@ -60,7 +60,7 @@ async function concludeUnreachable(
 }
 
 async function concludeRefused(
-  { recorder }: Governor,
+  { broker, recorder }: Governor,
   call: Call,
   { id: connectionId }: ConnectionFacts,
   { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,
@@ -68,7 +68,15 @@ async function concludeRefused(
   const { row } = call;
   row.result = 'errored';
   row.detail = detail;
-  if (error === 'credential_malformed' || error === 'credential_over') {
+  if (error === 'credential_malformed') {
+    row.reason = error;
+    // A mark for the owner: nothing was sent, so the platform did not refuse it.
+    const place = { organisationId: row.organisation_id, id: connectionId };
+    await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
+    const outcome = { kind: 'reauth_needed' as const, auditId: row.id, connectionId, malformed: true as const };
+    return await recorder.finish(row, outcome, false);
+  }
+  if (error === 'credential_over') {
     row.reason = 'platform_reauth_needed';
     return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId }, false);
   }

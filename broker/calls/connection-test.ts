@@ -1,6 +1,5 @@
 /** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
 import type { Broker } from '../broker.ts';
-import type { Secret } from '../crypto/secret.ts';
 import { buildRequest } from '../outbound/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -14,14 +13,6 @@ export type ConnectionTest = { ok: boolean; upstreamStatus: number | null; detai
 /** Whoever looks on while it is tested does not wait as long as a call may. */
 const PATIENCE_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
-
-/** Why a text cannot be the credential of such a platform, in words that do not tell it; undefined when it can. */
-export function credentialProblem(manifest: Manifest, secret: Secret): string | undefined {
-  const built = buildRequest(...addressOf(manifest), secret);
-  return built.ok || built.error !== 'credential_malformed'
-    ? undefined
-    : 'is empty or holds characters that no header can carry';
-}
 
 /** Asks the platform, with the credential, through the guarded way out. A token that is over is refreshed; else nothing changes. */
 export async function testConnection(

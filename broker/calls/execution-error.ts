@@ -37,7 +37,9 @@ export function executionError(row: AuditRow, outcome: Outcome | undefined): Exe
     case 'response_blocked':
       return because(`The call was made. ${outcome.detail}`, { unknown: false, made: true });
     case 'reauth_needed':
-      return because('The platform refused the stored credential; an owner has to connect it again');
+      return outcome.malformed
+        ? because('The stored credential cannot be sent, so nothing was; an owner has to replace it')
+        : because('The platform refused the stored credential; an owner has to connect it again');
     case 'credential_unreadable':
       return because('The stored credential cannot be opened, so nothing was sent; an owner has to connect it again');
     case 'not_connected':

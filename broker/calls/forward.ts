@@ -5,8 +5,9 @@ import { Secret } from '../crypto/secret.ts';
 import type { JsonObject, Verdict } from '../decision/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth/credential.ts';
 import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
+import { placementOf } from '../outbound/credential-placement.ts';
 import { makeNeedles, type SecretNeedles } from '../outbound/needles.ts';
-import { type AuthPlacement, buildRequest, type RestPlatform } from '../outbound/rest.ts';
+import { buildRequest, type RestPlatform } from '../outbound/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Call } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
@@ -42,22 +43,6 @@ export function restPlatform(manifest: Manifest): RestPlatform {
     auth: placementOf(manifest.auth),
     body: manifest.body,
   };
-}
-
-/** OAuth and app connections hold an access token, which goes where bearers go. */
-function placementOf(auth: Manifest['auth']): AuthPlacement {
-  switch (auth.type) {
-    case 'bearer':
-    case 'oauth2':
-    case 'app':
-      return { type: 'bearer' };
-    case 'basic':
-      return { type: 'basic' };
-    case 'header':
-      return { type: 'header', name: auth.name, prefix: auth.prefix };
-    case 'query':
-      return { type: 'query', name: auth.name };
-  }
 }
 
 /** A credential that was opened, with the search for it in answers. `oauth`: it is a token that may be refreshed. */

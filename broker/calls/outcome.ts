@@ -30,8 +30,8 @@ export type Outcome = Audited &
     /** `token`: of the access request that waits for an owner's consent. */
     | { kind: 'needs_consent'; token?: string; connectionId: string }
     | { kind: 'credential_unreadable' }
-    /** `connectionId`: which one has to be connected again. */
-    | { kind: 'reauth_needed'; connectionId: string }
+    /** `connectionId`: which one has to be connected again. `malformed`: its credential cannot be sent, so nothing was. */
+    | { kind: 'reauth_needed'; connectionId: string; malformed?: true }
     | { kind: 'too_many_pending'; limit: number }
     | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
     | { kind: 'response_blocked'; detail: string }

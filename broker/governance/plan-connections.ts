@@ -3,7 +3,9 @@ import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { forgetRegistration } from '../oauth/registration.ts';
+import { whyUnsendable } from '../outbound/credential-placement.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { documentConnections } from './check-references.ts';
@@ -72,26 +74,30 @@ function planConnection(
 }
 
 function whyUnusable({ governance, present }: Planning, platform: string): string {
-  const manifest = governance.manifests.get(platform) ?? present.platforms.get(platform);
+  const manifest = manifestOf({ governance, present }, platform);
   return manifest?.auth.type === 'oauth2'
     ? 'is not connected yet: an admin does that in the console, under Connections. Until then calls on it are answered platform_not_connected.'
     : 'has no secret yet, so calls on it are answered platform_not_connected.';
 }
 
+function manifestOf({ governance, present }: Pick<Planning, 'governance' | 'present'>, platform: string) {
+  return governance.manifests.get(platform) ?? present.platforms.get(platform);
+}
+
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
   if (!entry.secret) return undefined;
   const secret = planning.resolved.get(referenceKey(entry.secret));
-  const wrong = whatIsWrong(secret?.reveal());
+  const wrong = whatIsWrong(secret?.reveal(), manifestOf(planning, entry.platform));
   if (wrong === undefined) return secret;
   const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
   addProblem(planning, ['connections', name, 'secret'], message);
   return undefined;
 }
 
-function whatIsWrong(value: string | undefined): string | undefined {
+function whatIsWrong(value: string | undefined, manifest: Manifest | undefined): string | undefined {
   if (value === undefined) return 'was not given with the file';
   if (value === '') return 'is empty';
-  if (value.length >= SHORTEST_CREDENTIAL) return undefined;
+  if (value.length >= SHORTEST_CREDENTIAL) return manifest && whyUnsendable(manifest.auth, value);
   return `has fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
 }
 

@@ -87,6 +87,10 @@ export const NotReady = z
     message: z.string(),
     correlation_id: z.guid(),
     reason_code: z.literal('needs_consent').optional(),
+    reason: z
+      .literal('credential_malformed')
+      .optional()
+      .describe('of platform_reauth_needed: the stored credential cannot be sent, and the platform was not asked'),
     scope: z.string().optional(),
     request_token: z.string().optional(),
     connect_url: z.url().optional(),

@@ -1,10 +1,10 @@
 /** Connections as owners see them, and what an owner may make a credential. */
 import { z } from 'zod';
-import { credentialProblem } from '../calls/connection-test.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../decision/facts.ts';
 import { readFacts } from '../oauth/facts.ts';
+import { whyUnsendable } from '../outbound/credential-placement.ts';
 import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import { findConnection, listConnections } from '../store/connections.ts';
@@ -22,7 +22,7 @@ export const Connection = z
     default: z.boolean().describe('whether grants that name no connection use it'),
     status: z
       .enum(['active', 'reauth_needed'])
-      .describe('reauth_needed: the platform refused the secret the last time'),
+      .describe('reauth_needed: the platform refused the secret the last time, or it could not be sent'),
     state: z
       .enum(['connected', 'reauth_needed', 'needs_attention', 'not_connected'])
       .describe(
@@ -152,7 +152,7 @@ export async function loadManifest(db: Db, organisationId: string, platformId: s
  * @throws Refusal invalid_request
  */
 export function checkSecret(manifest: Manifest, secret: Secret): void {
-  const problem = credentialProblem(manifest, secret);
+  const problem = whyUnsendable(manifest.auth, secret.reveal());
   if (problem) throw new Refusal('invalid_request', `secret: ${problem}.`);
   const [, password = ''] = manifest.auth.type === 'basic' ? (/:(.*)$/s.exec(secret.reveal()) ?? []) : [];
   if (password !== '' && password.length < SHORTEST_CREDENTIAL)

@@ -1,0 +1,38 @@
+/** Where a platform's credential goes in a request, and whether a secret can stand there. */
+import type { Manifest } from '../platforms/manifest.ts';
+import { isHeaderValue } from './request-check.ts';
+import type { AuthPlacement } from './rest.ts';
+
+/** OAuth and app connections hold an access token, which goes where bearers go. */
+export function placementOf(auth: Manifest['auth']): AuthPlacement {
+  switch (auth.type) {
+    case 'bearer':
+    case 'oauth2':
+    case 'app':
+      return { type: 'bearer' };
+    case 'basic':
+      return { type: 'basic' };
+    case 'header':
+      return { type: 'header', name: auth.name, prefix: auth.prefix };
+    case 'query':
+      return { type: 'query', name: auth.name };
+  }
+}
+
+/**
+ * Why a secret cannot be sent to a platform, in words that follow "the secret" and tell nothing of it: `ends with a space`;
+ * undefined when it can. Basic credentials and those in the query are encoded, so anything fits but what is no text.
+ */
+export function whyUnsendable(auth: Manifest['auth'], secret: string): string | undefined {
+  if (secret === '') return 'is empty';
+  if (!secret.isWellFormed()) return 'holds something that is no text';
+  const { type } = placementOf(auth);
+  if (type === 'basic' || type === 'query') return undefined;
+  if (isHeaderValue(secret)) return undefined;
+  if (/[\r\n]/.test(secret.replace(/[\r\n]+$/, ''))) return 'has several lines, which no header can carry';
+  if (/[\r\n]$/.test(secret)) return 'ends with a line break, which no header can carry';
+  if (/^[ \t]/.test(secret)) return 'begins with a space, which no header can carry';
+  if (/[ \t]$/.test(secret)) return 'ends with a space, which no header can carry';
+  if (/[^\x00-\x7f]/.test(secret)) return 'holds characters beyond ASCII, which no header can carry';
+  return 'holds a control character, which no header can carry';
+}
