@@ -1,9 +1,11 @@
 /** Makes the store what a governance file says, all of it or nothing. */
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../decision/facts.ts';
+import { putAgents, putGrants } from '../store/agents.ts';
 import { adoptAgent, lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
 import type { Governance } from './governance.ts';
+import { pacer } from './pace.ts';
 import { finish, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan } from './planning.ts';
 import type { Problem } from './problems.ts';
@@ -48,11 +50,30 @@ export async function applyOn(
   const organisation = await lockOrganisation(db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
   const planning = await planOn(db, vault, organisation, governance, resolved, now, options);
-  const result = finish(planning);
+  const result = await finish(planning);
   if (!result.ok) return result;
-  const made: Made = { tokens: [], ended: [] };
-  for (const step of planning.steps) await step.make(db, made);
+  const made: Made = { tokens: [], ended: [], agents: [], grants: [] };
+  const rest = pacer();
+  for (const step of planning.steps) {
+    await step.make(db, made);
+    await rest();
+  }
+  for (const rows of groups(made.agents)) {
+    await putAgents(db, rows);
+    await rest();
+  }
+  for (const rows of groups(made.grants)) {
+    await putGrants(db, rows);
+    await rest();
+  }
   for (const id of planning.adopted) await adoptAgent(db, organisationId, id);
   const { tokens: bootstrapTokens, ended } = made;
   return { ok: true, plan: result.plan, bootstrapTokens, ended, adopted: planning.adopted.length };
+}
+
+/** So many rows a statement are soon made, and cost little more than all of them in one. */
+const ROWS_A_STATEMENT = 100;
+
+function* groups<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let at = 0; at < rows.length; at += ROWS_A_STATEMENT) yield rows.slice(at, at + ROWS_A_STATEMENT);
 }

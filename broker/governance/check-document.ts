@@ -7,7 +7,7 @@ import { recipientEntryKind } from '../decision/recipients.ts';
 import { ruleProblems } from '../decision/rules.ts';
 import { parsePlatformEntry } from '../platforms/builtin.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { entriesOf, ruleSources, termsOf } from './governance.ts';
+import { entriesOf, type Governance, ruleSources, termsOf } from './governance.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Finding, listNames, type Path } from './problems.ts';
 import type { GovernanceDocument } from './schema.ts';
@@ -35,8 +35,9 @@ export function readManifests(
 }
 
 /** Everything that needs no other section. */
-export function checkDocument(document: GovernanceDocument): Checked {
-  const found: Checked = { problems: [], warnings: [] };
+export function checkDocument(document: GovernanceDocument): Checked & Pick<Governance, 'keys'> {
+  const keys = new Map<string, { pem: string; fingerprint: string }>();
+  const found: Checked & Pick<Governance, 'keys'> = { problems: [], warnings: [], keys };
   for (const [name, policy] of entriesOf(document.policies))
     checkRules(policy.rules, 'policy', ['policies', name, 'rules'], found);
   checkRules(document.guardrails ?? [], 'guardrail', ['guardrails'], found);
@@ -46,7 +47,8 @@ export function checkDocument(document: GovernanceDocument): Checked {
     const path = ['agents', name];
     if (agent.public_key && 'pem' in agent.public_key) {
       const key = parsePublicKey(agent.public_key.pem);
-      if (!key.ok) found.problems.push({ path: [...path, 'public_key', 'pem'], message: key.error });
+      if (key.ok) keys.set(agent.public_key.pem, { pem: key.pem, fingerprint: key.fingerprint });
+      else found.problems.push({ path: [...path, 'public_key', 'pem'], message: key.error });
     }
     for (const [platform, grants] of entriesOf(agent.grants)) checkGrants(grants, [...path, 'grants', platform], found);
   }

@@ -1,7 +1,7 @@
 /** A governance document that was read and understood, with the way back to its lines. */
 import type { RuleSource } from '../decision/facts.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import type { Problem, Source } from './problems.ts';
+import type { Finding, Problem, Source } from './problems.ts';
 import type { GovernanceDocument, GrantTerms } from './schema.ts';
 
 export type Governance = {
@@ -12,6 +12,10 @@ export type Governance = {
   /** `program`: made by the broker itself, whose references to secrets nobody else could follow. */
   readonly origin: 'file' | 'program';
   readonly warnings: readonly Problem[];
+  /** The keys that stand in it, by their text as it stands there. */
+  readonly keys: ReadonlyMap<string, { pem: string; fingerprint: string }>;
+  /** Gives findings their lines; without it `placeFindings` does. Of a file that another thread has read. */
+  readonly place?: (findings: readonly Finding[]) => Promise<Problem[]>;
 };
 
 /** The entries of a section by name; `Object.entries` with the type that zod's records have. */

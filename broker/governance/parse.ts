@@ -55,5 +55,6 @@ function check(value: unknown, source: Source, origin: Governance['origin']): Pa
   const all = [...problems, ...alone.problems, ...references.problems];
   if (all.length > 0) return { ok: false, problems: placeFindings(source, all) };
   const warnings = placeFindings(source, [...alone.warnings, ...references.warnings]);
-  return { ok: true, governance: { document, manifests, source, origin, warnings }, warnings };
+  const { keys } = alone;
+  return { ok: true, governance: { document, manifests, source, origin, warnings, keys }, warnings };
 }

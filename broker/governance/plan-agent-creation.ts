@@ -1,9 +1,7 @@
 /** A new agent of a governance file. */
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
-import type { AgentPublicKey } from '../crypto/public-key.ts';
-import { putAgent } from '../store/agents.ts';
 import type { AgentTable } from '../store/schema.ts';
-import { mint } from './plan-keys.ts';
+import { type AgentKey, mint } from './plan-keys.ts';
 import { addStep, type Planning } from './planning.ts';
 import type { AgentEntry } from './schema.ts';
 
@@ -11,7 +9,7 @@ import type { AgentEntry } from './schema.ts';
 export const SUSPENDED_DETAIL = 'Suspended by the governance file.';
 
 /** What the names in an agent's entry stand for. */
-export type Meant = { ownerId: string; policyId: string; key: AgentPublicKey | undefined };
+export type Meant = { ownerId: string; policyId: string; key: AgentKey | undefined };
 
 export function newAgent(
   planning: Planning,
@@ -45,7 +43,7 @@ export function planCreation(
   agent: AgentTable,
   entry: AgentEntry,
   policyName: string,
-  key: AgentPublicKey | undefined,
+  key: AgentKey | undefined,
 ): void {
   const details = [
     `owner: ${entry.owner ?? planning.firstAdmin?.email}`,
@@ -54,7 +52,7 @@ export function planCreation(
     ...(entry.suspended ? ['status: suspended'] : []),
   ];
   addStep(planning, { action: 'create', kind: 'agent', name: agent.name, details }, async (db, made) => {
-    await putAgent(db, agent);
+    made.agents.push(agent);
     if (!key) await mint(db, agent, made, planning.now);
   });
 }

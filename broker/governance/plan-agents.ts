@@ -16,12 +16,14 @@ export const REMOVED_DETAIL = 'Removed from the governance file.';
 
 const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
 
-export function planAgents(planning: Planning): void {
+/** `rest` is awaited between agents, of which there may be thousands. */
+export async function planAgents(planning: Planning, rest: () => Promise<void>): Promise<void> {
   const { present, governance } = planning;
   const { agents } = governance.document;
   const planned = new Set<string>();
   const byName = Map.groupBy(present.agents, (agent) => agent.name);
   for (const [name, entry] of entriesOf(agents)) {
+    await rest();
     const named = byName.get(name) ?? [];
     const known = findNamed(planning, name, named);
     if (known === 'problem') {
@@ -41,6 +43,7 @@ export function planAgents(planning: Planning): void {
     } else planNamed(planning, name, entry, known);
   }
   for (const agent of present.agents) {
+    await rest();
     if (planned.has(agent.id)) continue;
     if (agents !== undefined && agent.origin === 'governance' && isLive(agent)) planRemoval(planning, agent);
     else keep(planning, agent);
@@ -88,7 +91,6 @@ function planNamed(planning: Planning, name: string, entry: AgentEntry, known: A
     ownerId,
     policyId,
     live: true,
-    ...(key && { fingerprint: key.fingerprint }),
   });
   if (!known) planCreation(planning, agent, entry, policyName, key);
   else {

@@ -92,7 +92,10 @@ function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known:
   const details = grantDifference(planning, known, grant);
   if (details.length === 0) return;
   const name = nameOf(planning, agent, grant);
-  addStep(planning, { action: known ? 'update' : 'create', kind: 'grant', name, details }, (db) => putGrant(db, grant));
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'grant', name, details }, async (db, made) => {
+    if (known) await putGrant(db, grant);
+    else made.grants.push(grant);
+  });
 }
 
 function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): void {

@@ -7,6 +7,7 @@ import type { OrganisationTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { checkReferences, documentConnections, type Surroundings } from './check-references.ts';
 import type { Governance } from './governance.ts';
+import { pacer } from './pace.ts';
 import { planAgents } from './plan-agents.ts';
 import { planConnectionRemovals, planConnections } from './plan-connections.ts';
 import { planOrganisation, planOwnerRemovals, planOwners } from './plan-organisation.ts';
@@ -45,7 +46,7 @@ export async function planGovernance(
 ): Promise<PlanResult> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  return finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now));
+  return await finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now));
 }
 
 /** The same with its steps, on a database or in a transaction. */
@@ -76,17 +77,22 @@ export async function planOn(
     policyIds: new Map(),
     connectionIds: new Map(),
     futureAgents: [],
+    givenKeys: new Map(),
     futureGrants: [],
   };
+  const rest = pacer();
+  await rest();
   planOrganisation(planning);
   planOwners(planning);
   checkNames(planning, present);
+  await rest();
   planPlatforms(planning);
   planPlatformSecrets(planning);
   planPolicies(planning);
+  await rest();
   planGuardrails(planning);
   planConnections(planning);
-  planAgents(planning);
+  await planAgents(planning, rest);
   planConnectionRemovals(planning);
   planPlatformRemovals(planning);
   planPolicyRemovals(planning);
@@ -95,10 +101,10 @@ export async function planOn(
 }
 
 /** The plan that people see, or what stands against it. */
-export function finish({ governance, problems, warnings, steps }: Planning): PlanResult {
-  const { source } = governance;
-  if (problems.length > 0) return { ok: false, problems: placeFindings(source, problems) };
-  const all = [...governance.warnings, ...placeFindings(source, warnings)];
+export async function finish({ governance, problems, warnings, steps }: Planning): Promise<PlanResult> {
+  const place = governance.place ?? (async (findings) => placeFindings(governance.source, findings));
+  if (problems.length > 0) return { ok: false, problems: await place(problems) };
+  const all = [...governance.warnings, ...(await place(warnings))];
   const distinct = [...new Map(all.map((warning) => [JSON.stringify(warning), warning])).values()];
   return { ok: true, plan: { changes: steps.map((step) => step.change), warnings: distinct } };
 }

@@ -3,6 +3,7 @@ import { canonicalJson } from '../crypto/canonical.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../decision/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import type { Governance } from './governance.ts';
@@ -31,23 +32,29 @@ export type Plan = { changes: Change[]; warnings: Problem[] };
 /** A token with which a new agent brings its key (`abt_…`); it is shown once. */
 export type BootstrapToken = { agent: string; agentId: string; token: Secret; expiresAt: Instant };
 
-/** What the steps made that the store cannot tell again. */
+/** What the steps made. */
 export type Made = {
+  /** The store cannot tell them again. */
   tokens: BootstrapToken[];
+  /**
+   * New ones, which are stored together when every step was made: one by one thousands of them keep the store's one writer
+   * for a second.
+   */
+  agents: AgentTable[];
+  grants: GrantTable[];
   /** What agents that were revoked had waited for: to be announced. */
   ended: EndedRequest[];
 };
 
 export type Step = { change: Change; make(db: Db, made: Made): Promise<void> };
 
-/** An agent as it will be. `live`: it is, or may again be, at work. `fingerprint`: of the key that the file gives it. */
+/** An agent as it will be. `live`: it is, or may again be, at work. */
 export type FutureAgent = {
   id: string;
   name: string;
   ownerId: string;
   policyId: string | null;
   live: boolean;
-  fingerprint?: string;
 };
 
 /** A grant as it will be. */
@@ -73,6 +80,8 @@ export type Planning = {
   readonly policyIds: Map<string, string>;
   readonly connectionIds: Map<string, string>;
   readonly futureAgents: FutureAgent[];
+  /** Names of the agents to which this file gives keys, by fingerprint. */
+  readonly givenKeys: Map<string, string>;
   readonly futureGrants: FutureGrant[];
 };
 

@@ -18,6 +18,7 @@ import type {
   PlatformSecretTable,
 } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { pacer } from './pace.ts';
 
 export type Present = {
   organisation: OrganisationTable;
@@ -26,6 +27,8 @@ export type Present = {
   owners: readonly OwnerTable[];
   /** Deleted ones too: they keep their owner. Children are their parents' affair and not among them. */
   agents: readonly AgentTable[];
+  /** Who has a key, by its fingerprint; of several the first. */
+  agentsByKey: ReadonlyMap<string, AgentTable>;
   /** Fingerprints of keys that agents had until others were bound. */
   formerKeys: ReadonlySet<string>;
   /** By the agent's uuid; an organisation may have very many. */
@@ -42,17 +45,29 @@ export type Present = {
 /** Reads it all; in a transaction, what the transaction sees. */
 export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
   const { id } = organisation;
+  // SQLite answers within the turn: without a rest all of it would be one.
+  const rest = pacer();
+  const reading = async <Read>(read: Promise<Read>): Promise<Read> => {
+    const answer = await read;
+    await rest();
+    return answer;
+  };
   const organisations = await listOrganisations(db);
-  const platforms = await listPlatforms(db, id);
-  const policies = await listPolicies(db, id);
-  const agents = await listAgents(db, id, { deleted: true });
+  const platforms = await reading(listPlatforms(db, id));
+  const policies = await reading(listPolicies(db, id));
+  const agents = await reading(listAgents(db, id, { deleted: true }));
+  const grants = await reading(listGrants(db, id));
+  const formerKeys = await reading(listFormerKeys(db, id));
   return {
     organisation,
     takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
     owners: await listOwners(db, id),
     agents,
-    formerKeys: new Set((await listFormerKeys(db, id)).map(({ fingerprint }) => fingerprint)),
-    grants: Map.groupBy(await listGrants(db, id), (grant) => grant.agent_id),
+    agentsByKey: new Map(
+      agents.toReversed().flatMap((agent) => (agent.key_fingerprint === null ? [] : [[agent.key_fingerprint, agent]])),
+    ),
+    formerKeys: new Set(formerKeys.map(({ fingerprint }) => fingerprint)),
+    grants: Map.groupBy(grants, (grant) => grant.agent_id),
     platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
     suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),

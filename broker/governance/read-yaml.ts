@@ -10,7 +10,7 @@ import { refuseText, unreadable } from './yaml-limits.ts';
 const MAX_DEPTH = 32;
 const MAX_ALIASES = 200;
 /** Counted with what aliases stand for, so that ten lines cannot become a billion values. */
-const MAX_VALUES = 200_000;
+const MAX_VALUES = 500_000;
 
 /** Messages of the parser that need other words. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ const WORDS: Readonly<Record<string, string>> = {
   NON_STRING_KEY: 'the name of a member must be text',
 };
 
-/** Reads YAML (or JSON, which is YAML too) of at most 1 MiB. Never throws. */
+/** Reads YAML (or JSON, which is YAML too) of at most 8 MiB. Never throws. */
 export function readYaml(
   text: string,
   file: string,
@@ -80,7 +80,8 @@ class Walk {
   read(node: Node | null, depth: number): unknown {
     if (node === null) return null;
     if (depth > MAX_DEPTH) return this.#refuse(node, 'is nested too deeply');
-    if (++this.#values > MAX_VALUES) return this.#refuse(node, 'has too many parts; no governance file has so many');
+    if (++this.#values > MAX_VALUES)
+      return this.#refuse(node, `has more than ${MAX_VALUES} values; a governance file has at most that`);
     if (isAlias(node)) return this.#readAlias(node);
     if (node.tag !== undefined && node.tag !== 'tag:yaml.org,2002:str')
       this.#refuse(node, `the tag "${shorten(node.tag, 40)}" is not taken; write the value without it`);

@@ -4,9 +4,9 @@
  */
 import { Lexer } from 'yaml';
 
-const MAX_BYTES = 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 /** A million bytes of brackets or of one-letter keys cost the parser seconds; this many tokens cost it less than one. */
-const MAX_TOKENS = 150_000;
+const MAX_TOKENS = 500_000;
 const MAX_FLOW_DEPTH = 32;
 /** `- - - - …` and `? ? ? …` nest without brackets. */
 const MAX_BLOCK_INDICATORS = 32;
@@ -31,7 +31,7 @@ export function unreadable(text: string): Refusal | undefined {
 /** The first reason not to parse this text at all, or undefined. `text` comes without a byte order mark. */
 export function refuseText(text: string): Refusal | undefined {
   if (text.length > MAX_BYTES || Buffer.byteLength(text, 'utf8') > MAX_BYTES)
-    return { offset: 0, message: 'is larger than 1 MiB; no governance file is' };
+    return { offset: 0, message: 'is larger than 8 MiB; a governance file has at most that' };
   return unreadable(text) ?? refuseTokens(text);
 }
 
@@ -42,7 +42,11 @@ function refuseTokens(text: string): Refusal | undefined {
   let indicators = 0;
   for (const token of new Lexer().lex(text)) {
     if (MARKS.has(token)) continue;
-    if (++tokens > MAX_TOKENS) return { offset, message: 'has too many parts; no governance file has so many' };
+    if (++tokens > MAX_TOKENS)
+      return {
+        offset,
+        message: `has more than ${MAX_TOKENS} parts (names, values, brackets, line breaks); a governance file has at most that`,
+      };
     if (token === '[' || token === '{') depth++;
     else if (token === ']' || token === '}') depth--;
     else if (depth === 0 && (token === '-' || token === '?')) indicators++;

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { applyGovernance } from '../../../calls/apply-governance.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { exportGovernance } from '../../../governance/export.ts';
-import { parseGovernance } from '../../../governance/parse.ts';
+import type { Governance } from '../../../governance/governance.ts';
+import { withGovernance } from '../../../governance/parse-aside.ts';
 import { planGovernance } from '../../../governance/plan.ts';
 import { CHANGE_KINDS } from '../../../governance/planning.ts';
 import { formatProblem, type Problem } from '../../../governance/problems.ts';
@@ -15,8 +16,8 @@ import { route } from '../../route.ts';
 const GovernanceFile = z.strictObject({
   text: z
     .string()
-    .max(1024 * 1024)
-    .describe('the file as it is written'),
+    .max(8 * 1024 * 1024)
+    .describe('the file as it is written, at most 8 MiB'),
   file: z.string().max(1024).default('governance.yaml').describe('what to call it in problems'),
   values: z
     .record(z.string().max(1100), z.string().max(64 * 1024))
@@ -25,7 +26,8 @@ const GovernanceFile = z.strictObject({
 });
 type GovernanceFile = z.output<typeof GovernanceFile>;
 
-const MAX_BYTES = 4 * 1024 * 1024;
+/** A text of 8 MiB with its escapes, and the values. */
+const MAX_BYTES = 20 * 1024 * 1024;
 
 function refuse(problems: readonly Problem[]): never {
   throw new Refusal('invalid_governance', 'The governance file cannot be applied; nothing was changed.', {
@@ -33,11 +35,16 @@ function refuse(problems: readonly Problem[]): never {
   });
 }
 
-function read(body: GovernanceFile) {
-  const parsed = parseGovernance(body.text, body.file);
-  if (!parsed.ok) return refuse(parsed.problems);
-  const values = new Map(Object.entries(body.values).map(([key, value]) => [key, new Secret(value)]));
-  return { governance: parsed.governance, values };
+/** Reads the file for `work`, which gets the values that it names. */
+async function reading<Result>(
+  body: GovernanceFile,
+  work: (governance: Governance, values: Map<string, Secret>) => Promise<Result>,
+): Promise<Result> {
+  return await withGovernance(body.text, body.file, async (parsed) => {
+    if (!parsed.ok) return refuse(parsed.problems);
+    const values = new Map(Object.entries(body.values).map(([key, value]) => [key, new Secret(value)]));
+    return await work(parsed.governance, values);
+  });
 }
 
 const ChangeShown = z
@@ -71,8 +78,9 @@ export const governancePlan = route({
   answers: { 200: { description: 'The changes and warnings.', schema: Planned } },
   errors: ['invalid_request', 'invalid_governance'],
   handle: async ({ governor: { broker }, who, body }) => {
-    const { governance, values } = read(body);
-    const planned = await planGovernance(broker, who.organisationId, governance, values, broker.clock());
+    const planned = await reading(body, (governance, values) =>
+      planGovernance(broker, who.organisationId, governance, values, broker.clock()),
+    );
     if (!planned.ok) return refuse(planned.problems);
     return json(200, { changes: planned.plan.changes, warnings: planned.plan.warnings.map(formatProblem) });
   },
@@ -92,9 +100,8 @@ export const governanceApply = route({
   errors: ['invalid_request', 'invalid_governance', 'audit_unavailable'],
   handle: async (context) => {
     const { who, body, governor, correlationId } = context;
-    const { governance, values } = read(body);
     const by = { owner: who.owner, how: howOf(context), correlationId };
-    const applied = await applyGovernance(governor, by, governance, values);
+    const applied = await reading(body, (governance, values) => applyGovernance(governor, by, governance, values));
     if (!applied.ok) return refuse(applied.problems);
     return json(200, {
       changes: applied.plan.changes,

@@ -1,0 +1,15 @@
+/** Long work in slices, so that whoever else is asking is answered in between. */
+import { setImmediate } from 'node:timers/promises';
+
+/** Well under what anybody notices, and far more than a turn of the event loop costs. */
+const SLICE_MS = 8;
+
+/** Answers a function to await between pieces of work: it lets others run when a slice is over. */
+export function pacer(): () => Promise<void> {
+  let since = performance.now();
+  return async () => {
+    if (performance.now() - since < SLICE_MS) return;
+    await setImmediate();
+    since = performance.now();
+  };
+}

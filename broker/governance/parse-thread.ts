@@ -1,0 +1,24 @@
+/** The thread that reads a large governance file, and keeps it until it is ended: only it knows the lines. */
+import { parentPort } from 'node:worker_threads';
+import type { Governance } from './governance.ts';
+import { parseGovernance } from './parse.ts';
+import { type Finding, type Problem, placeFindings, type Source } from './problems.ts';
+
+export type ToParseThread = { text: string; file: string } | { findings: readonly Finding[] };
+export type FromParseThread =
+  | { problems: Problem[] }
+  | Pick<Governance, 'document' | 'manifests' | 'warnings' | 'keys'>;
+
+const port = parentPort!;
+let source: Source | undefined;
+
+function answer(message: ToParseThread): FromParseThread {
+  if ('findings' in message) return { problems: placeFindings(source!, message.findings) };
+  const parsed = parseGovernance(message.text, message.file);
+  if (!parsed.ok) return { problems: parsed.problems };
+  const { document, manifests, warnings, keys } = parsed.governance;
+  source = parsed.governance.source;
+  return { document, manifests, warnings, keys };
+}
+
+port.on('message', (message: ToParseThread) => port.postMessage(answer(message)));
