@@ -294,13 +294,20 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
     test.each<[string, string, () => Promise<unknown>]>([
       ['the parent was suspended', 'agent_suspended', () => move('suspend')],
       ['the parent lost the scope', 'scope_not_granted', () => change({ scopes: '["demo:read"]' })],
-      ['the child was revoked', 'agent_revoked', () => move('revoke', child)],
     ])('AP-06 are blocked when they are approved after %s', async (_what, reason, contain) => {
       const id = await hold(child);
       await contain();
       await withoutCalls(world, () => approve(id));
       const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
       expect(body.execution_error).toMatch(new RegExp(`^${reason}`));
+    });
+
+    test('AP-06 expire with the child when it is revoked, and cannot be approved', async () => {
+      const id = await hold(child);
+      await move('revoke', child);
+      expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
+      const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      expect([body.status, body.execution_error]).toEqual(['expired', null]);
     });
 
     test('an agent gets no more of them before people by its children', async () => {
