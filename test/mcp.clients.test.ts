@@ -122,7 +122,6 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
         'addresses of 5,000 characters',
         { redirect_uris: Array.from({ length: 10 }, (_, n) => `https://app.example/${n}${'x'.repeat(480)}`) },
       ],
-      ['an address that the broker would ask', { sector_identifier_uri: 'https://127.0.0.1:9/sector' }],
       [
         'a key too short to prove anything with',
         {
@@ -140,6 +139,14 @@ describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
       const { status, body } = await new OAuthClient(world).register(metadata);
       expect(status).toBe(400);
       expect(body.error).toMatch(/^invalid_(client_metadata|redirect_uri)$/);
+    });
+
+    test('that name a sector_identifier_uri are refused before anybody is asked for it', async () => {
+      const send = vi.spyOn(world.running.broker.publicOutbound, 'send');
+      onTestFinished(() => send.mockRestore());
+      const metadata = { sector_identifier_uri: 'https://app.example/sector' };
+      const { status, body } = await new OAuthClient(world).register(metadata);
+      expect([status, body.error, send.mock.calls.length]).toEqual([400, 'invalid_client_metadata', 0]);
     });
 
     test('are forgotten after a day, unless an owner let them in; then with the last authorisation', async () => {
