@@ -16,7 +16,10 @@ const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope:
 const SECOND_MS = 1_000;
 const HOUR_MS = 3600 * SECOND_MS;
 const IN_DOUBT = /"level":"error".*clock/;
-const PATIENCE = { timeout: 10_000, interval: 20 };
+const PATIENCE = { timeout: 20_000, interval: 20 };
+
+// Each starts processes, which takes seconds on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 type Moved = BrokerProcess & { move(shiftMs: number): void };
 

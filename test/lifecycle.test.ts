@@ -114,7 +114,9 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
   });
 });
 
-test('SIGTERM drains first: not ready, and calls are answered, each the last on its connection', async () => {
+test('SIGTERM drains first: not ready, and calls are answered, each the last on its connection', {
+  timeout: 60_000,
+}, async () => {
   const { agent, environment, child } = await startProcess('sqlite');
   child.signal('SIGTERM');
   expect((await child.ended).code).toBe(0);
@@ -145,7 +147,9 @@ function launch(environment: Record<string, string>) {
   return { child, written: () => written, ended: once(child, 'exit') };
 }
 
-test('SIGTERM while it waits for its database is heard: it stops in order and never serves', async () => {
+test('SIGTERM while it waits for its database is heard: it stops in order and never serves', {
+  timeout: 60_000,
+}, async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const silent = createServer(() => resolve());
   await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
