@@ -86,7 +86,7 @@ export function judge(findings: Findings): Goal[] {
         add(`tools/list of the MCP server from ${from}, median`, '≤ 250 ms', listed, milliseconds, listed <= 250);
         const six = quantile(together, 0.95);
         // Codex waits 600 ms for the tools of its servers, then begins without them.
-        const name = `the same, six at once, 95th of 100 (six bare Nodes: ${bare} ms)`;
+        const name = `the same, six at once, 95th percentile (six bare Nodes: ${bare} ms)`;
         add(name, '≤ 450 ms', six, milliseconds, six <= 450);
       }
       const added = median(mcp.added);

@@ -90,12 +90,13 @@ describe('YAML of a governance file', () => {
       `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghij'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefghi'[i]}`).join(',')}]`).join('\n')}`,
     ],
     ['many aliases', `a: &a x\n${Array.from({ length: 1000 }, (_, i) => `k${i}: *a`).join('\n')}`],
-  ])('refuses %s within five seconds, with at most 50 problems', (_, text) => {
-    const before = performance.now();
+  ])('refuses %s within five seconds of the thread, with at most 50 problems', (_, text) => {
+    const before = process.threadCpuUsage();
     const found = problems(text);
+    const { user, system } = process.threadCpuUsage(before);
     expect(found.length).toBeGreaterThan(0);
     expect(found.length).toBeLessThanOrEqual(50);
-    expect(performance.now() - before).toBeLessThan(5000);
+    expect((user + system) / 1000).toBeLessThan(5000);
   });
 
   it('takes what people write: comments, anchors, Windows line ends, a byte order mark, JSON', () => {
