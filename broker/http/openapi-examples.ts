@@ -168,7 +168,7 @@ export const EXAMPLES: Readonly<Record<string, Examples>> = {
       },
     },
   },
-  'registrations.read': { answers: { 200: { status: 'pending', agent_id: null, mcp_config: null } } },
+  'registrations.read': { answers: { 200: { status: 'pending' } } },
   'agents.bind': { body: { bootstrap_token: token('bootstrap'), public_key_pem: PEM }, answers: bound },
   'invites.bind': { body: { bind_secret: token('invite'), public_key_pem: PEM }, answers: bound },
   'secrets.bind': {

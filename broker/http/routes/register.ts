@@ -80,8 +80,11 @@ export const registrationStatus = route({
       description: 'Its status; once it is approved, who the agent is and how an MCP client is told.',
       schema: z.object({
         status: z.enum(REGISTRATION_STATUSES),
-        agent_id: z.string().nullable(),
-        mcp_config: z.record(z.string(), z.unknown()).nullable().describe('for an MCP client; without the private key'),
+        agent_id: z.string().optional().describe('once it is approved'),
+        mcp_config: z
+          .record(z.string(), z.unknown())
+          .optional()
+          .describe('once it is approved: for an MCP client; without the private key'),
       }),
     },
   },
@@ -90,16 +93,8 @@ export const registrationStatus = route({
     const found = await loadRegistration(broker, params.token);
     const status = registrationStatusAt(found, broker.clock());
     const { agent_id: agentId, owner_id: ownerId } = found;
-    const approved = status === 'approved';
-    return json(
-      200,
-      {
-        status,
-        agent_id: approved ? agentId : null,
-        mcp_config: approved ? mcpConfig(broker, { agentId, ownerId }) : null,
-      },
-      PRIVATE,
-    );
+    const agent = status === 'approved' && { agent_id: agentId, mcp_config: mcpConfig(broker, { agentId, ownerId }) };
+    return json(200, { status, ...agent }, PRIVATE);
   },
 });
 
