@@ -30,9 +30,8 @@ export async function firstStart(governor: Governor): Promise<string> {
   }
 }
 
-/** A sign-in link of the organisation's first admin; with an identity provider, where everybody signs in. */
+/** A sign-in link of the organisation's first admin; the console's address when there is none. */
 export async function firstAdminLink(broker: Broker, organisationId: string): Promise<string> {
-  if (broker.config.oidc) return `${broker.baseUrl}/console/sign-in`;
   const admin = (await listOwners(broker.store.db, organisationId)).find((owner) => owner.role === 'admin');
   return admin ? (await signInLink(broker, admin)).url : `${broker.baseUrl}/console`;
 }

@@ -127,6 +127,13 @@ export async function startBroker(
   const outbound = makeOutbound({
     allowPrivate: [...config.allowPrivate, ...(options.allowPrivate ?? [])],
     own: options.own,
+    watch: (origin) =>
+      watchOutage(log, {
+        failed: 'a platform does not answer',
+        worked: 'a platform answers again',
+        about: { origin },
+        level: 'warn',
+      }),
   });
   const publicOutbound = makeOutbound({ allowPrivate: [], own: options.own, connectionsPerOrigin: 4, maxOrigins: 64 });
   const providerOutbound = config.oidc && makeOutbound(providerRules(config, config.oidc, options.own));

@@ -35,7 +35,7 @@ let greeting = '';
 let url = '';
 
 beforeAll(async () => {
-  server = spawn(process.execPath, [BIN, 'serve'], {
+  server = spawn(process.execPath, [BIN, 'serve', '--print-link'], {
     cwd: folder,
     env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -8,7 +8,7 @@ import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
 import { releaseStartMemory } from '../start-memory.ts';
 
-type Options = { config?: string; sandbox: boolean; acceptClock?: true };
+type Options = { config?: string; sandbox: boolean; acceptClock?: true; printLink?: true };
 
 export function addServeCommand(program: Command, stop: AbortSignal = new AbortController().signal): void {
   program
@@ -16,6 +16,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
     .description('run the broker: the /v1 API, the owner API and the console')
     .option('--config <governance.yaml>', 'apply this governance file at the start')
     .option('--accept-clock', 'start though the clock is behind the newest heartbeat in the store (SQLite)')
+    .option('--print-link', 'print a sign-in link of the first admin, which is done at a terminal without being asked')
     .option('--no-sandbox', 'on a new data folder, make no sandbox platform and agent')
     .action(async (options: Options) => {
       const { ConfigError, readConfig } = await import('../../broker/config.ts');
@@ -43,7 +44,9 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))
           ? await sandboxes.startSandboxPlatform(config.dataFolder)
           : undefined;
-      let link = '';
+      // Elsewhere the output is a log, and whoever reads it within 15 minutes would be an admin.
+      const printsLink = options.printLink ?? process.stdout.isTTY;
+      let link: string | undefined;
       let running: Awaited<ReturnType<typeof serve>>;
       try {
         running = await serve(config, {
@@ -59,7 +62,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
               sandbox = undefined;
             }
             if (options.config) await applyFile(governor, organisationId, options.config);
-            link = await firstAdminLink(governor.broker, organisationId);
+            if (printsLink && !config.oidc) link = await firstAdminLink(governor.broker, organisationId);
           },
         });
       } catch (error) {
@@ -104,7 +107,8 @@ async function applyFile(governor: Governor, organisationId: string, file: strin
 function greeting(at: {
   baseUrl: string;
   masterKeyCreated: boolean;
-  link: string;
+  /** A sign-in link of the first admin, where one is to be printed. */
+  link: string | undefined;
   sandboxUrl: string | undefined;
   config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;
 }): string {
@@ -115,10 +119,12 @@ function greeting(at: {
     `Agent Broker is running at ${baseUrl}`,
     '',
     `  Store     ${config.databaseUrl ? 'PostgreSQL' : `SQLite in ${join(folder, 'store')}`}`,
-    `  Console   ${link}`,
+    `  Console   ${link ?? `${baseUrl}/console/sign-in`}`,
     config.oidc
       ? `            (owners sign in at ${new URL(config.oidc.issuer).host}; add one: npx agent-broker owner add)`
-      : '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
+      : link === undefined
+        ? '            (a link that signs you in: npx agent-broker owner link)'
+        : '            (signs you in once, within 15 minutes; another: npx agent-broker owner link)',
   ];
   if (sandboxUrl) lines.push(`  Sandbox   platform "sandbox" at ${sandboxUrl}, agent "sandbox-agent"`);
   if (at.masterKeyCreated)

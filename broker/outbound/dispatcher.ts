@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import type { Lookup } from './connector.ts';
 import { type Answer, type Enough, Exchange, type ExchangeLimits } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
-import { OriginPool } from './origin-pool.ts';
+import { OriginPool, type OutageWatch } from './origin-pool.ts';
 import { requestProblem } from './request-check.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
 import { unreachable } from './unreachable.ts';
@@ -52,6 +52,8 @@ export type OutboundOptions = {
   keepAliveMs?: number;
   /** Origins whose connections are kept; the least recently used idle one goes first. */
   maxOrigins?: number;
+  /** Watches whether an origin answers, for the log. */
+  watch?: (origin: string) => OutageWatch;
 } & Partial<ExchangeLimits>;
 
 const MIB = 1024 * 1024;
@@ -107,6 +109,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       maxWaiting: options.maxWaitingPerOrigin ?? 1_000,
       maxHeaderBytes: options.maxHeaderBytes ?? 64 * 1024,
       keepAliveMs: options.keepAliveMs ?? 4_000,
+      outage: options.watch?.(request.url.origin),
     });
     for (const [name, other] of pools) {
       if (pools.size < maxOrigins) break;
@@ -145,6 +148,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       pool.run(exchange);
       const answer = await exchange.answer;
       open.delete(exchange);
+      pool.note(answer);
       return answer;
     },
 

@@ -1,7 +1,8 @@
 /** The connections to one origin, and the calls that wait for one. */
 import { Pool } from 'undici';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
-import type { Exchange } from './exchange.ts';
+import type { Answer, Exchange } from './exchange.ts';
+import type { UnreachableCode } from './unreachable.ts';
 
 export type OriginPoolOptions = ConnectorOptions & {
   /** Connections at the same time. */
@@ -11,7 +12,13 @@ export type OriginPoolOptions = ConnectorOptions & {
   /** Bytes of an answer's header section. */
   maxHeaderBytes: number;
   keepAliveMs: number;
+  outage: OutageWatch | undefined;
 };
+
+/** Told of each call that got an answer of the origin, and of each that got none. */
+export type OutageWatch = { failed(error: unknown): void; worked(): void };
+
+const OURS = new Set<UnreachableCode>(['bad_request', 'address_refused', 'busy', 'closed', 'too_large']);
 
 /**
  * We queue in front of undici and never in it: a call that gave up while it waited is then simply dropped, where undici
@@ -36,6 +43,13 @@ export class OriginPool {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+  }
+
+  /** Notes what became of a call. What ended on our side says nothing of the origin. */
+  note(answer: Answer): void {
+    if (answer.kind !== 'unreachable') this.#options.outage?.worked();
+    else if (!OURS.has(answer.code))
+      this.#options.outage?.failed(answer.cause === undefined ? answer.code : `${answer.code}: ${answer.cause}`);
   }
 
   get idle(): boolean {
