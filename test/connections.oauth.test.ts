@@ -235,7 +235,7 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     expect([server.bearers.at(-1), server.asked.length]).toEqual(['a-token-0123456789', 1]);
   });
 
-  test('what connecting and disconnecting did is on record, with a receipt and without a token', async () => {
+  test('what connecting and disconnecting did is on record, without a receipt and without a token', async () => {
     await connect();
     await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
     const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
@@ -244,6 +244,11 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
       'connection_disconnected',
       'connection_connected',
     ]);
+    for (const event of events) {
+      expectEnvelope(await organisation.ask('GET', `/v1/audit/${event.id}/receipt`), 404, 'not_found');
+      expect(event).toMatchObject({ row_hash: expect.stringMatching(/^[0-9a-f]{64}$/), receipt_kid: null });
+      expect(event.flags.change).toMatchObject({ by: organisation.owner.id });
+    }
     expect(JSON.stringify(events[1])).toContain('ann@docs.example');
   });
 

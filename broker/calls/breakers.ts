@@ -140,8 +140,8 @@ const openAddresses = ({ broker }: Governor, { organisation_id, id: agent_id }: 
   countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
 
 /**
- * Puts on record that a breaker opened or closed. The address that wrong signatures came from stands in the row, and in no
- * receipt (specification, Receipt). The breaker stands also when this cannot be recorded.
+ * Puts on record that a breaker opened or closed, without a receipt (specification, Audit receipts). The breaker stands also
+ * when this cannot be recorded.
  */
 export async function noteBreaker(
   governor: Governor,

@@ -1,4 +1,4 @@
-/** A change that an owner makes: recorded and signed in the transaction that makes it, so that neither is without the other. */
+/** A change that an owner makes: recorded in the transaction that makes it, so that neither is without the other. */
 import { ownersChangeIn } from '../approvals/changes.ts';
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
@@ -34,7 +34,7 @@ export const operatorAtStart = (organisationId: string): ChangingOwner => ({
 });
 
 /**
- * Makes a change and records it as an event with a receipt, in one transaction. `make` writes with the database that it is
+ * Makes a change and records it as an event, in one transaction; `signRow` says which events get a receipt. `make` writes with the database that it is
  * given and with no other; what it answers comes out, what it throws undoes everything and comes out as it is. `note` adds
  * facts to what is on record and in the receipt (names, versions; never a secret). `auditId` is the event's row.
  *

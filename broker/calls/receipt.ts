@@ -138,9 +138,21 @@ function changeIn({ kind, flags }: AuditRow): { change?: OwnersChange } {
   return change ? { change } : {};
 }
 
-/** Hashes and signs a row that is final but for that, in place. */
+/**
+ * Reasons of the events that have no receipt: breaker transitions and connect events (specification, Audit receipts). Their
+ * rows have a hash all the same.
+ */
+const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
+  'breaker_opened',
+  'breaker_closed',
+  'connection_connected',
+  'connection_disconnected',
+]);
+
+/** Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt. */
 export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issuer: ReceiptIssuer): void {
   row.row_hash = rowHash(row);
+  if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
   row.receipt_kid = key.kid;
   row.receipt = sign(key, { typ: RECEIPT_TYPE }, JSON.stringify(receiptPayload(row, issuer)));
 }

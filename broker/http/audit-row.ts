@@ -43,7 +43,9 @@ export const AuditRowShown = z
   })
   .meta({ id: 'AuditRow' });
 
-export const AuditRowWithReceipt = AuditRowShown.extend({ receipt: z.string().nullable() }).meta({
+export const AuditRowWithReceipt = AuditRowShown.extend({
+  receipt: z.string().nullable().describe('compact JWS; null of breaker transitions and connect events'),
+}).meta({
   id: 'AuditRowWithReceipt',
 });
 

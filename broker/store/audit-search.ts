@@ -13,7 +13,7 @@ export type AuditFilter = {
   /** When the row was begun: from this moment on, and before that one. */
   since?: number | undefined;
   until?: number | undefined;
-  /** Only rows that are final, and so have their receipt. */
+  /** Only rows that are final, and so have their hash. */
   final?: boolean | undefined;
 };
 

@@ -44,7 +44,11 @@ export const auditReceipt = route({
       throw new Refusal('not_your_row', 'An agent may fetch the receipts of its own calls only.', {
         headers: { 'WWW-Authenticate': 'Bearer' },
       });
-    if (!row?.receipt) throw new Refusal('not_found', 'There is no such row, or it has no receipt (yet).');
+    if (!row?.receipt)
+      throw new Refusal(
+        'not_found',
+        'There is no such row, or it has no receipt: its call has no outcome yet, or it is of a breaker transition or a connect event.',
+      );
     if (prefersJose(request.headers.accept))
       return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: row.receipt };
     const jwksUrl = `${broker.baseUrl}/.well-known/svc-receipt-keys.json`;

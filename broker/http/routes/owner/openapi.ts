@@ -3,7 +3,7 @@ import { openApiDocument } from '../../openapi.ts';
 import { type Route, route } from '../../route.ts';
 
 const DESCRIPTION =
-  'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record with a signed receipt.';
+  'For the people who govern agents, and for their programs. A session comes from `agent-broker owner token`, or from a sign-in link. What an owner changes is in force at the very next decision, and on record.';
 
 /** The owners' side: what is under /owner, and where else owners alone come in (passkeys, signing in). */
 export const isOwners = ({ path, auth }: Route): boolean =>
