@@ -409,20 +409,23 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
   });
 
   test.each([
-    ['suspend', 'suspended'],
-    ['revoke', 'revoked'],
-  ])('403 after %s: the agent asks for nothing, but reads what became of what it asked', async (verb, state) => {
-    const agent = await newAgent();
-    const { poll_url } = (await askForWrite(agent)).body;
-    await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'odd' });
-    for (const body of [{ platform: 'demo', scope: 'demo:delete' }, { platform: 'demo', scope: 'demo:write' }, {}]) {
-      const answer = await ask(agent, body);
-      expectEnvelope(answer, 403, 'agent_halted');
-      expect(answer.body.halt).toMatchObject({ state, detail: 'odd' });
-      expect(answer.body.detail).toBe(answer.body.halt.instructions);
-    }
-    expect((await agent.get(poll_url)).body).toEqual({ status: 'pending' });
-  });
+    ['suspend', 'suspended', 'pending'],
+    ['revoke', 'revoked', 'expired'],
+  ])(
+    '403 after %s: the agent asks for nothing, but reads what became of what it asked',
+    async (verb, state, became) => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'odd' });
+      for (const body of [{ platform: 'demo', scope: 'demo:delete' }, { platform: 'demo', scope: 'demo:write' }, {}]) {
+        const answer = await ask(agent, body);
+        expectEnvelope(answer, 403, 'agent_halted');
+        expect(answer.body.halt).toMatchObject({ state, detail: 'odd' });
+        expect(answer.body.detail).toBe(answer.body.halt.instructions);
+      }
+      expect((await agent.get(poll_url)).body).toEqual({ status: became });
+    },
+  );
 
   test('403 while a breaker halts the agent, which is active all the same', async () => {
     const agent = await newAgent();

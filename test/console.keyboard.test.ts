@@ -81,6 +81,9 @@ describe.skipIf(withoutChromium)(
       await page.until(`document.activeElement.id === 'own'`);
       await page.press('a', 'j', 'd', '?');
       expect(await page.value(`document.querySelector('#own').value`)).toBe('ajd?');
+      // The other call of the agent is denied only by who asks for it.
+      await page.press('Tab');
+      await page.until(`document.activeElement.id === 'deny-all' && !document.activeElement.checked`);
       await page.press('Tab', 'Tab');
       await page.until(`document.activeElement.id === 'deny'`);
       await page.press('Enter');
