@@ -109,15 +109,13 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     expect((await stored(ann.id)).oidc_subject).toBeNull();
   });
 
-  test.each<[string, (one: LyingProvider, claims: Record<string, unknown>) => Promise<string> | string]>([
+  type Make = (one: LyingProvider, claims: Record<string, unknown>) => Promise<string> | string;
+
+  test.each<[string, Make]>([
     ['of the type of our sessions', (one, claims) => one.sign(claims, { typ: 'svc-owner+jwt' })],
     ['of the type of a receipt', (one, claims) => one.sign(claims, { typ: 'svc-receipt+jwt' })],
     ['of the type of a sign-out', (one, claims) => one.sign(claims, { typ: 'logout+jwt' })],
     ['of a type that is no text', (one, claims) => one.sign(claims, { typ: 1 as never })],
-    [
-      'by another key of the same name',
-      async (one, claims) => one.sign(claims, {}, { ...(await makeSigner()), kid: one.signer.kid }),
-    ],
     [
       'RS512',
       async (one, claims) =>
@@ -128,6 +126,16 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
       (_, claims) =>
         `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`,
     ],
+  ])('JW-29 a token %s is refused', async (_name, make) => {
+    expectEnvelope(await ask(await make(provider, verified())), 401, 'invalid_token');
+    expect((await stored(ann.id)).oidc_subject).toBeNull();
+  });
+
+  test.each<[string, Make]>([
+    [
+      'by another key of the same name',
+      async (one, claims) => one.sign(claims, {}, { ...(await makeSigner()), kid: one.signer.kid }),
+    ],
     ['with the signature cut', async (one, claims) => (await one.sign(claims)).slice(0, -20)],
     [
       'with other claims under the same signature',
@@ -136,8 +144,21 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
         return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
       },
     ],
-  ])('JW-29 a token %s is refused', async (_name, make) => {
-    expectEnvelope(await ask(await make(provider, verified())), 401, 'invalid_token');
+  ])('JW-29 a token %s is refused for its signature, wherever it is sent', async (_name, make) => {
+    const token = await make(provider, verified());
+    for (const path of ['/owner/me', `/v1/audit/${crypto.randomUUID()}/receipt`]) {
+      const answer = await ask(token, path);
+      expectEnvelope(answer, 401, 'invalid_signature');
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+    }
+    // AuthZEN and TRQP know owners and agents: a token of the provider is told nothing of agents' claims.
+    const headers = { 'content-type': 'application/json' };
+    for (const path of ['/v1/authzen/access', '/v1/trqp/authorization']) {
+      const answer = await ask(token, path, { method: 'POST', headers, body: '{}' });
+      expect(answer.status, answer.text).toBe(401);
+      expect(answer.text).toContain('invalid_signature');
+      expect(answer.text).not.toContain('agent_id');
+    }
     expect((await stored(ann.id)).oidc_subject).toBeNull();
   });
 
@@ -172,7 +193,7 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     expect((await ask(both, '/v1/agents/me')).status).toBe(401);
     // Signed by the agent, as an owner of the provider.
     const forged = agent.token(verified());
-    expectEnvelope(await ask(forged), 401, 'invalid_token');
+    expectEnvelope(await ask(forged), 401, 'invalid_signature');
     // Our own session with the provider's name in it does not pass as the provider's.
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     expect((await ask(session)).status).toBe(200);
@@ -181,7 +202,7 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(token, receipt), 404, 'not_found');
     expectEnvelope(await ask(agent.token(), receipt), 404, 'not_found');
-    expectEnvelope(await ask(forged, receipt), 401, 'invalid_token');
+    expectEnvelope(await ask(forged, receipt), 401, 'invalid_signature');
   });
 
   test('where agents and owners may ask, a token is read as the one that it says it is, and only as that', async () => {
@@ -193,7 +214,7 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     const session = mintOwnerSession(world.running.broker, organisation.owner).token;
     expectEnvelope(await ask(session, receipt), 404, 'not_found');
     expectEnvelope(await ask(await provider.sign(verified()), receipt), 404, 'not_found');
-    expectEnvelope(await ask(`${session.slice(0, -8)}AAAAAAAA`, receipt), 401, 'invalid_token');
+    expectEnvelope(await ask(`${session.slice(0, -8)}AAAAAAAA`, receipt), 401, 'invalid_signature');
     expect([asOwner.mock.calls.length, asAgent.mock.calls.length]).toEqual([3, 1]);
     expect((await ask('x', receipt)).status).toBe(401);
     vi.restoreAllMocks();

@@ -237,6 +237,16 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
     expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_token');
   });
 
+  test('a session with a wrong signature is refused for it, as a bearer and as a cookie', async () => {
+    const session = sessionOf();
+    const cut = session.lastIndexOf('.') + 1;
+    const forged = `${session.slice(0, cut)}${session.slice(cut, -8)}AAAAAAAA`;
+    expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_signature');
+    const cookie = { cookie: `svc_owner=${forged}` };
+    expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, { headers: cookie }), 401, 'invalid_signature');
+    expect((await as(session, '/owner/me')).status).toBe(200);
+  });
+
   test.runIf(store === 'postgres')('signed out on one replica is signed out on all of them', async () => {
     const replica = await serve(
       readConfig({

@@ -130,7 +130,7 @@ function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): 
     ['missing_token', auth !== 'none' && !anyone],
     ['invalid_token', auth !== 'none'],
     ['token_expired', owners || agents || anyone],
-    ['invalid_signature', agents || anyone],
+    ['invalid_signature', owners || agents || anyone],
     // A role that may less, or a browser that another site sent here.
     ['forbidden', owners],
     ['rate_limited', agents || anyone || limit !== undefined || strangers !== undefined],

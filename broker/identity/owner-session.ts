@@ -47,7 +47,11 @@ const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ k
  */
 export async function authenticateSession(broker: Broker, token: string): Promise<OwnerPrincipal | AuthRefusal> {
   const verified = verifyCompact(token, broker.keys.set('session').verifyKeys, { typ: SESSION_TYPE });
-  if (!verified.ok) return refused('invalid_token', 'This is not an owner session of this broker.');
+  if (!verified.ok) {
+    if (verified.code === 'bad_signature')
+      return refused('invalid_signature', "The session's signature does not match: sign in again.");
+    return refused('invalid_token', 'This is not an owner session of this broker.');
+  }
   const { iss, aud, sub, org, exp, jti, sign_in: signIn } = verified.payload;
   if (
     iss !== broker.baseUrl ||

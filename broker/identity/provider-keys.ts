@@ -23,7 +23,7 @@ const FUTURE_SECONDS = 60;
 
 export type VerifiedToken =
   | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
-  | { kind: 'refused'; code: 'invalid_token' | 'token_expired'; detail: string }
+  | { kind: 'refused'; code: 'invalid_token' | 'token_expired' | 'invalid_signature'; detail: string }
   /** There are no keys to verify with, or only ones that are too old. */
   | { kind: 'unavailable' };
 
@@ -82,6 +82,12 @@ export function providerKeys(options: {
       if (error instanceof errors.JWKSNoMatchingKey) return 'unknown_key';
       if (error instanceof errors.JWTExpired)
         return { kind: 'refused', code: 'token_expired', detail: "The provider's token is over: sign in there again." };
+      if (error instanceof errors.JWSSignatureVerificationFailed)
+        return {
+          kind: 'refused',
+          code: 'invalid_signature',
+          detail: "The token's signature does not match the identity provider's published key.",
+        };
       // Whatever jose throws is about this token; its words name claims, never values.
       return {
         kind: 'refused',

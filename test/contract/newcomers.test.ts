@@ -1,5 +1,6 @@
 /** Live answers of registration, binding and passkeys, held to the document. */
 import { beforeAll, describe } from 'vitest';
+import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import {
   approveWith,
@@ -85,6 +86,14 @@ describe('registration', () => {
   show('POST /v1/register/approve/{token} → 401: no owner', async () =>
     post(`/v1/register/approve/${await registered()}`, {}),
   );
+  show('POST /v1/register/approve/{token} → 401: a wrong signature', async () => {
+    const session = `${mintOwnerSession(world.running.broker, organisation.owner).token.slice(0, -8)}AAAAAAAA`;
+    const headers = { authorization: `Bearer ${session}` };
+    return await send(`${world.running.baseUrl}/v1/register/approve/${await registered()}`, {
+      method: 'POST',
+      headers,
+    });
+  });
   show('POST /v1/register/approve/{token} → 403: no say in it', () => decidedByViewer('approve'));
   show('POST /v1/register/approve/{token} → 404', () => decide('approve', UNKNOWN));
   show('POST /v1/register/reject/{token} → 200', async () => decide('reject', await registered()));
