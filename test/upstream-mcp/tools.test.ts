@@ -80,6 +80,22 @@ describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
     expect((await agent.act(callOf('search_and_delete', 'tools:search.read'))).status).toBe(200);
   });
 
+  test('a tool that nobody accepted is refused where a rule holds calls: no owner is asked to approve it', async () => {
+    const rules = [
+      { effect: 'allow', methods: ['GET'] },
+      { effect: 'require_approval', methods: ['POST'] },
+    ];
+    const other = await connected(world, mcp, {}, rules);
+    expect((await other.agent.act(LIST)).status).toBe(200);
+    mcp.tools.push({ name: 'search_and_delete' });
+    expect((await other.agent.act(LIST)).body.data.held_back).toEqual([{ name: 'search_and_delete', state: 'new' }]);
+    const answer = await other.agent.act(callOf('search_and_delete', 'tools:search.read'));
+    expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'endpoint_scope_mismatch']);
+    expect((await other.organisation.ask('GET', '/owner/approvals')).body.approvals).toEqual([]);
+    // The twin: what was accepted is held.
+    expect((await other.agent.act(SEARCH)).status).toBe(202);
+  });
+
   test('a change that is taken back needs nobody', async () => {
     mcp.tools[0]!.description = 'Other words';
     await refused(/have changed/);
