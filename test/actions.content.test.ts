@@ -14,13 +14,20 @@ beforeAll(async () => {
   await organisation.platform({
     id: 'forge',
     manifest: {
-      scopes: { 'forge:contents.write': ['POST /trees'], 'forge:workflows.write': ['POST /merges'] },
+      scopes: {
+        'forge:contents.write': ['POST /trees'],
+        'forge:workflows.write': ['POST /merges'],
+        'forge:owners.write': ['POST /owners'],
+      },
       content_scopes: {
-        'POST /trees': [{ pointer: '/tree/*/path', paths: ['/.ci/**'], scope: 'forge:workflows.write' }],
+        'POST /trees': [
+          { pointer: '/tree/*/path', paths: ['/.ci/**'], scope: 'forge:workflows.write' },
+          { pointer: '/tree/*/path', paths: ['/OWNERS'], scope: 'forge:owners.write' },
+        ],
       },
     },
   });
-  const scopeList = ['forge:contents.write', 'forge:workflows.write'];
+  const scopeList = ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'];
   const policy = await organisation.policy([{ effect: 'allow' }]);
   agent = await organisation.agent({ policy, grants: { forge: { scopeList } } });
 });
@@ -42,6 +49,17 @@ test('every other body needs what its operation needs', async () => {
   expect((await agent.act({ ...TREES, scope: 'forge:contents.write', ...write('docs/ci.md') })).status).toBe(200);
   const refused = await agent.act({ ...TREES, scope: 'forge:workflows.write', ...write('docs/ci.md') });
   expect(refused.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
+});
+
+test('a body that needs two other scopes is refused under each scope: no call is under two', async () => {
+  const data = { tree: [...write('.ci/release.yml').data.tree, ...write('OWNERS').data.tree] };
+  for (const scope of ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write']) {
+    const refused = await agent.act({ ...TREES, scope, data });
+    expect([refused.status, refused.body.reason], scope).toEqual([403, 'endpoint_scope_mismatch']);
+  }
+  expect(world.upstream.seen).toEqual([]);
+  // The twin: each by itself.
+  expect((await agent.act({ ...TREES, scope: 'forge:owners.write', ...write('OWNERS') })).status).toBe(200);
 });
 
 test('a rule for the operation makes the verdict of that scope depend on the call', async () => {

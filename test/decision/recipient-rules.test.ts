@@ -49,6 +49,12 @@ describe('recipient rules', () => {
     ]);
   });
 
+  test.each(['to.email', 'To.email', 'to[email]'])('a member that is named by its path counts: ?%s=', (name) => {
+    const post = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /post': ['/to/email'] } });
+    const found = recipientRulesFor(post, call('POST', '/post', { query: `${name}=b%40y.example&today.email=c` }));
+    expect(found.slice(1).flatMap(({ subject }) => Object.values(subject))).toEqual(['b@y.example']);
+  });
+
   test.each(['to', '/a~2', 'cc/*'])('a pointer that is none is refused: %s', (pointer) => {
     const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /m': [pointer] } };
     expect(() => compilePlatformRules(source)).toThrow(`"${pointer}" is not a JSON pointer; write "/to"`);

@@ -170,6 +170,13 @@ describe('creating repositories', () => {
       { owner: 'acme', Owner: 'evil', name: 'new' },
       ['acme/new', 'evil/new'],
     ],
+    [
+      'from a template to an owner that cannot be read beside one of the list',
+      'POST /repos/tools/template/generate',
+      CREATING,
+      { owner: 'acme', Owner: ['evil'], name: 'new' },
+      ['acme/new'],
+    ],
     ['from a template to nobody', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
   ])('not %s', (_sentence, line, constraints, body, violating) => {
     expect(reach(line, constraints, body)?.violating).toEqual(violating);
