@@ -99,9 +99,9 @@ describe.each(STORES)(`calls that wait for a token on %s${postgresNote}`, (store
 
   describe('a wait of more than a second', () => {
     /** Has the call wait, does something meanwhile, and answers what the agent is told. */
-    async function whileWaiting(work: () => Promise<unknown>) {
+    async function whileWaiting(work: () => Promise<unknown>, make = () => agent.act(READ)) {
       const { arrived, answer } = holdTokens();
-      const call = agent.act(READ);
+      const call = make();
       await arrived;
       const begun = performance.now();
       await work();
@@ -138,6 +138,29 @@ describe.each(STORES)(`calls that wait for a token on %s${postgresNote}`, (store
       expectEnvelope(answer, 502, 'upstream_unreachable');
       expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
       expect(sent()).toBe(0);
+    });
+
+    test('a call that goes through another connection by now is not sent through the one that it waited for', async () => {
+      await outlive(world, connection, MINUTE_MS);
+      const answer = await whileWaiting(async () => {
+        const body = { platform: 'docs', label: 'other', default: true };
+        const made = await organisation.ask('POST', '/owner/connections', body);
+        expect(made.status, made.text).toBe(201);
+      });
+      expectEnvelope(answer, 502, 'upstream_unreachable');
+      expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+      expect(sent()).toBe(0);
+    });
+
+    test('a held call that was approved is sent after the wait: the approval stands in for the hold', async () => {
+      await organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]);
+      const held = await agent.act(READ);
+      expect(held.status, held.text).toBe(202);
+      await outlive(world, connection, MINUTE_MS);
+      const approve = () => organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+      const { body } = await whileWaiting(async () => undefined, approve);
+      expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
+      expect(sent()).toBe(1);
     });
 
     test('the twin: nothing changed, so it is sent once, with the new token', async () => {
