@@ -324,4 +324,17 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     for (const one of [child, fresh]) expect((await one.act(READ)).status).toBe(200);
     expect((await issue(parent)).status).toBe(201);
   });
+
+  test('a token that verified before is refused once its key is not one of the broker’s any more', async () => {
+    const { keys, clock } = world.running.broker;
+    expect((await child.act(READ)).status).toBe(200);
+    await keys.rotate('issuing', clock());
+    world.clock.skewMs = 15 * 60_000;
+    const fresh = await childOf(world, organisation, parent);
+    const { kid } = JSON.parse(Buffer.from(child.bearer.split('.')[0]!, 'base64url').toString());
+    await db().deleteFrom('signing_keys').where('kid', '=', kid).execute();
+    await keys.refresh();
+    expectEnvelope(await child.act(READ), 401, 'invalid_token');
+    expect((await fresh.act(READ)).status).toBe(200);
+  });
 });
