@@ -182,6 +182,14 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const [first, again] = [await agent.act(read, key), await agent.act(read, key)];
     expect([first.status, again.status]).toEqual([202, 202]);
     expect(again.body.approval_id).toBe(first.body.approval_id);
+    // Also when the answer was lost: a kill before it was kept leaves this.
+    const { db } = world.running.broker.store;
+    const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
+    await lost.where('agent_id', '=', agent.id).execute();
+    world.clock.skewMs = 31_000;
+    const after = await withoutCalls(world, () => agent.act(read, key));
+    expectEnvelope(after, 409, 'idempotency_outcome_unknown');
+    expect(after.body.audit_id).toBe(auditIdOf(first));
   });
 
   test('what is kept for an agent and its children is bounded: of what comes then, the status and the audit id', async () => {
