@@ -159,6 +159,26 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
       expect((await parent.act(READ)).status).toBe(200);
       expect((await child.act(READ)).status).toBe(200);
     });
+
+    test('CH-11 its own trial is free again when another call has taken its parent’s first', async () => {
+      await halfOpen(child);
+      const trials = () => db().selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
+      const { governor } = world.running;
+      const { loadFacts } = governor;
+      // Between the facts of the call and its trial.
+      governor.loadFacts = async (...asked) => {
+        governor.loadFacts = loadFacts;
+        const loaded = await loadFacts(...asked);
+        const taken = db().updateTable('breakers').set({ trial_at: Date.now() });
+        await taken.where('agent_id', '=', parent.id).execute();
+        return loaded;
+      };
+      await expectDenied(world, child, READ, 'circuit_breaker_open');
+      const own = await trials().where('agent_id', '=', child.id).execute();
+      expect(own).toEqual([{ agent_id: child.id, trial_at: null }]);
+      const theirs = await trials().where('agent_id', '=', parent.id).execute();
+      expect(theirs).toEqual([{ agent_id: parent.id, trial_at: expect.anything() }]);
+    });
   });
 
   test('its permissions are a 304 until something of the parent changes', async () => {

@@ -101,6 +101,12 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
     const ended = await end(agent);
     expect(ended.status, ended.text).toBe(200);
     expect(await findLiveAuthorisation(broker.store.db, authorisation, clock())).toBeUndefined();
+    const { ended_at } = await db()
+      .selectFrom('mcp_authorisations')
+      .select('ended_at')
+      .where('id', '=', authorisation)
+      .executeTakeFirstOrThrow();
+    expect(ended_at, 'on file, and not by the status of the agent alone').not.toBeNull();
     const token = await db()
       .selectFrom('one_time_tokens')
       .select('used_at')

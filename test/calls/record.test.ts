@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { AuditUnavailable } from '../../broker/calls/audit-unavailable.ts';
+import { makeLateRows } from '../../broker/calls/late-rows.ts';
 import { readsFolder } from '../../broker/calls/read-notes.ts';
 import { RECEIPT_TYPE, rowHash } from '../../broker/calls/receipt.ts';
 import { makeRecorder, type Recorded, type Recorder } from '../../broker/calls/record.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/calls/row-writer.ts';
+import { isHopeless } from '../../broker/calls/superseded.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
@@ -168,6 +170,23 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const found = (await stored(row))!;
     expect(found).toMatchObject({ state: 'final', result: 'allowed' });
     expectSigned(found, row);
+  });
+
+  test('an outcome that the store can never take does not keep those behind it waiting', async () => {
+    const kept: string[] = [];
+    const [bad, good] = [ownRow(), ownRow()];
+    const late = makeLateRows(
+      world.running.broker.log,
+      async (row) => {
+        if (row === bad) throw Object.assign(new Error('a value too large'), { code: '54000' });
+        kept.push(row.id);
+        return true;
+      },
+      isHopeless,
+    );
+    for (const row of [bad, good]) late.keep(row);
+    expect(await late.retry()).toBe(0);
+    expect(kept).toEqual([good.id]);
   });
 
   test('a call that was refused after its intent is closed later, too', async () => {
