@@ -105,6 +105,15 @@ describe('HD-09 malformed headers are an error that names the header', () => {
     });
     expect(filter({ 'x-a': 'a'.repeat(8_192) })).toMatchObject({ ok: true });
   });
+  it('a default of the platform opens no forbidden name, in no spelling', () => {
+    const defaults = { x_forwarded_for: '10.0.0.1', 'X-Real-IP': '10.0.0.1', app_mode: 'a' };
+    const asked = { x_forwarded_for: '127.0.0.1', 'x-real-ip': '127.0.0.1', app_mode: 'b' };
+    expect(filterAgentHeaders(asked, new Set(), { defaults })).toEqual({
+      ok: true,
+      headers: { app_mode: 'b' },
+      dropped: ['x-real-ip', 'x_forwarded_for'],
+    });
+  });
   it('whatever comes in, nothing forbidden comes out (property)', () => {
     const name = fc.oneof(
       fc.string(),
