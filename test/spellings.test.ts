@@ -185,6 +185,7 @@ describe('recipients', () => {
     'email_address[]',
     'email[address',
     '%65mailaddress',
+    'page=1;emailAddress',
   ])('the query ?%s= is judged beside the body', async (name) => {
     const sent = { ...SEND, data: { emailAddress: 'a@acme.com' } };
     const answer = await agent.act({ ...sent, endpoint: `/messages?${name}=x%40evil.com` });

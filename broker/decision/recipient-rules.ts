@@ -34,7 +34,10 @@ function graphqlRecipients(rules: PlatformRules, call: CallAsk): RecipientMatch[
 /** `?channel=C1` and `?to[]=a` beside a body that also names recipients: each value is judged, as it stands. */
 function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query === '') return [];
-  return [...new URLSearchParams(query)].flatMap(([name, value]) => {
+  const pairs = [...new URLSearchParams(query)];
+  // Some servers take `;` for `&` (HTML 4.01, B.2.2): both readings are judged.
+  if (query.includes(';')) pairs.push(...new URLSearchParams(query.replaceAll(';', '&')));
+  return pairs.flatMap(([name, value]) => {
     // `to.email` is a member of `to` to some readers, and one name to others.
     const names = [...parameterNames(name), ...parameterNames(name.split('.', 1)[0]!)];
     const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0]!));
