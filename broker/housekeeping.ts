@@ -16,6 +16,7 @@ import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
+import { purgeUsedChallenges } from './store/used-challenges.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
@@ -46,6 +47,8 @@ export function startHousekeeping(
     // They live for 12 hours. The rest is for a machine that started with a clock that was days ahead.
     'forgetting sessions that were signed out': (now) => purgeEndedSessions(db, now - 30 * DAY_MS),
     'forgetting one-time tokens': (now) => purgeOneTimeTokens(db, now - 30 * DAY_MS),
+    // They live for 5 minutes. The rest as above.
+    'deleting used challenges': (now) => purgeUsedChallenges(db, now - 30 * DAY_MS),
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),

@@ -3,6 +3,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deleteOwner } from '../broker/store/organisations.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
+import { purgeUsedChallenges } from '../broker/store/used-challenges.ts';
 import { type Answer, send } from './world/agent.ts';
 import { expectEnvelope, verifyReceipt } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';
@@ -231,16 +232,51 @@ describe.each(STORES)(`enrolling passkeys on %s${postgresNote}`, (store) => {
   test('a challenge lives 5 minutes, and beginning again does not end it', async () => {
     const options = await begin();
     for (let i = 0; i < 5; i++) await begin();
+    const unused = await begin();
     world.clock.skewMs = 5 * MINUTE_MS - 5_000;
     expect((await finish(made().create(options))).status).toBe(200);
     world.clock.skewMs = 5 * MINUTE_MS + 1_000;
-    expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
+    expectEnvelope(await finish(made().create(unused)), 410, 'challenge_expired');
   });
 
   test('AP-19 a restart ends challenges', async () => {
     const response = made().create(await begin());
     await world.restart();
     expectEnvelope(await finish(response), 410, 'challenge_expired');
+  });
+
+  test('a challenge enrols one passkey, one after the other and at the same instant', async () => {
+    const options = await begin();
+    expect((await finish(made().create(options))).status).toBe(200);
+    expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
+    const [{ id } = {}] = await own();
+    await organisation.ask('DELETE', `/owner/passkeys/${id}`);
+    expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
+    const next = await begin();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => finish(made().create(next))));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(410)]);
+    for (const answer of answers) if (answer.status === 410) expectEnvelope(answer, 410, 'challenge_expired');
+    expect(await own()).toHaveLength(1);
+  });
+
+  test('a used challenge is recorded until it has expired, and deleted after', async () => {
+    const options = await begin();
+    const hash = createHash('sha256').update(String(options.challenge)).digest('hex');
+    const recorded = async () =>
+      (await db().selectFrom('used_challenges').selectAll().where('challenge_hash', '=', hash).execute()).length;
+    expect((await finish(made().create(options))).status).toBe(200);
+    await purgeUsedChallenges(db(), Date.now() + 4 * MINUTE_MS);
+    expect(await recorded()).toBe(1);
+    expectEnvelope(await finish(made().create(options)), 410, 'challenge_expired');
+    await purgeUsedChallenges(db(), Date.now() + 6 * MINUTE_MS);
+    expect(await recorded()).toBe(0);
+  });
+
+  test('a challenge whose enrolment failed still enrols', async () => {
+    const options = await begin();
+    const enrolled = await enrol(world, organisation);
+    expectEnvelope(await finish(enrolled.create(options)), 409, 'passkey_exists');
+    expect((await finish(made().create(options))).status).toBe(200);
   });
 
   test('one credential is enrolled once, whoever comes with it, at the same instant too', async () => {

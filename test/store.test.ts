@@ -47,6 +47,7 @@ async function emptyStore(kind: StoreKind): Promise<() => Store> {
   const place = kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase();
   return () => {
     const store = kind === 'sqlite' ? openSqlite(place) : openPostgres(place, { connections: 4, onError: () => {} });
+  '0017-passkey-challenges',
     afterFile(() => store.close().catch(() => {}));
     return store;
   };

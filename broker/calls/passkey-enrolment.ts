@@ -1,13 +1,15 @@
 /** Enrolling passkeys (specification, Passkeys, register/begin and register/finish). */
 import type { RegistrationResponseJSON } from '@simplewebauthn/server';
-import { judgeChallenge } from '../approvals/passkey-challenge.ts';
+import { CHALLENGE_LIFETIME_MS, judgeChallenge } from '../approvals/passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from '../approvals/passkey-client-data.ts';
 import { verifyRegistration } from '../approvals/passkey-verify.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { JsonObject } from '../decision/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
+import { useChallenge } from '../store/used-challenges.ts';
 import type { Governor } from './governor.ts';
 import { type ChangingOwner, recordChange } from './owner-change.ts';
 
@@ -22,7 +24,10 @@ export type Enrolment =
   | { kind: 'exists' }
   | { kind: 'too_many' };
 
-/** Enrols what an authenticator made for this owner's challenge. Throws AuditUnavailable: it is not enrolled. */
+/**
+ * Enrols what an authenticator made for this owner's challenge, which enrols nothing more. Throws AuditUnavailable:
+ * it is not enrolled.
+ */
 export async function enrolPasskey(
   governor: Governor,
   by: ChangingOwner,
@@ -53,25 +58,34 @@ export async function enrolPasskey(
     created_at: broker.clock(),
     last_used_at: null,
   };
-  return await keep(governor, by, passkey);
+  return await keep(governor, by, passkey, challenge);
 }
 
 /** Undoes an enrolment that cannot be. */
 class Impossible extends Error {
-  readonly kind: 'exists' | 'too_many';
+  readonly kind: 'exists' | 'too_many' | 'challenge_expired';
   constructor(kind: Impossible['kind']) {
     super(kind);
     this.kind = kind;
   }
 }
 
-async function keep(governor: Governor, by: ChangingOwner, passkey: PasskeyTable): Promise<Enrolment> {
+/** One transaction: a challenge is used up with the passkey that it enrols, and by nothing else. */
+async function keep(
+  governor: Governor,
+  by: ChangingOwner,
+  passkey: PasskeyTable,
+  challenge: string,
+): Promise<Enrolment> {
   const owner = { organisationId: passkey.organisation_id, ownerId: passkey.owner_id };
   try {
     const change = { reason: 'passkey_enrolled', detail: passkey.device_name };
     await recordChange(governor, by, change, async (db, note) => {
       await lockPasskeysOf(db, owner);
       if (!(await putPasskey(db, passkey))) throw new Impossible('exists');
+      // It ends within its lifetime from now, whenever it was made.
+      const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
+      if (!(await useChallenge(db, used))) throw new Impossible('challenge_expired');
       if ((await listPasskeys(db, owner)).length > MOST_PASSKEYS) throw new Impossible('too_many');
       note(told(passkey));
     });

@@ -13,6 +13,7 @@ import { factVersions } from './migrations/0010-fact-versions.ts';
 import { rotatingTokens } from './migrations/0013-rotating-tokens.ts';
 import { storedResponses } from './migrations/0015-stored-responses.ts';
 import { clientSources } from './migrations/0016-client-sources.ts';
+import { passkeyChallenges } from './migrations/0017-passkey-challenges.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -30,6 +31,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0013-rotating-tokens': { up: rotatingTokens },
   '0015-stored-responses': { up: storedResponses },
   '0016-client-sources': { up: clientSources },
+  '0017-passkey-challenges': { up: passkeyChallenges },
 });
 
 const migratorOf = (store: Store): Migrator =>

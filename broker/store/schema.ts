@@ -335,6 +335,9 @@ export type OAuthFlowTable = {
 };
 
 /** Owner sessions that were signed out before they ended by themselves. */
+/** A passkey challenge that enrolled. `challenge_hash`: SHA-256 of its base64url, in hexadecimal. */
+export type UsedChallengeTable = { challenge_hash: string; expires_at: number };
+
 export type EndedSessionTable = { organisation_id: string; session_id: string; expires_at: number };
 
 export type IdempotencyTable = {
@@ -536,7 +539,8 @@ export type DiagnosticTable = {
 export type MetaTable = { name: string; value: string };
 
 /** Running processes, so that an intent of a dead one can be told from an intent of a slow one. */
-export type InstanceTable = { id: string; started_at: number; seen_at: number };
+/** `member`: of the run (store/instances.ts); 0 while a process that started has not found out whether another lives. */
+export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit };
 
 /** A tool of an MCP server: as an owner, or the server's first list, had it accepted, and as it was seen last. */
 export type McpToolTable = {
@@ -579,6 +583,7 @@ export type Schema = {
   platform_secrets: PlatformSecretTable;
   oauth_flows: OAuthFlowTable;
   ended_sessions: EndedSessionTable;
+  used_challenges: UsedChallengeTable;
   idempotency_keys: IdempotencyTable;
   stored_responses: StoredResponsesTable;
   one_time_tokens: WithDefaults<OneTimeTokenTable, 'rotates'>;
@@ -598,5 +603,5 @@ export type Schema = {
   signing_keys: SigningKeyTable;
   diagnostics: DiagnosticTable;
   meta: MetaTable;
-  instances: InstanceTable;
+  instances: WithDefaults<InstanceTable, 'member'>;
 };

@@ -1,0 +1,17 @@
+import type { UsedChallengeTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** Records that a challenge was used. False: it was used before; of any number at the same time one gets true. */
+export async function useChallenge(db: Db, challenge: UsedChallengeTable): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('used_challenges')
+    .values(challenge)
+    .onConflict((c) => c.column('challenge_hash').doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
+/** Deletes the records of challenges that expired before `before` (milliseconds since the epoch). */
+export async function purgeUsedChallenges(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('used_challenges').where('expires_at', '<', before).execute();
+}
