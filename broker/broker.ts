@@ -1,6 +1,7 @@
 /** What the rooms above share: capabilities, each made once at the start. */
 import type { Config } from './config.ts';
 import type { Instant } from './decision/facts.ts';
+import type { FleetRun } from './fleet-run.ts';
 import type { Keys } from './keys.ts';
 import type { Log } from './log.ts';
 import type { Outage } from './outage.ts';
@@ -17,8 +18,8 @@ export type Broker = {
   did: string;
   /** This process, among the replicas on one store. */
   instanceId: string;
-  /** All processes that live on one store at the same time have one; it is another when all of them have stopped. */
-  runId: string;
+  /** The run of all processes on the store. */
+  fleetRun: FleetRun;
   /** The store's time. */
   clock: () => Instant;
   storeClock: StoreClock;

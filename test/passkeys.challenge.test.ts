@@ -16,65 +16,69 @@ const HASH = 'a'.repeat(64);
 function process(master = generateMasterKey().key, runId = uuidv4()) {
   const time = { now: Date.now() };
   const vault = makeVault({ current: master, previous: [] });
-  const keyed = { vault, runId, clock: () => time.now };
-  return { time, vault, keyed, master };
+  const fleetRun = { startedAt: 0, settled: async () => {}, read: async () => ({ id: runId }) };
+  const keyed = { vault, fleetRun, clock: () => time.now };
+  return { time, vault, keyed, master, runId };
 }
 
 const signing = (id = uuidv4(), requestHash = HASH): ChallengeSubject => ({ purpose: 'sign', id, requestHash });
 
 describe('a challenge', () => {
-  test('is good for its subject, for 5 minutes', () => {
+  test('is good for its subject, for 5 minutes', async () => {
     for (const subject of [signing(), { purpose: 'register', id: uuidv4() } as const]) {
       const { keyed, time } = process();
-      const challenge = issueChallenge(keyed, subject).toString('base64url');
+      const challenge = (await issueChallenge(keyed, subject)).toString('base64url');
       expect(subjectOf(challenge)).toEqual({ purpose: subject.purpose, id: subject.id });
-      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
-      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+      expect(await judgeChallenge(keyed, challenge, subject)).toBe('good');
+      expect(await judgeChallenge(keyed, challenge, subject)).toBe('good');
       time.now += CHALLENGE_LIFETIME_MS - 1;
-      expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+      expect(await judgeChallenge(keyed, challenge, subject)).toBe('good');
       time.now += 1;
-      expect(judgeChallenge(keyed, challenge, subject)).toBe('expired');
+      expect(await judgeChallenge(keyed, challenge, subject)).toBe('expired');
     }
     expect(CHALLENGE_LIFETIME_MS).toBe(300_000);
   });
 
-  test('is good for no other purpose, owner, approval or request', () => {
+  test('is good for no other purpose, owner, approval or request', async () => {
     const { keyed } = process();
     const subject = signing();
-    const challenge = issueChallenge(keyed, subject).toString('base64url');
+    const challenge = (await issueChallenge(keyed, subject)).toString('base64url');
     for (const other of [
       signing(subject.id, 'b'.repeat(64)),
       signing(subject.id, ''),
       signing(),
       { purpose: 'register', id: subject.id } as const,
     ])
-      expect(judgeChallenge(keyed, challenge, other)).toBe('foreign');
+      expect(await judgeChallenge(keyed, challenge, other)).toBe('foreign');
     const enrolment = { purpose: 'register', id: uuidv4() } as const;
-    const forEnrolment = issueChallenge(keyed, enrolment).toString('base64url');
-    expect(judgeChallenge(keyed, forEnrolment, { ...enrolment, id: uuidv4() })).toBe('foreign');
-    expect(judgeChallenge(keyed, forEnrolment, signing(enrolment.id))).toBe('foreign');
+    const forEnrolment = (await issueChallenge(keyed, enrolment)).toString('base64url');
+    expect(await judgeChallenge(keyed, forEnrolment, { ...enrolment, id: uuidv4() })).toBe('foreign');
+    expect(await judgeChallenge(keyed, forEnrolment, signing(enrolment.id))).toBe('foreign');
   });
 
-  test('two for one subject differ, and one does not end the other', () => {
+  test('two for one subject differ, and one does not end the other', async () => {
     const { keyed } = process();
     const subject = signing();
-    const made = Array.from({ length: 100 }, () => issueChallenge(keyed, subject).toString('base64url'));
+    const made = (await Promise.all(Array.from({ length: 100 }, () => issueChallenge(keyed, subject)))).map(
+      (challenge) => challenge.toString('base64url'),
+    );
     expect(new Set(made).size).toBe(100);
-    for (const challenge of made) expect(judgeChallenge(keyed, challenge, subject)).toBe('good');
+    for (const challenge of made) expect(await judgeChallenge(keyed, challenge, subject)).toBe('good');
   });
 
-  test('with any bit of it changed it is not good', () => {
+  test('with any bit of it changed it is not good', async () => {
     const { keyed } = process();
     const subject = signing();
-    const bytes = issueChallenge(keyed, subject);
+    const bytes = await issueChallenge(keyed, subject);
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3]! ^= 1 << (bit & 7);
       const challenge = changed.toString('base64url');
-      expect(judgeChallenge(keyed, challenge, subject), `bit ${bit}`).not.toBe('good');
+      expect(await judgeChallenge(keyed, challenge, subject), `bit ${bit}`).not.toBe('good');
       // Whatever it says that it is for, it is not that either.
       const said = subjectOf(challenge);
-      if (said) expect(judgeChallenge(keyed, challenge, { ...said, requestHash: HASH } as never)).not.toBe('good');
+      if (said)
+        expect(await judgeChallenge(keyed, challenge, { ...said, requestHash: HASH } as never)).not.toBe('good');
     }
   });
 
@@ -85,32 +89,32 @@ describe('a challenge', () => {
     ['A'.repeat(109), 'too short'],
     ['A'.repeat(112), 'too long'],
     ['*'.repeat(110), 'no base64url'],
-  ])('%j (%s) is none', (text) => {
+  ])('%j (%s) is none', async (text) => {
     const { keyed } = process();
     expect(subjectOf(text)).toBeUndefined();
-    expect(judgeChallenge(keyed, text, signing())).toBe('foreign');
+    expect(await judgeChallenge(keyed, text, signing())).toBe('foreign');
   });
 
-  test('AP-19 a restart ends it; replicas of the same run know it', () => {
+  test('AP-19 a restart ends it; replicas of the same run know it', async () => {
     const subject = signing();
     const first = process();
-    const challenge = issueChallenge(first.keyed, subject).toString('base64url');
-    expect(judgeChallenge(process(first.master, first.keyed.runId).keyed, challenge, subject)).toBe('good');
-    expect(judgeChallenge(process(first.master).keyed, challenge, subject)).toBe('expired');
+    const challenge = (await issueChallenge(first.keyed, subject)).toString('base64url');
+    expect(await judgeChallenge(process(first.master, first.runId).keyed, challenge, subject)).toBe('good');
+    expect(await judgeChallenge(process(first.master).keyed, challenge, subject)).toBe('expired');
   });
 
-  test('KEY-03 a new master key leaves it good until the older key goes', () => {
+  test('KEY-03 a new master key leaves it good until the older key goes', async () => {
     const { keyed, vault, master } = process();
     const subject = signing();
-    const before = issueChallenge(keyed, subject).toString('base64url');
+    const before = (await issueChallenge(keyed, subject)).toString('base64url');
     const next = generateMasterKey().key;
     vault.useMasterKeys({ current: next, previous: [master] });
-    expect(judgeChallenge(keyed, before, subject)).toBe('good');
-    const after = issueChallenge(keyed, subject).toString('base64url');
+    expect(await judgeChallenge(keyed, before, subject)).toBe('good');
+    const after = (await issueChallenge(keyed, subject)).toString('base64url');
     vault.useMasterKeys({ current: next, previous: [] });
-    expect(judgeChallenge(keyed, before, subject)).toBe('expired');
-    expect(judgeChallenge(keyed, after, subject)).toBe('good');
+    expect(await judgeChallenge(keyed, before, subject)).toBe('expired');
+    expect(await judgeChallenge(keyed, after, subject)).toBe('good');
     const stranger = process();
-    expect(judgeChallenge(stranger.keyed, after, subject)).toBe('expired');
+    expect(await judgeChallenge(stranger.keyed, after, subject)).toBe('expired');
   });
 });

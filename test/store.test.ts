@@ -4,12 +4,19 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { serve } from '../broker/main.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../broker/store/audit.ts';
-import { beat, forgetInstance, joinRun, listInstances } from '../broker/store/instances.ts';
+import {
+  beat,
+  findRun,
+  forgetInstance,
+  listInstances,
+  registerInstance,
+  settleRun,
+} from '../broker/store/instances.ts';
 import { FolderInUse } from '../broker/store/lock.ts';
 import { findMeta, settleMeta } from '../broker/store/meta.ts';
 import { migrate } from '../broker/store/migrate.ts';
@@ -40,6 +47,7 @@ const MIGRATIONS = [
   '0013-rotating-tokens',
   '0015-stored-responses',
   '0016-client-sources',
+  '0017-passkey-challenges',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
@@ -47,7 +55,6 @@ async function emptyStore(kind: StoreKind): Promise<() => Store> {
   const place = kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase();
   return () => {
     const store = kind === 'sqlite' ? openSqlite(place) : openPostgres(place, { connections: 4, onError: () => {} });
-  '0017-passkey-challenges',
     afterFile(() => store.close().catch(() => {}));
     return store;
   };
@@ -217,19 +224,58 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await stored(row)).toEqual(row);
   });
 
-  test('processes that live at the same time are of one run, and who comes after all of them is of another', async () => {
-    const ids = Array.from({ length: 10 }, () => uuidv4());
-    for (const { id } of await listInstances(store.db)) await forgetInstance(store.db, id);
-    const runs = await Promise.all(ids.map((id) => joinRun(store.db, id, 1_000)));
-    expect(new Set(runs).size).toBe(1);
-    expect(ids).toContain(runs[0]);
-    for (const id of ids.slice(1)) await forgetInstance(store.db, id);
-    const later = uuidv4();
-    expect(await joinRun(store.db, later, 2_000)).toBe(runs[0]);
-    for (const id of [ids[0]!, later]) await forgetInstance(store.db, id);
-    const last = uuidv4();
-    expect(await joinRun(store.db, last, 3_000)).toBe(last);
-    await forgetInstance(store.db, last);
+  describe('the run of the processes on a store', () => {
+    const starting = () => ({ id: uuidv4(), startedAt: 1_000 });
+    const run = async () => (await findRun(store.db)).id;
+    const forgetAll = async () => {
+      for (const { id } of await listInstances(store.db)) await forgetInstance(store.db, id);
+    };
+    beforeEach(forgetAll);
+    afterEach(forgetAll);
+
+    test('the first of processes that start together on an empty list begins it, and the others are of it', async () => {
+      const all = Array.from({ length: 10 }, starting);
+      const found = await Promise.all(all.map((one) => registerInstance(store.db, one)));
+      const first = all[found.findIndex(({ member }) => member)]!;
+      expect(found.filter(({ member }) => member)).toHaveLength(1);
+      expect(await run()).toBe(first.id);
+      await beat(store.db, first.id, 2_000);
+      for (const [at, one] of all.entries())
+        if (one !== first) expect(await settleRun(store.db, one, found[at]!.seen, { begin: false })).toBe(true);
+      expect(await findRun(store.db)).toEqual({ id: first.id });
+    });
+
+    test.each<[string, (member: string) => Promise<void>]>([
+      ['sent a heartbeat', (member) => beat(store.db, member, 1_000)],
+      ['left the list', (member) => forgetInstance(store.db, member)],
+    ])('goes on with a process that started when a member %s since', async (_what, live) => {
+      const [member, next] = [starting(), starting()];
+      await registerInstance(store.db, member);
+      const { seen } = await registerInstance(store.db, next);
+      expect(await settleRun(store.db, next, seen, { begin: false })).toBe(false);
+      await live(member.id);
+      expect(await settleRun(store.db, next, seen, { begin: true })).toBe(true);
+      expect(await run()).toBe(member.id);
+    });
+
+    test('ends when no member is alive, however many processes have started; they are of one again', async () => {
+      const dead = starting();
+      await registerInstance(store.db, dead);
+      const all = Array.from({ length: 5 }, () => ({ id: uuidv4(), startedAt: 5_000 }));
+      const seen = new Map<string, ReadonlyMap<string, number>>();
+      for (const one of all) seen.set(one.id, (await registerInstance(store.db, one)).seen);
+      for (const { id } of all) await beat(store.db, id, 6_000);
+      for (const one of all) expect(await settleRun(store.db, one, seen.get(one.id)!, { begin: false })).toBe(false);
+      expect(await run()).toBe(dead.id);
+      await Promise.all(all.map((one) => settleRun(store.db, one, seen.get(one.id)!, { begin: true })));
+      const { id, previous } = await findRun(store.db);
+      expect(all.map((one) => one.id)).toContain(id);
+      expect(previous).toEqual({ id: dead.id, since: 5_000 });
+      await forgetAll();
+      const last = starting();
+      expect((await registerInstance(store.db, last)).member).toBe(true);
+      expect(await findRun(store.db)).toEqual({ id: last.id });
+    });
   });
 
   test('an intent is orphaned when its process is not on the list', async () => {

@@ -2,8 +2,8 @@
  * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge carries what it is for, when it
  * ends, and a MAC over that, so that beginning again fills nothing up and never spoils the challenge that an owner holds.
  *
- * Nothing notes that one was used. What it can bring about happens once by itself: an approval is decided once, and a
- * credential id is enrolled once.
+ * An approval is decided once by itself. A challenge that enrolled is recorded as used (store/used-challenges.ts), because
+ * an owner may enrol many passkeys.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Broker } from '../broker.ts';
@@ -21,7 +21,7 @@ export type ChallengeSubject =
  */
 export type ChallengeState = 'good' | 'expired' | 'foreign';
 
-type Keyed = Pick<Broker, 'vault' | 'runId' | 'clock'>;
+type Keyed = Pick<Broker, 'vault' | 'clock'> & { fleetRun: Pick<Broker['fleetRun'], 'read' | 'settled' | 'startedAt'> };
 
 export const CHALLENGE_LIFETIME_MS = 5 * 60_000;
 
@@ -36,8 +36,9 @@ const MAC = 50;
 const LENGTH = 82;
 
 /** Makes a challenge that is good for 5 minutes from now. */
-export function issueChallenge(broker: Keyed, subject: ChallengeSubject): Buffer {
-  const { id, secret } = keyOf(broker, broker.vault.masterKeys().current);
+export async function issueChallenge(broker: Keyed, subject: ChallengeSubject): Promise<Buffer> {
+  const run = await broker.fleetRun.read();
+  const { id, secret } = keyOf(run.id, broker.vault.masterKeys().current);
   const head = Buffer.alloc(MAC);
   head[0] = VERSION;
   head[1] = PURPOSES[subject.purpose];
@@ -56,24 +57,38 @@ export function subjectOf(challenge: string): Pick<ChallengeSubject, 'purpose' |
   return purpose && { purpose, id: uuidText(bytes.subarray(SUBJECT, ENDS)) };
 }
 
-/** Whether a challenge was made here for this subject and is still good. */
-export function judgeChallenge(broker: Keyed, challenge: string, subject: ChallengeSubject): ChallengeState {
+/**
+ * Whether a challenge was made here for this subject and is still good. Waits where that is not known yet: the challenge is
+ * older than this process, which has not found out whether another one of its run is alive.
+ */
+export async function judgeChallenge(
+  broker: Keyed,
+  challenge: string,
+  subject: ChallengeSubject,
+): Promise<ChallengeState> {
   const said = subjectOf(challenge);
   if (said?.purpose !== subject.purpose || said.id !== subject.id.toLowerCase()) return 'foreign';
   const bytes = decodeBase64url(challenge)!;
   const keyId = bytes.subarray(KEY_ID, SUBJECT);
+  const ends = Number(bytes.readBigUInt64BE(ENDS));
+  const issuedAt = ends - CHALLENGE_LIFETIME_MS;
+  if (issuedAt < broker.fleetRun.startedAt) await broker.fleetRun.settled();
+  const { id: runId, previous: ended } = await broker.fleetRun.read();
+  const runs = ended && issuedAt >= ended.since ? [runId, ended.id] : [runId];
   const { current, previous } = broker.vault.masterKeys();
-  const key = [current, ...previous].map((master) => keyOf(broker, master)).find(({ id }) => id.equals(keyId));
+  const key = [current, ...previous]
+    .flatMap((master) => runs.map((run) => keyOf(run, master)))
+    .find(({ id }) => id.equals(keyId));
   if (!key) return 'expired';
   if (!timingSafeEqual(macOf(key.secret, bytes.subarray(0, MAC), subject), bytes.subarray(MAC))) return 'foreign';
-  return bytes.readBigUInt64BE(ENDS) <= BigInt(broker.clock()) ? 'expired' : 'good';
+  return ends <= broker.clock() ? 'expired' : 'good';
 }
 
 /**
- * Replicas that live at the same time have the same key, so that one finishes what another began. When all have stopped there
- * is another: a restart invalidates outstanding challenges (specification).
+ * The processes of a run have one key, so that one finishes what another began. The next run has another: a restart
+ * invalidates outstanding challenges (specification).
  */
-function keyOf({ runId }: Pick<Keyed, 'runId'>, master: MasterKey): { id: Buffer; secret: Buffer } {
+function keyOf(runId: string, master: MasterKey): { id: Buffer; secret: Buffer } {
   const secret = deriveKey(master, 'passkey challenge', runId);
   return {
     secret,

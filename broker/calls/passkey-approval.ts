@@ -55,7 +55,11 @@ export async function approveByPasskey(
   const status = statusAt(approval, broker.clock());
   if (status === 'expired') return { kind: 'expired' };
   if (status !== 'pending') return { kind: 'already_decided', status };
-  const state = judgeChallenge(broker, challenge, { ...subject, purpose: 'sign', requestHash: approval.request_hash });
+  const state = await judgeChallenge(broker, challenge, {
+    ...subject,
+    purpose: 'sign',
+    requestHash: approval.request_hash,
+  });
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign') return unverified('The challenge is not one for this request.');
   const passkey = (await listSigningPasskeys(db, approval)).find((one) => one.credential_id === response.id);

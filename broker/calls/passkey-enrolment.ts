@@ -39,7 +39,7 @@ export async function enrolPasskey(
   const clientData = readClientData(response.response.clientDataJSON, 'webauthn.create', rp);
   if (typeof clientData === 'string') return { kind: 'unverified', detail: clientData };
   const { challenge } = clientData;
-  const state = judgeChallenge(broker, challenge, { purpose: 'register', id: owner.id });
+  const state = await judgeChallenge(broker, challenge, { purpose: 'register', id: owner.id });
   if (state === 'expired') return { kind: 'challenge_expired' };
   if (state === 'foreign')
     return { kind: 'unverified', detail: 'The challenge is not one for an enrolment of this owner.' };

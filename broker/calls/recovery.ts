@@ -43,6 +43,7 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
   };
   let replaying = false;
   await round();
+  const joining = broker.fleetRun.settle(everyMs);
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
     running ??= round()
@@ -64,6 +65,7 @@ export async function startRecovery(governor: Governor, everyMs = BEAT_MS): Prom
       replaying = false;
       clearInterval(timer);
       await running;
+      await joining.stop();
       await recorder.retryLate();
       await forgetInstance(store.db, instanceId);
     },

@@ -28,7 +28,10 @@ const LIMIT = { name: 'passkeys', perMinute: 10, per: 'address', counts: 'failur
 const MAX_BODY_BYTES = 64 * 1024;
 
 const challengeExpired = () =>
-  new Refusal('challenge_expired', 'The challenge is older than 5 minutes, or the broker started anew. Begin again.');
+  new Refusal(
+    'challenge_expired',
+    'The challenge is older than 5 minutes, was used, or the broker was restarted. Begin again.',
+  );
 
 /** POST /v1/approvals/passkeys/register/begin */
 export const passkeyRegisterBegin = route({
@@ -50,7 +53,7 @@ export const passkeyRegisterBegin = route({
     ]);
     if (passkeys.length >= MOST_PASSKEYS) throw tooMany();
     const options = await creationOptions(owner, {
-      challenge: issueChallenge(broker, { purpose: 'register', id: owner.id }),
+      challenge: await issueChallenge(broker, { purpose: 'register', id: owner.id }),
       rp: relyingPartyOf(broker),
       passkeys: passkeys.filter(({ status }) => status === 'active'),
       requireUserVerification: organisation?.require_user_verification === 1,
@@ -133,7 +136,7 @@ export const passkeySignBegin = route({
         'No approval of this id waits for a passkey. Its owner can decide in the console.',
       );
     const options = await requestOptions({
-      challenge: issueChallenge(broker, { purpose: 'sign', id: approval.id, requestHash: approval.request_hash }),
+      challenge: await issueChallenge(broker, { purpose: 'sign', id: approval.id, requestHash: approval.request_hash }),
       rp: relyingPartyOf(broker),
       passkeys,
       requireUserVerification: approval.require_user_verification === 1,
