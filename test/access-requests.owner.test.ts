@@ -349,21 +349,24 @@ describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store)
     expect(body.next_steps).toEqual([{ reason: 'governance_file', detail: expect.stringContaining('apply') }]);
   });
 
-  test('an agent that is revoked, or a platform that is gone, gets nothing; denying is possible', async () => {
-    const gone = await organisation.platform({ id: 'gone' });
+  test('an agent that is revoked gets nothing: what it asked for ended with it', async () => {
     const revoked = await newAgent();
-    const ofRevoked = await ask(revoked);
+    const id = await ask(revoked);
     await organisation.ask('POST', `/owner/agents/${revoked.id}/revoke`, {});
+    for (const decide of [approve, deny]) expectEnvelope(await decide(id), 410, 'request_expired');
+    expect((await read(id)).body.status).toBe('expired');
+    expect(JSON.parse((await grantOf(revoked)).scopes)).toEqual(['demo:read']);
+  });
+
+  test('a platform that is gone gives nothing; denying is possible', async () => {
+    const gone = await organisation.platform({ id: 'gone' });
     const ofGone = await ask(await newAgent({}), { platform: gone });
     const { db } = world.running.broker.store;
     await db.deleteFrom('connections').where('platform_id', '=', gone).execute();
     await db.deleteFrom('platforms').where('platform_id', '=', gone).execute();
-    for (const id of [ofRevoked, ofGone]) {
-      expectEnvelope(await approve(id), 409, 'conflict');
-      expect((await read(id)).status).toBe(200);
-      expect((await deny(id)).body.status).toBe('denied');
-    }
-    expect(JSON.parse((await grantOf(revoked)).scopes)).toEqual(['demo:read']);
+    expectEnvelope(await approve(ofGone), 409, 'conflict');
+    expect((await read(ofGone)).status).toBe(200);
+    expect((await deny(ofGone)).body.status).toBe('denied');
   });
 
   test('of 50 who decide at once one does: one grant, one event', async () => {

@@ -22,6 +22,9 @@ export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable }
 type About = {
   reasonCode: AccessRequestTable['reason_code'];
   reason: string | null;
+  /** When it is asked. */
+  now: Instant;
+  /** Until when owners can decide. */
   expiresAt: Instant;
   /** The agent, or of a child its parent: by its children an agent asks owners for no more at once than by itself. */
   eldestUuid: string;
@@ -40,16 +43,16 @@ export function requestStatusAt(
 
 /**
  * Raises a request, or finds the one that waits for the same. Any number at once raise one, and never more of an agent are
- * open than the limit. `expiresAt`: until when owners can decide.
+ * open than the limit.
  */
 export async function openAccessRequest(
-  { store, clock }: Pick<Broker, 'store' | 'clock'>,
+  { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,
   asked: Asked,
   about: About,
 ): Promise<Opened> {
   const { db } = store;
-  const now = clock();
+  const { now } = about;
   const pending = await findOpenRequest(db, asked, now);
   if (pending) return { kind: 'pending', request: pending };
   const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];

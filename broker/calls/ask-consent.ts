@@ -14,10 +14,12 @@ export async function askConsent(
 ): Promise<{ token?: string }> {
   const { platform: platformId, scope, reason = null } = action;
   const asked = { organisationId: agent.organisation_id, agentUuid: agent.id, platformId, scope };
+  const now = broker.clock();
   const about = {
     reasonCode: 'needs_consent' as const,
     reason,
-    expiresAt: waitsUntil(agent, broker.clock()),
+    now,
+    expiresAt: waitsUntil(agent, now),
     eldestUuid: agent.parent_id ?? agent.id,
   };
   try {

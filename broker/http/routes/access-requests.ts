@@ -87,6 +87,7 @@ export const accessRequest = route({
     const about = {
       reasonCode,
       reason: body.reason ?? null,
+      now,
       expiresAt: waitsUntil(agent, now),
       eldestUuid: agent.parent_id ?? agent.id,
     };

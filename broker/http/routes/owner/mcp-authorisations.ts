@@ -53,7 +53,9 @@ const Authorisation = z
 type Grants = Awaited<ReturnType<typeof listGrants>>;
 
 function shown(one: ListedAuthorisation, grants: Grants, now: number): z.output<typeof Authorisation> {
-  const withAgent = one.ended_at === null && (one.agent_status === 'revoked' || one.agent_status === 'deleted');
+  const isOver = one.agent_status === 'revoked' || one.agent_status === 'deleted';
+  // Revoking an agent ends its authorisations at the same moment; those of agents that ended in other ways stay as they were.
+  const withAgent = isOver && (one.ended_at === null || one.ended_at === one.agent_status_since);
   const endedAt = withAgent ? one.agent_status_since : one.ended_at;
   return {
     id: one.id,
