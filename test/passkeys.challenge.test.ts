@@ -103,6 +103,23 @@ describe('a challenge', () => {
     expect(await judgeChallenge(process(first.master).keyed, challenge, subject)).toBe('expired');
   });
 
+  test('AP-19 of the run that ended it is good from the moment on at which the next one began, and not before', async () => {
+    const subject = signing();
+    const first = process();
+    const at = async (now: number) => {
+      first.time.now = now;
+      return (await issueChallenge(first.keyed, subject)).toString('base64url');
+    };
+    const since = Date.now();
+    const [before, after] = [await at(since - 1), await at(since)];
+    const { keyed } = process(first.master);
+    const { id } = await keyed.fleetRun.read();
+    const previous = { id: first.runId, since };
+    const next = { ...keyed, fleetRun: { ...keyed.fleetRun, read: async () => ({ id, previous }) } };
+    expect(await judgeChallenge(next, before, subject)).toBe('expired');
+    expect(await judgeChallenge(next, after, subject)).toBe('good');
+  });
+
   test('KEY-03 a new master key leaves it good until the older key goes', async () => {
     const { keyed, vault, master } = process();
     const subject = signing();
