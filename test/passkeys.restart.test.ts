@@ -1,9 +1,12 @@
 /** Passkey challenges when processes end and start (specification, Passkey challenges): real processes on one store. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../broker/config.ts';
 import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { makeLog } from '../broker/log.ts';
 import { runFile } from '../broker/run-file.ts';
+import { openPlainStore } from '../broker/start.ts';
 import { type Answer, send } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { expectEnvelope } from './world/evidence.ts';
@@ -41,6 +44,14 @@ describe.each(STORES)(`passkey challenges and restarts on %s${postgresNote}`, (s
     held = (await agent.act(call)).body.approval_id;
     authorization = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
     await world.running.stop();
+  });
+
+  // As after an orderly stop of all: the processes that the test before killed are not listed.
+  beforeEach(async () => {
+    if (store !== 'postgres') return;
+    const opened = openPlainStore(readConfig(world.environment), makeLog('silent'));
+    await opened.db.deleteFrom('instances').execute();
+    await opened.close();
   });
 
   /** Loads a process, which serves once `serve` is called. */
