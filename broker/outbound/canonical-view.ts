@@ -93,6 +93,16 @@ function classesWithout(skipped: readonly number[]): Classes {
   return classes;
 }
 
+/** The classes with some of the markers only: every choice of them, the one of all included. */
+export function choicesOfMarkers(classes: Classes): Classes[] {
+  const markers = [PERCENT, AMPERSAND, BACKSLASH];
+  return [1, 2, 3, 4, 5, 6, 7].map((choice) => {
+    const some = Uint8Array.from(classes);
+    for (const [at, marker] of markers.entries()) if ((choice & (1 << at)) === 0) some[marker] = KEEP;
+    return some;
+  });
+}
+
 /** A view of the bytes as they stand. `mapped`: with the origin of each byte, which costs eight bytes for each. */
 export function viewOf(source: Uint8Array, classes: Classes, mapped = false): View {
   const bytes = Buffer.allocUnsafe(source.length);

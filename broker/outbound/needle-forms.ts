@@ -1,5 +1,5 @@
 /** The byte patterns by which a credential is recognised in a canonical view of an answer. */
-import { type Classes, undoEscapes, viewOf } from './canonical-view.ts';
+import { type Classes, choicesOfMarkers, undoEscapes, viewOf } from './canonical-view.ts';
 import type { Needle } from './pattern-search.ts';
 
 /** How many layers of escapes are undone, in an answer and in the credential itself. */
@@ -42,13 +42,31 @@ function cesu8(secret: string): Buffer {
   return Buffer.concat(units);
 }
 
-/** What looks like an escape in the credential itself is undone in a view of an answer, too. */
+/**
+ * What looks like an escape in the credential itself is undone in a view of an answer, too; of each kind as soon as no layer
+ * of the answer hides it, so in any order.
+ */
 function layers(bytes: Buffer, classes: Classes): Buffer[] {
-  const all = [bytes];
-  const view = viewOf(bytes, classes);
-  for (let round = 0; round < ROUNDS && undoEscapes(view, classes); round++)
-    all.push(Buffer.from(view.bytes.subarray(0, view.length)));
-  return all;
+  const { bytes: whole, length, hasMarker } = viewOf(bytes, classes);
+  const all = new Map([[whole.toString('latin1', 0, length), bytes]]);
+  if (!hasMarker) return [bytes];
+  const choices = choicesOfMarkers(classes);
+  let last = [bytes];
+  for (let round = 0; round < ROUNDS; round++) {
+    const next: Buffer[] = [];
+    for (const one of last)
+      for (const choice of choices) {
+        const view = viewOf(one, classes);
+        if (!undoEscapes(view, choice)) continue;
+        const undone = Buffer.from(view.bytes.subarray(0, view.length));
+        const key = undone.toString('latin1');
+        if (all.has(key)) continue;
+        all.set(key, undone);
+        next.push(undone);
+      }
+    last = next;
+  }
+  return [...all.values()];
 }
 
 /**

@@ -31,34 +31,52 @@ type Span = { from: number; to: number };
 
 /** Holds credentials, so like `Secret` it cannot be printed or serialised. */
 export class SecretNeedles {
-  readonly #long: PatternSearch | undefined;
+  /** Long ones across white space, which is taken out first. */
+  readonly #across: PatternSearch | undefined;
+  /** Long ones with white space as it stands: taken out, it may join what is before them to an escape with their first characters. */
+  readonly #inPlace: PatternSearch | undefined;
+  /** Short ones. */
   readonly #short: PatternSearch | undefined;
 
   /** Use `makeNeedles`. */
   constructor(secrets: readonly string[]) {
     const isLong = (secret: string) => viewOf(Buffer.from(secret), SKIP_WHITE_SPACE).length >= SHORTEST_ACROSS;
-    const long = secrets.filter(isLong).flatMap((secret) => patternsOf(secret, SKIP_WHITE_SPACE, SHORTEST_CREDENTIAL));
-    const short = secrets
-      .filter((secret) => !isLong(secret))
-      .flatMap((secret) => patternsOf(secret, KEEP_WHITE_SPACE, SHORTEST_CREDENTIAL));
-    if (long.length > 0) this.#long = new PatternSearch(long);
-    if (short.length > 0) this.#short = new PatternSearch(short);
+    const searchFor = (some: readonly string[], classes: Classes) => {
+      const patterns = some.flatMap((secret) => patternsOf(secret, classes, SHORTEST_CREDENTIAL));
+      return patterns.length > 0 ? new PatternSearch(patterns) : undefined;
+    };
+    const long = secrets.filter(isLong);
+    this.#across = searchFor(long, SKIP_WHITE_SPACE);
+    this.#inPlace = searchFor(long, KEEP_WHITE_SPACE);
+    this.#short = searchFor(
+      secrets.filter((secret) => !isLong(secret)),
+      KEEP_WHITE_SPACE,
+    );
   }
 
   /** Whether the credential is in the bytes, in any form that is looked for. */
   isIn(bytes: Buffer): boolean {
-    return (
-      (this.#long !== undefined && isInViews(this.#long, bytes, 0)) ||
-      (this.#short !== undefined && isInEscapes(this.#short, viewOf(bytes, KEEP_WHITE_SPACE), KEEP_WHITE_SPACE))
-    );
+    return (this.#short !== undefined && isInPlace(this.#short, bytes)) || this.#isLongIn(bytes, 0);
+  }
+
+  /** Without white space, then as the bytes stand, each with escapes undone, then in what base64 in them decodes to. */
+  #isLongIn(bytes: Buffer, depth: number): boolean {
+    if (this.#across === undefined) return false;
+    const view = viewOf(bytes, SKIP_WHITE_SPACE);
+    // Without an escape there is nothing that white space could have joined.
+    const { hasMarker } = view;
+    if (isInEscapes(this.#across, view, SKIP_WHITE_SPACE) || (hasMarker && isInPlace(this.#inPlace!, bytes)))
+      return true;
+    const decoded = depth < ROUNDS ? decodeBase64Runs(view.bytes, view.length) : undefined;
+    return decoded !== undefined && this.#isLongIn(decoded, depth + 1);
   }
 
   /** Takes the credential out of the bytes. What can be seen but not be traced to its place is blocked. */
   takeOut(bytes: Buffer): Redaction {
     if (!this.isIn(bytes)) return { kind: 'absent' };
     const spans = [
-      ...(this.#long === undefined ? [] : spansIn(this.#long, bytes, SKIP_WHITE_SPACE)),
-      ...(this.#short === undefined ? [] : spansIn(this.#short, bytes, KEEP_WHITE_SPACE)),
+      ...(this.#across === undefined ? [] : spansIn(this.#across, bytes, SKIP_WHITE_SPACE)),
+      ...[this.#inPlace, this.#short].flatMap((search) => (search ? spansIn(search, bytes, KEEP_WHITE_SPACE) : [])),
     ];
     const clean = replaceSpans(bytes, spans);
     return this.isIn(clean) ? { kind: 'blocked' } : { kind: 'redacted', bytes: clean };
@@ -92,13 +110,8 @@ export function makeNeedles(secret: Secret, options: { basic?: boolean } = {}): 
   return new SecretNeedles(secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
 }
 
-/** Without white space, then with escapes undone, then in what the base64 of that decodes to. */
-function isInViews(search: PatternSearch, bytes: Buffer, depth: number): boolean {
-  const view = viewOf(bytes, SKIP_WHITE_SPACE);
-  if (isInEscapes(search, view, SKIP_WHITE_SPACE)) return true;
-  const decoded = depth < ROUNDS ? decodeBase64Runs(view.bytes, view.length) : undefined;
-  return decoded !== undefined && isInViews(search, decoded, depth + 1);
-}
+const isInPlace = (search: PatternSearch, bytes: Buffer): boolean =>
+  isInEscapes(search, viewOf(bytes, KEEP_WHITE_SPACE), KEEP_WHITE_SPACE);
 
 function isInEscapes(search: PatternSearch, view: View, classes: Classes): boolean {
   if (search.has(view.bytes, view.length)) return true;

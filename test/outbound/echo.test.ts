@@ -148,7 +148,16 @@ it('up to three layers of any escapes, inside base64 and around it, are seen thr
       );
       expect(answer.kind === 'blocked' || answer.redacted, body).toBe(true);
     }),
-    { numRuns: 1_000 },
+    {
+      numRuns: 1_000,
+      // What looks like escapes in the credential, hidden by other layers; and what white space keeps apart.
+      examples: [
+        ['!!\\%00!!!!!!!!!!', ['json', 'json', 'json'], false, [], ''],
+        ['00!   !!!!!!!!!!!"!', ['json'], false, [], '%'],
+        ['%00!!!!!!!!!!\\!!', ['json'], false, [], ''],
+        ['!!!!!!!!!\\!!!!%0', ['json'], true, [], '0'],
+      ],
+    },
   );
 });
 
