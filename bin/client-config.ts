@@ -53,7 +53,7 @@ const TABLE: Record<ClientId, Client> = {
       if (place === 'project') return join(machine.cwd, '.mcp.json');
       return join(machine.environment.CLAUDE_CONFIG_DIR || machine.home, '.claude.json');
     },
-    afterwards: 'Start Claude Code anew; /mcp shows the server.',
+    afterwards: 'Restart Claude Code; /mcp shows the server.',
   },
   // modelcontextprotocol.io, Connect to local MCP servers.
   'claude-desktop': {
@@ -94,7 +94,7 @@ const TABLE: Record<ClientId, Client> = {
     write: asItIs,
     file: (machine, place) =>
       pathsOf(machine).join(place === 'project' ? machine.cwd : machine.home, '.gemini', 'settings.json'),
-    afterwards: 'Start Gemini CLI anew; /mcp shows the server.',
+    afterwards: 'Restart Gemini CLI; /mcp shows the server.',
   },
   // opencode.ai/docs/mcp-servers and opencode.ai/docs/config: one list of words, and `environment`.
   opencode: {
@@ -111,7 +111,7 @@ const TABLE: Record<ClientId, Client> = {
       if (place === 'project') return join(machine.cwd, 'opencode.json');
       return join(machine.environment.XDG_CONFIG_HOME || join(machine.home, '.config'), 'opencode', 'opencode.json');
     },
-    afterwards: 'Start opencode anew; "opencode mcp list" shows the server.',
+    afterwards: 'Restart opencode; "opencode mcp list" shows the server.',
   },
 };
 

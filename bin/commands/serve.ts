@@ -77,7 +77,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
       if (!stop.aborted) await once(stop, 'abort');
       const draining = drainMs > 0 ? `taking calls for ${drainMs / 1000} s more, then ` : '';
       process.stderr.write(
-        `${stop.reason}: ${draining}finishing what is in flight (10 s at most); again to stop at once …\n`,
+        `${stop.reason}: ${draining}finishing what is in flight (10 s at most); again to stop immediately …\n`,
       );
       await running.stop();
       await sandbox?.close();
