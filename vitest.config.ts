@@ -31,7 +31,7 @@ const LONG = [
   'test/docs-browser.test.ts',
   'test/lab/mcp.conformance.test.ts',
   'test/oidc-lies.test.ts',
-  'test/outbound/public-json.test.ts',
+  'test/egress/public-json.test.ts',
   'test/upstream-mcp/conformance.test.ts',
   'test/registration.crash.test.ts',
   'test/registration.stream.test.ts',

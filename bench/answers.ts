@@ -1,7 +1,7 @@
 /** What it costs to look for the credential in an answer: on the thread that answers, so each microsecond is one of a call. */
 import { Secret } from '../broker/crypto/secret.ts';
-import { readAnswer } from '../broker/outbound/answer.ts';
-import { makeNeedles } from '../broker/outbound/needles.ts';
+import { readAnswer } from '../broker/egress/answer.ts';
+import { makeNeedles } from '../broker/egress/needles.ts';
 
 /** One kind of answer: its bytes, and for each run the microseconds of CPU that reading one took. */
 export type AnswerCost = { name: string; bytes: number; micros: number[] };

@@ -1,17 +1,17 @@
 /** A governance file as the command line reads it: parsed, and with the values that it names, here, where they are. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Governance } from '../broker/governance/governance.ts';
-import type { Problem } from '../broker/governance/problems.ts';
-import type { Resolved } from '../broker/governance/secrets.ts';
+import type { Governance } from '../broker/config-file/governance.ts';
+import type { Problem } from '../broker/config-file/problems.ts';
+import type { Resolved } from '../broker/config-file/secrets.ts';
 import { CommandFailed } from './failure.ts';
 
 export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
 
 /** Throws CommandFailed with every problem in the file, a line each. */
 export async function readGovernanceFile(file: string): Promise<GovernanceFile> {
-  const { parseGovernance } = await import('../broker/governance/parse.ts');
-  const { resolveReferences } = await import('../broker/governance/secrets.ts');
+  const { parseGovernance } = await import('../broker/config-file/parse.ts');
+  const { resolveReferences } = await import('../broker/config-file/secrets.ts');
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -27,6 +27,6 @@ export async function readGovernanceFile(file: string): Promise<GovernanceFile> 
 
 /** Ends the command with problems, each with its file and line. */
 export async function refuse(problems: readonly Problem[]): Promise<never> {
-  const { formatProblem } = await import('../broker/governance/problems.ts');
+  const { formatProblem } = await import('../broker/config-file/problems.ts');
   throw new CommandFailed(problems.map(formatProblem).join('\n'));
 }

@@ -1,11 +1,11 @@
 /** What the rooms above share: capabilities, each made once at the start. */
 import type { Config } from './config.ts';
-import type { Instant } from './decision/facts.ts';
+import type { Outbound } from './egress/dispatcher.ts';
 import type { FleetRun } from './fleet-run.ts';
 import type { Keys } from './keys.ts';
 import type { Log } from './log.ts';
 import type { Outage } from './outage.ts';
-import type { Outbound } from './outbound/dispatcher.ts';
+import type { Instant } from './policy/facts.ts';
 import type { Store } from './store/store.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { Vault } from './vault.ts';

@@ -1,10 +1,11 @@
 /** What an empty store begins with: one organisation, one owner, the policy `default`. */
+
+import { signInLink } from './auth/sign-in-link.ts';
 import type { Broker } from './broker.ts';
 import type { Governor } from './calls/governor.ts';
 import { operatorAtStart, recordChange } from './calls/owner-change.ts';
+import { createOrganisation } from './config-file/first-start.ts';
 import { uuidv4 } from './crypto/ids.ts';
-import { createOrganisation } from './governance/first-start.ts';
-import { signInLink } from './identity/sign-in-link.ts';
 import { listOrganisations, listOwners } from './store/organisations.ts';
 
 const ORGANISATION = 'home';

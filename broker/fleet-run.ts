@@ -6,8 +6,9 @@
  * After a crash the dead processes are still listed. Whether one of them is alive shows at its next heartbeat, for which a
  * start does not wait: meanwhile challenges are issued in the run that there is, and only what depends on the answer waits.
  */
-import type { Instant } from './decision/facts.ts';
+
 import type { Log } from './log.ts';
+import type { Instant } from './policy/facts.ts';
 import { findRun, type Run, registerInstance, settleRun } from './store/instances.ts';
 import type { Store } from './store/store.ts';
 

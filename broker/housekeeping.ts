@@ -1,7 +1,7 @@
 /** What is done now and then beside the calls: reading keys again, forgetting what is over. */
 import type { Broker } from './broker.ts';
-import type { Instant } from './decision/facts.ts';
 import { retireFollowedKeys } from './keys.ts';
+import type { Instant } from './policy/facts.ts';
 import { destroyOldSecretKeys } from './secret-keys.ts';
 import { purgeBreakers } from './store/breakers.ts';
 import { purgeDiagnostics } from './store/diagnostics.ts';

@@ -10,7 +10,7 @@ import {
   type SigningKey,
   signingKeyAt,
 } from './crypto/key-set.ts';
-import type { Instant } from './decision/facts.ts';
+import type { Instant } from './policy/facts.ts';
 import type { SigningKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';

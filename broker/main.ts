@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
-import { expireRegistrations } from './agents/registration.ts';
+import { expireRegistrations } from './admin/registration.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import type { Broker } from './broker.ts';
 import { expireHeld } from './calls/expiry.ts';

@@ -6,8 +6,8 @@ import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '..
 import { applyGovernance } from './calls/apply-governance.ts';
 import type { Governor } from './calls/governor.ts';
 import { operatorAtStart, recordChange } from './calls/owner-change.ts';
+import { governanceOf } from './config-file/parse.ts';
 import { Secret } from './crypto/secret.ts';
-import { governanceOf } from './governance/parse.ts';
 import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
 import { listPlatforms } from './store/platforms.ts';

@@ -6,7 +6,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from './broker.ts';
 import { type EcPublicJwk, generateSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
-import type { Instant } from './decision/facts.ts';
+import type { Instant } from './policy/facts.ts';
 import type { SecretKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import {

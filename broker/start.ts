@@ -7,6 +7,7 @@ import type { Config, OidcConfig } from './config.ts';
 import { uuidv4 } from './crypto/ids.ts';
 import { MasterKeyError, type MasterKeys } from './crypto/master-key.ts';
 import { keyFolderWarning, readMasterKeys } from './crypto/master-key-file.ts';
+import { makeOutbound, type OutboundOptions } from './egress/dispatcher.ts';
 import { joinFleet } from './fleet-run.ts';
 import { loadKeys } from './keys.ts';
 import type { Log } from './log.ts';
@@ -20,7 +21,6 @@ import {
   settleMasterKey,
 } from './master-key-rotation.ts';
 import { watchOutage } from './outage.ts';
-import { makeOutbound, type OutboundOptions } from './outbound/dispatcher.ts';
 import { isMigrated, migrate } from './store/migrate.ts';
 import { openPostgres } from './store/postgres.ts';
 import { settingsThatLoseCommits } from './store/postgres-durability.ts';

@@ -1,7 +1,7 @@
 /** Access requests on two brokers on one PostgreSQL. */
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { newFolder, postgresNote, STORES } from './world/stores.ts';

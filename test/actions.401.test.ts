@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { bindKey } from '../broker/store/agent-keys.ts';
 import { type Answer, makeKeyPair, signToken, type TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from './world/evidence.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AgentPrincipal } from '../broker/auth/principal.ts';
 import { onceForKey } from '../broker/calls/idempotency.ts';
 import { canonicalJson, sha256Hex } from '../broker/crypto/canonical.ts';
-import type { AgentPrincipal } from '../broker/identity/principal.ts';
 import { putPolicy } from '../broker/store/governed-versions.ts';
 import { claimIdempotencyKey, purgeIdempotencyKeys } from '../broker/store/idempotency.ts';
 import type { Action } from '../broker/wire/action.ts';

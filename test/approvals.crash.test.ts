@@ -1,11 +1,11 @@
 /** Decisions and replays, and kill -9 at every instant of them (crash points R1 to R6). */
 import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test, vi } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { makeLog } from '../broker/log.ts';
 import { serve } from '../broker/main.ts';
 import { openStore } from '../broker/start.ts';

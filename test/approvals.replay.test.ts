@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { strike } from '../broker/store/breakers.ts';
 import { putPlatform, putPolicy } from '../broker/store/governed-versions.ts';

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sealRequest } from '../broker/approvals/sealed.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { expireHeld } from '../broker/calls/expiry.ts';
 import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { generateMasterKey } from '../broker/crypto/master-key.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { findApproval } from '../broker/store/approvals.ts';
 import { isRowFault } from '../broker/store/row-fault.ts';
 import { rewrapAll } from '../broker/vault.ts';

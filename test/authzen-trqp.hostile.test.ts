@@ -2,8 +2,8 @@
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../bench/free-port.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
-import { sessionCookieName } from '../broker/identity/session-cookie.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../broker/auth/session-cookie.ts';
 import { updateOrganisation } from '../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { hideTables, startCut } from './world/cut.ts';

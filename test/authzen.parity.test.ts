@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { putGrant } from '../broker/store/agents.ts';
 import { findAuditRow } from '../broker/store/audit.ts';
-import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from './decision/arbitraries.ts';
+import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from './policy/arbitraries.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { putChild } from './world/child.ts';
 import { auditIdOf } from './world/evidence.ts';

@@ -1,9 +1,9 @@
 /** The bearer of a child, and everything that is none (specification, Authentication 4). */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { signCompact } from '../broker/crypto/jws.ts';
 import { generateSigningKey, importSigningKey, type SigningKey } from '../broker/crypto/key-set.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { type Answer, signToken, type TestAgent } from './world/agent.ts';
 import { childOf, type TestChild } from './world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from './world/evidence.ts';

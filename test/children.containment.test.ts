@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { CompiledQuery } from 'kysely';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { BREAKER_LIMITS } from '../broker/decision/breaker.ts';
+import { BREAKER_LIMITS } from '../broker/policy/breaker.ts';
 import { listGrants, putGrant } from '../broker/store/agents.ts';
 import { strike } from '../broker/store/breakers.ts';
 import type { GrantTable } from '../broker/store/schema.ts';

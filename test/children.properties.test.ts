@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { intersectRepositories } from '../broker/decision/repos.ts';
+import { intersectRepositories } from '../broker/policy/repos.ts';
 import { deleteGrant, listGrants, putGrant } from '../broker/store/agents.ts';
 import type { GrantTable } from '../broker/store/schema.ts';
-import { some } from './decision/arbitraries.ts';
+import { some } from './policy/arbitraries.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { issue, TestChild } from './world/child.ts';
 import { postgresNote, STORES } from './world/stores.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../bench/free-port.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from './world/agent.ts';
 import { type BrokerProcess, spawnBroker } from './world/broker-process.ts';
 import { query } from './world/stored.ts';

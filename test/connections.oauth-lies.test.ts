@@ -1,6 +1,6 @@
 /** OAuth servers and browsers that lie: nothing is connected, nothing is told, and the broker goes on. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { Browser, type Visit } from './world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from './world/connecting.ts';

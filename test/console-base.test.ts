@@ -1,6 +1,6 @@
 /** What every page of the console stands on: its files and libraries, texts made visible, the way to sign in and back. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import { openPage, type Page, withoutChromium } from './world/chromium.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';
 

@@ -1,7 +1,7 @@
 /** The console's page of MCP clients: who was let in, with what, and putting one out. */
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { REFRESH_LEEWAY_MS } from '../broker/authorization/adapter.ts';
+import { REFRESH_LEEWAY_MS } from '../broker/oauth-server/adapter.ts';
 import { expireUnusableAuthorisations } from '../broker/store/mcp-authorisations.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from './world/console.ts';

@@ -1,6 +1,6 @@
 /** An owner connects a platform in a real browser: from the button, by way of a real OAuth server on another site, and back. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import {
   type AuthorizationServer,
   CLIENT_ID,

@@ -1,6 +1,6 @@
 /** What waits for a person ends with the agent that waits for it, whoever ends the agent and however. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintBootstrapToken } from '../broker/identity/bootstrap-token.ts';
+import { mintBootstrapToken } from '../broker/auth/bootstrap-token.ts';
 import { findLiveAuthorisation, putMcpAuthorisation } from '../broker/store/mcp-authorisations.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { childOf } from './world/child.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { TestAgent } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';
 import { type EventReader, readEvents } from './world/event-stream.ts';

@@ -7,19 +7,19 @@ const ROOT = resolve(import.meta.dirname, '..');
 
 /** In order: a file imports only from its own room and from rooms above it in this list. */
 const FLOORS = [
-  'broker/decision',
+  'broker/policy',
   'broker/wire',
   'broker/crypto',
   'broker/platforms',
   'broker/store',
-  'broker/outbound',
+  'broker/egress',
   /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
   'broker',
-  'broker/identity',
-  'broker/oauth',
-  'broker/governance',
-  'broker/agents',
-  'broker/authorization',
+  'broker/auth',
+  'broker/oauth-client',
+  'broker/config-file',
+  'broker/admin',
+  'broker/oauth-server',
   'broker/approvals',
   'broker/calls',
   'broker/git',
@@ -81,7 +81,7 @@ describe('the rooms', () => {
   test.each([
     ['SQL', 'broker/store', ['kysely', 'pg', 'node:sqlite']],
     ['Express', 'broker/http', ['express']],
-    ['the network', 'broker/outbound', ['undici', 'node:net', 'node:tls', 'node:dns', 'node:https']],
+    ['the network', 'broker/egress', ['undici', 'node:net', 'node:tls', 'node:dns', 'node:https']],
   ])('%s is only in %s', (_what, room, packages) => {
     const elsewhere = imports.filter(
       ({ from, specifier }) =>
@@ -93,7 +93,7 @@ describe('the rooms', () => {
 
   test('deciding does no input or output', () => {
     const outside = imports.filter(
-      ({ from, specifier }) => from.startsWith('broker/decision/') && specifier.startsWith('node:'),
+      ({ from, specifier }) => from.startsWith('broker/policy/') && specifier.startsWith('node:'),
     );
     expect(outside).toEqual([]);
   });

@@ -2,8 +2,8 @@
 import { getEventListeners } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { AgentPrincipal } from '../broker/auth/principal.ts';
 import { whenCancelled } from '../broker/http/mcp-cancel.ts';
-import type { AgentPrincipal } from '../broker/identity/principal.ts';
 import { type Desk, deskOf, writeWaiting } from './world/mcp-held.ts';
 import { browserOf } from './world/mcp-person.ts';
 import { callMcp, OAuthClient } from './world/oauth-client.ts';

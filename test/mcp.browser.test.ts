@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import { afterFile } from './world/after-file.ts';
 import { type Browser, type Page, startBrowser, withoutChromium } from './world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from './world/console.ts';

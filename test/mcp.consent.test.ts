@@ -2,7 +2,7 @@
 
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { endSession } from '../broker/store/ended-sessions.ts';
 import { send } from './world/agent.ts';
 import type { Browser } from './world/browser.ts';

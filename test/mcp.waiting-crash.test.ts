@@ -2,7 +2,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { send } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from './world/mcp-person.ts';

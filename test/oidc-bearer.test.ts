@@ -1,6 +1,6 @@
 /** Tokens of the identity provider as the bearer of the owner API (specification, Authentication 5). */
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { Browser } from './world/browser.ts';

@@ -1,6 +1,6 @@
 /** Owners and settings of an organisation, changed by its admins and by the operator. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { findOrganisation } from '../broker/store/organisations.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
 import { send } from './world/agent.ts';

@@ -5,9 +5,9 @@
 import type { Kysely } from 'kysely';
 import { fetch } from 'undici';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import type { Route } from '../broker/http/route.ts';
 import { ROUTES } from '../broker/http/routes.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import type { OwnerTable, Schema } from '../broker/store/schema.ts';
 import type { TestAgent } from './world/agent.ts';
 import { furnish, organisationTables, type StoredRow, storedRows } from './world/furnished.ts';

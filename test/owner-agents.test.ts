@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { send } from './world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from './world/evidence.ts';
 import { refuseAuditRows } from './world/faults.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { setConnectionStatus } from '../broker/store/connections.ts';
 import { type Answer, send } from './world/agent.ts';
 import { leaksOf } from './world/canary.ts';

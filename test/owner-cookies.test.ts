@@ -1,8 +1,8 @@
 /** What a browser sends by itself proves nothing: cookies, where they go, and requests that come from elsewhere. */
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import { runFile } from '../broker/run-file.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { expectEnvelope } from './world/evidence.ts';

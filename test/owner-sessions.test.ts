@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs';
 import { decodeJwt } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { authenticateSession, mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { readConfig } from '../broker/config.ts';
 import { signCompact } from '../broker/crypto/jws.ts';
-import type { JsonObject } from '../broker/decision/facts.ts';
-import { authenticateSession, mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { serve } from '../broker/main.ts';
+import type { JsonObject } from '../broker/policy/facts.ts';
 import { runFile } from '../broker/run-file.ts';
 import { purgeEndedSessions } from '../broker/store/ended-sessions.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';

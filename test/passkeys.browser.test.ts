@@ -1,6 +1,6 @@
 /** What a real browser makes of our options, and what we make of its answers: Chromium with authenticators of software. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import type { TestAgent } from './world/agent.ts';
 import type { Authenticator } from './world/authenticator.ts';
 import { openPage, type Page, withoutChromium } from './world/chromium.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { readConfig } from '../broker/config.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { makeLog } from '../broker/log.ts';
 import { runFile } from '../broker/run-file.ts';
 import { openPlainStore } from '../broker/start.ts';

@@ -1,7 +1,7 @@
 /** Path parameters that no id looks like: each route has an answer, and no database sees what it cannot hold. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { ROUTES } from '../broker/http/routes.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { send, type TestAgent } from './world/agent.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { type Organisation, startWorld, type World } from './world/world.ts';

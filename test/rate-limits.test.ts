@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { signInLink } from '../broker/identity/sign-in-link.ts';
+import { signInLink } from '../broker/auth/sign-in-link.ts';
 import { type Answer, send, type TestAgent } from './world/agent.ts';
 import { childOf } from './world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from './world/evidence.ts';

@@ -1,7 +1,7 @@
 /** An agent between its approval and its key (specification, Agent status): nobody has the key, and nobody is the agent yet. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openPrivateKey } from '../broker/agents/registration-key.ts';
+import { openPrivateKey } from '../broker/admin/registration-key.ts';
 import { revokeUncollected } from '../broker/calls/uncollected.ts';
 import { findAgent, moveAgent } from '../broker/store/agents.ts';
 import { destroyUncollectedKey, purgeRegistrations } from '../broker/store/registrations.ts';

@@ -2,8 +2,8 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { expireRegistrations } from '../broker/agents/registration.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
+import { expireRegistrations } from '../broker/admin/registration.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { type Answer, send } from './world/agent.ts';
 import { spawnBroker } from './world/broker-process.ts';
 import { readEvents } from './world/event-stream.ts';

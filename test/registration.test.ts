@@ -1,11 +1,11 @@
 /** Registration (specification, Registration and binding): asked by anybody, decided by an owner, the key handed out once. */
 import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { expireRegistrations, openRegistration } from '../broker/agents/registration.ts';
+import { expireRegistrations, openRegistration } from '../broker/admin/registration.ts';
+import { clientKey } from '../broker/auth/client-address.ts';
+import { mintOwnerSession } from '../broker/auth/owner-session.ts';
 import { mintToken } from '../broker/crypto/one-time-token.ts';
 import { startHousekeeping } from '../broker/housekeeping.ts';
-import { clientKey } from '../broker/identity/client-address.ts';
-import { mintOwnerSession } from '../broker/identity/owner-session.ts';
 import { capRegistrationsOfNobody } from '../broker/store/registrations.ts';
 import type { OwnerTable } from '../broker/store/schema.ts';
 import { type Answer, send, TestAgent } from './world/agent.ts';

@@ -98,7 +98,7 @@ async function applyFile(governor: Governor, organisationId: string, file: strin
     detail: `serve --config ${file}`,
   });
   if (!applied.ok) return await refuse(applied.problems);
-  const { formatProblem } = await import('../../broker/governance/problems.ts');
+  const { formatProblem } = await import('../../broker/config-file/problems.ts');
   for (const warning of applied.plan.warnings) process.stderr.write(`warning: ${formatProblem(warning)}\n`);
   for (const { agent, token } of applied.bootstrapTokens)
     process.stdout.write(`Bootstrap token of ${agent} (24 hours, shown once): ${token.reveal()}\n`);

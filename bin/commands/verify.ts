@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { JsonObject } from '../../broker/decision/facts.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 import { CommandFailed } from '../failure.ts';
 
 export function addVerifyCommand(program: Command): void {

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import {
   type Asked,
   countOpenRequests,

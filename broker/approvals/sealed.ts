@@ -1,6 +1,6 @@
 /** What a held call asks for and what its replay brought, as they are stored: sealed, bound to the approval's row. */
 import type { Broker } from '../broker.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 
 type Ref = Pick<ApprovalTable, 'organisation_id' | 'id'>;

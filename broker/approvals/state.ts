@@ -1,5 +1,5 @@
 /** What an approval is at a moment (specification, States and transitions, Approval). */
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;

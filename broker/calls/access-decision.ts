@@ -1,6 +1,6 @@
 /** An owner's word on an access request: recorded and signed in the transaction that decides it and changes the grant. */
 import { requestStatusAt } from '../approvals/access-requests.ts';
-import type { Instant, JsonObject } from '../decision/facts.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
 import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
 import { putGrant } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';

@@ -1,9 +1,10 @@
 /** What stands between an agent and a scope today: the decision that calls get, and the connection that they would use. */
-import { accessTo } from '../decision/access.ts';
-import { connectionChoices, effectiveGrant } from '../decision/attenuation.ts';
-import { decide } from '../decision/decide.ts';
-import type { Ask, DenyReason, Instant } from '../decision/facts.ts';
-import { didYouMean } from '../governance/near.ts';
+
+import { didYouMean } from '../config-file/near.ts';
+import { accessTo } from '../policy/access.ts';
+import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
+import { decide } from '../policy/decide.ts';
+import type { Ask, DenyReason, Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
 import { connectionLack } from './connect.ts';

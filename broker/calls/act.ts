@@ -1,10 +1,10 @@
 /** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
 import type { ApprovalProvenance } from '../approvals/state.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { decide, decideAgent } from '../decision/decide.ts';
-import type { Instant, Verdict } from '../decision/facts.ts';
-import { toolOf } from '../decision/tool-endpoint.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { decide, decideAgent } from '../policy/decide.ts';
+import type { Instant, Verdict } from '../policy/facts.ts';
+import { toolOf } from '../policy/tool-endpoint.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import { askConsent } from './ask-consent.ts';

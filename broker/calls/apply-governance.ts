@@ -1,8 +1,8 @@
 /** Applying a governance file: the one way in which the broker does it, on record whoever asks. */
-import { type ApplyOptions, type ApplyResult, applyOn } from '../governance/apply.ts';
-import type { Governance } from '../governance/governance.ts';
-import type { Change } from '../governance/planning.ts';
-import type { Resolved } from '../governance/secrets.ts';
+import { type ApplyOptions, type ApplyResult, applyOn } from '../config-file/apply.ts';
+import type { Governance } from '../config-file/governance.ts';
+import type { Change } from '../config-file/planning.ts';
+import type { Resolved } from '../config-file/secrets.ts';
 import type { Governor } from './governor.ts';
 import { type ChangingOwner, recordChange } from './owner-change.ts';
 

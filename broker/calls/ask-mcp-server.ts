@@ -1,7 +1,7 @@
 /** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
 import { readBuild } from '../build.ts';
-import { makeMcpClient } from '../outbound/mcp-client.ts';
-import { unreachable } from '../outbound/unreachable.ts';
+import { makeMcpClient } from '../egress/mcp-client.ts';
+import { unreachable } from '../egress/unreachable.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';

@@ -1,9 +1,10 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
+
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { correlationId } from '../crypto/ids.ts';
-import { BREAKER_LIMITS, type BreakerCause } from '../decision/breaker.ts';
-import type { BreakerFacts, Facts, Instant } from '../decision/facts.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { BREAKER_LIMITS, type BreakerCause } from '../policy/breaker.ts';
+import type { BreakerFacts, Facts, Instant } from '../policy/facts.ts';
 import {
   type BreakerKey,
   claimTrial,

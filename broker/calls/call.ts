@@ -1,8 +1,9 @@
 /** A governed request in flight: what was asked, by whom, and the audit row that it fills. */
+
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
-import type { JsonObject, Verdict } from '../decision/facts.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import type { JsonObject, Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Action } from '../wire/action.ts';
 import type { LoadedFacts } from './facts.ts';

@@ -1,12 +1,12 @@
 /** An agent makes a child identity (specification, Child identity; POST /v1/agents/children). */
-import { type Holdings, type PassedOn, passOn, type WantedGrant } from '../agents/child-grants.ts';
+import { type Holdings, type PassedOn, passOn, type WantedGrant } from '../admin/child-grants.ts';
+import { mintChildToken } from '../auth/child-token.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { Secret } from '../crypto/secret.ts';
-import { earliest } from '../decision/attenuation.ts';
-import type { Grant, Instant } from '../decision/facts.ts';
-import { mintChildToken } from '../identity/child-token.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { earliest } from '../policy/attenuation.ts';
+import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
 import type { FactsRow } from '../store/facts.ts';

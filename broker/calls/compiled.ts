@@ -1,9 +1,9 @@
 /** Policies, guardrails and manifests as compiled values, kept by version: a version never changes, so no time is needed. */
 import type { Broker } from '../broker.ts';
-import type { Guardrails, Policy } from '../decision/facts.ts';
-import type { PlatformRules } from '../decision/operation.ts';
-import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
+import type { Guardrails, Policy } from '../policy/facts.ts';
+import type { PlatformRules } from '../policy/operation.ts';
+import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
 import { recentlyUsed } from './recently-used.ts';
 

@@ -1,5 +1,5 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
-import { isOver } from '../oauth/credential.ts';
+import { isOver } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';

@@ -1,6 +1,6 @@
 /** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
 import type { Broker } from '../broker.ts';
-import { buildRequest } from '../outbound/rest.ts';
+import { buildRequest } from '../egress/rest.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { restPlatform } from './forward.ts';

@@ -1,6 +1,6 @@
 /** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
-import { decide } from '../decision/decide.ts';
-import type { Ask, Facts } from '../decision/facts.ts';
+import { decide } from '../policy/decide.ts';
+import type { Ask, Facts } from '../policy/facts.ts';
 import { type Call, noteVerdict } from './call.ts';
 import { anew } from './first-list.ts';
 import type { Forwarded } from './forward.ts';

@@ -1,4 +1,4 @@
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { expireHeldCalls } from '../store/approvals.ts';
 import type { Governor } from './governor.ts';
 

@@ -1,7 +1,7 @@
 /** From the rows that authentication read to the facts that a decision takes. */
-import { earliest } from '../decision/attenuation.ts';
-import { breakerFacts } from '../decision/breaker.ts';
-import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../decision/facts.ts';
+import { earliest } from '../policy/attenuation.ts';
+import { breakerFacts } from '../policy/breaker.ts';
+import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import type { GrantTable } from '../store/schema.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';

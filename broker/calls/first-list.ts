@@ -1,6 +1,6 @@
 /** The first call to an MCP server: it cannot be decided before the server has said what its tools do. */
-import type { AgentPrincipal } from '../identity/principal.ts';
-import { unreachable } from '../outbound/unreachable.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { unreachable } from '../egress/unreachable.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Call } from './call.ts';
 import type { Concluded, Forwarded } from './forward.ts';

@@ -1,5 +1,5 @@
 /** A call with a token that may have to be refreshed first, or when the platform refuses it: then it is sent once more. */
-import { isOver, type OAuthCredential } from '../oauth/credential.ts';
+import { isOver, type OAuthCredential } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { type Call, noteFlags } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';

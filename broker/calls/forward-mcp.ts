@@ -1,10 +1,10 @@
 /** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
 import { readBuild } from '../build.ts';
-import type { Grant, JsonObject } from '../decision/facts.ts';
-import { classify } from '../decision/operation.ts';
-import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
-import { type McpAnswer, type McpClient, makeMcpClient } from '../outbound/mcp-client.ts';
-import { unreachable } from '../outbound/unreachable.ts';
+import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
+import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
+import { unreachable } from '../egress/unreachable.ts';
+import type { Grant, JsonObject } from '../policy/facts.ts';
+import { classify } from '../policy/operation.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import type { Call } from './call.ts';
 import type { CompiledPlatform } from './compiled.ts';

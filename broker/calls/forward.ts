@@ -2,13 +2,13 @@
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import type { JsonObject, Verdict } from '../decision/facts.ts';
-import { type OAuthCredential, readCredential } from '../oauth/credential.ts';
-import { type ReadAnswer, readAnswer } from '../outbound/answer.ts';
-import { placementOf } from '../outbound/credential-placement.ts';
-import { makeNeedles, type SecretNeedles } from '../outbound/needles.ts';
-import { buildRequest, type RestPlatform } from '../outbound/rest.ts';
+import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
+import { placementOf } from '../egress/credential-placement.ts';
+import { makeNeedles, type SecretNeedles } from '../egress/needles.ts';
+import { buildRequest, type RestPlatform } from '../egress/rest.ts';
+import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { JsonObject, Verdict } from '../policy/facts.ts';
 import type { Call } from './call.ts';
 import type { ConnectionFacts } from './facts.ts';
 

@@ -1,5 +1,5 @@
 /** The credential of a connection for what an owner asks of a platform: refreshed first, where it is a token that is over. */
-import { isOver } from '../oauth/credential.ts';
+import { isOver } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import type { Credential } from './forward.ts';

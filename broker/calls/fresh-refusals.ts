@@ -2,7 +2,7 @@
  * Tokens that a platform refused though they had just been issued. One refusal says that the platform does not allow this
  * call; only more of them say that the credential is refused.
  */
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 
 export type FreshRefusals = {
   /** Notes a refusal. True: the credential is refused, not only this endpoint. */

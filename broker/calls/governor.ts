@@ -1,15 +1,15 @@
 /** What every door to a decision needs: the broker, and what the rooms around calls keep for a process. */
 import { type ApprovalChanges, makeApprovalChanges } from '../approvals/changes.ts';
 import { type InboxFeed, makeInboxFeed } from '../approvals/inbox.ts';
-import { mcpResource } from '../authorization/metadata.ts';
-import { type AuthorizationServer, makeAuthorizationServer } from '../authorization/server.ts';
+import { type AuthenticateAgent, agentAuthenticator } from '../auth/authenticate-agent.ts';
+import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../auth/authenticate-mcp-client.ts';
+import { type AuthenticateOwner, ownerAuthenticator } from '../auth/authenticate-owner.ts';
+import { type IdentityProvider, makeIdentityProvider } from '../auth/identity-provider.ts';
+import { type LocalCredential, makeLocalCredential } from '../auth/owner-session.ts';
 import type { Broker } from '../broker.ts';
-import { type AuthenticateAgent, agentAuthenticator } from '../identity/authenticate-agent.ts';
-import { type AuthenticateMcpClient, mcpClientAuthenticator } from '../identity/authenticate-mcp-client.ts';
-import { type AuthenticateOwner, ownerAuthenticator } from '../identity/authenticate-owner.ts';
-import { type IdentityProvider, makeIdentityProvider } from '../identity/identity-provider.ts';
-import { type LocalCredential, makeLocalCredential } from '../identity/owner-session.ts';
-import { makeOAuthConnections, type OAuthConnections } from '../oauth/oauth-connections.ts';
+import { makeOAuthConnections, type OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { mcpResource } from '../oauth-server/metadata.ts';
+import { type AuthorizationServer, makeAuthorizationServer } from '../oauth-server/server.ts';
 import { type FactsReader, factsReaders } from '../store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from '../store/published-agents.ts';
 import { noteBreaker } from './breakers.ts';

@@ -1,10 +1,11 @@
 /** What an owner's word makes of a grant, checked by the rules of governance files. */
+
+import { checkReferences } from '../config-file/check-references.ts';
+import type { GrantTerms } from '../config-file/schema.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { connectionChoices, selectGrant } from '../decision/attenuation.ts';
-import type { Constraints, Instant, JsonObject } from '../decision/facts.ts';
-import { checkReferences } from '../governance/check-references.ts';
-import type { GrantTerms } from '../governance/schema.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { connectionChoices, selectGrant } from '../policy/attenuation.ts';
+import type { Constraints, Instant, JsonObject } from '../policy/facts.ts';
 import { findAgent, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { findPlatform } from '../store/governed-versions.ts';

@@ -4,7 +4,7 @@ import { openRequest } from '../approvals/sealed.ts';
 import type { ApprovalProvenance } from '../approvals/state.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { Action } from '../wire/action.ts';

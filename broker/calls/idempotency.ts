@@ -1,9 +1,9 @@
 /** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { findAuditRow } from '../store/audit.ts';
 import {

@@ -1,7 +1,8 @@
 /** A request that is no call: nothing of it is decided, but that it came is on record, and it counts towards a breaker. */
+
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
-import { decideAgent } from '../decision/decide.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { decideAgent } from '../policy/decide.ts';
 import { Action } from '../wire/action.ts';
 import { countFailure } from './breakers.ts';
 import { beginRow } from './call.ts';

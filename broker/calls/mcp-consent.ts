@@ -1,10 +1,10 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
-import { choosePolicy, makeAgent, refuseTakenName, splitScopes } from '../agents/new-agent.ts';
-import { AgentRefused } from '../agents/refused.ts';
-import { AUTHORISATION_SECONDS } from '../authorization/metadata.ts';
+import { choosePolicy, makeAgent, refuseTakenName, splitScopes } from '../admin/new-agent.ts';
+import { AgentRefused } from '../admin/refused.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import type { Instant, JsonObject } from '../decision/facts.ts';
+import { AUTHORISATION_SECONDS } from '../oauth-server/metadata.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';

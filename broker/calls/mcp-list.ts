@@ -1,9 +1,10 @@
 /** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
-import type { JsonObject } from '../decision/facts.ts';
-import { isDeeperThan } from '../outbound/json-text.ts';
-import type { McpAnswer, McpClient } from '../outbound/mcp-client.ts';
-import { mirroredArguments } from '../outbound/mcp-mirror.ts';
-import { unreachable } from '../outbound/unreachable.ts';
+
+import { isDeeperThan } from '../egress/json-text.ts';
+import type { McpAnswer, McpClient } from '../egress/mcp-client.ts';
+import { mirroredArguments } from '../egress/mcp-mirror.ts';
+import { unreachable } from '../egress/unreachable.ts';
+import type { JsonObject } from '../policy/facts.ts';
 
 const MOST_TOOLS = 1_000;
 const MOST_PAGES = 50;

@@ -1,5 +1,5 @@
 /** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
-import type { McpManner } from '../outbound/mcp-client.ts';
+import type { McpManner } from '../egress/mcp-client.ts';
 import type { Credential } from './forward.ts';
 
 export type McpManners = {

@@ -5,9 +5,9 @@
  */
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import type { JsonObject } from '../decision/facts.ts';
-import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../decision/tool.ts';
-import type { SecretNeedles } from '../outbound/needles.ts';
+import type { SecretNeedles } from '../egress/needles.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';

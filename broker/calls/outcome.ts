@@ -1,5 +1,5 @@
 /** What can become of a governed call. Every kind has an audit row, and only a recorded one can be answered. */
-import type { Verdict } from '../decision/facts.ts';
+import type { Verdict } from '../policy/facts.ts';
 
 type Audited = { auditId: string };
 

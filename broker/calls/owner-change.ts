@@ -1,7 +1,7 @@
 /** A change that an owner makes: recorded in the transaction that makes it, so that neither is without the other. */
 import { ownersChangeIn } from '../approvals/changes.ts';
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
 import { AuditUnavailable } from './audit-unavailable.ts';
 import { beginRow, noteFlags } from './call.ts';

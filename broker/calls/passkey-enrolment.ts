@@ -5,7 +5,7 @@ import { readClientData, relyingPartyOf } from '../approvals/passkey-client-data
 import { verifyRegistration } from '../approvals/passkey-verify.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import { listPasskeys, lockPasskeysOf, putPasskey } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';

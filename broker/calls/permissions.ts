@@ -1,8 +1,9 @@
 /** Effective permissions: the same facts and the same `decide` as a call, for every scope that an agent holds. */
+
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
-import type { Facts, Instant } from '../decision/facts.ts';
-import { effectivePermissions, nextChange, type PlatformPermissions } from '../decision/permissions.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import type { Facts, Instant } from '../policy/facts.ts';
+import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { isSteady } from './facts.ts';
 import type { Governor } from './governor.ts';

@@ -1,11 +1,12 @@
 /** A request as a call: what every door that takes one, or asks what would become of it, reads the same way. */
-import { parseEndpoint } from '../decision/endpoint.ts';
-import type { Ask, JsonObject } from '../decision/facts.ts';
-import { foldName } from '../decision/names.ts';
-import { classify } from '../decision/operation.ts';
-import { formProblem } from '../outbound/form.ts';
-import { type FilteredHeaders, filterAgentHeaders } from '../outbound/request-headers.ts';
-import { platformHeaderNames } from '../outbound/rest.ts';
+
+import { formProblem } from '../egress/form.ts';
+import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
+import { platformHeaderNames } from '../egress/rest.ts';
+import { parseEndpoint } from '../policy/endpoint.ts';
+import type { Ask, JsonObject } from '../policy/facts.ts';
+import { foldName } from '../policy/names.ts';
+import { classify } from '../policy/operation.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
 import type { LoadedFacts } from './facts.ts';

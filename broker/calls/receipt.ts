@@ -3,7 +3,7 @@ import type { ApprovalProvenance } from '../approvals/state.ts';
 import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import type { SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
-import type { JsonObject, MatchedRule } from '../decision/facts.ts';
+import type { JsonObject, MatchedRule } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { NOT_LOOKED_AT } from './pii.ts';
 

@@ -2,7 +2,7 @@
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { SecretAuthorizationTable } from '../store/schema.ts';
 import { putSecretAuthorization } from '../store/secret-authorizations.ts';

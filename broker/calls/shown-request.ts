@@ -1,7 +1,7 @@
 /** The exact request of a held call, laid out for whoever decides on it. */
-import { parseEndpoint } from '../decision/endpoint.ts';
-import type { CallAsk, JsonObject, JsonValue } from '../decision/facts.ts';
-import { namedRecipients } from '../decision/recipients.ts';
+import { parseEndpoint } from '../policy/endpoint.ts';
+import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';
+import { namedRecipients } from '../policy/recipients.ts';
 import { findPlatform } from '../store/governed-versions.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { Governor } from './governor.ts';

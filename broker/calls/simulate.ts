@@ -1,7 +1,7 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
-import { decide, decideAgent } from '../decision/decide.ts';
-import type { RuleSource, Verdict } from '../decision/facts.ts';
-import { compileGuardrails, compilePolicy } from '../decision/rules.ts';
+import { decide, decideAgent } from '../policy/decide.ts';
+import type { RuleSource, Verdict } from '../policy/facts.ts';
+import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { Action } from '../wire/action.ts';

@@ -1,5 +1,5 @@
 /** A malformed call of an agent that is halted, or not set up yet: it is told that first. */
-import type { Verdict } from '../decision/facts.ts';
+import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { noteVerdict } from './call.ts';
 import type { LoadedFacts } from './facts.ts';

@@ -1,6 +1,6 @@
 /** The broker suspends an agent by itself: by a guardrail, or because it is refused too often. */
-import { AutoSuspend, countsAsAnomaly } from '../decision/auto-suspend.ts';
-import type { HaltCause, Verdict } from '../decision/facts.ts';
+import { AutoSuspend, countsAsAnomaly } from '../policy/auto-suspend.ts';
+import type { HaltCause, Verdict } from '../policy/facts.ts';
 import { moveAgent } from '../store/agents.ts';
 import { countRefusal, refusalsAt } from '../store/refusal-counts.ts';
 import type { Db } from '../store/store.ts';

@@ -1,5 +1,5 @@
 /** When servers were last asked for a tool that had changed: its definition may be again what was accepted. */
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
 
 export type ToolLooks = {

@@ -1,7 +1,7 @@
 /** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
-import type { Ask, Verdict } from '../decision/facts.ts';
-import { actsAs, type ToolState, toolState } from '../decision/tool.ts';
-import { toolOf } from '../decision/tool-endpoint.ts';
+import type { Ask, Verdict } from '../policy/facts.ts';
+import { actsAs, type ToolState, toolState } from '../policy/tool.ts';
+import { toolOf } from '../policy/tool-endpoint.ts';
 import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
 import type { CompiledPlatform } from './compiled.ts';

@@ -1,6 +1,6 @@
 /** Registered agents whose keys nobody collected in time: they end, so that nothing waits for somebody who never comes. */
 import { correlationId } from '../crypto/ids.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { destroyUncollectedKey, listUncollected } from '../store/registrations.ts';
 import { revokeAgent } from '../store/revoke-agent.ts';
 import type { Governor } from './governor.ts';

@@ -2,7 +2,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { verifyCompact } from '../crypto/jws.ts';
 import { type EcPublicJwk, ecThumbprint } from '../crypto/key-set.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import { RECEIPT_TYPE } from './receipt.ts';
 
 export type ReceiptCheck = { ok: true; kid: string; payload: JsonObject } | { ok: false; error: string };

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 
 /** The specification's form of an agent id; what we make has 20 characters after the prefix. */
 export const AGENT_ID_PATTERN = /^agt_[a-z0-9]{20,21}$/;

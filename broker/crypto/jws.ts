@@ -1,5 +1,5 @@
 import { type KeyObject, sign, verify } from 'node:crypto';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import { decodeBase64url } from './base64url.ts';
 import type { SigningKey } from './key-set.ts';
 import { parseSignedObject } from './signed-object.ts';

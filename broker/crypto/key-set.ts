@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, type KeyObject } from 'node:crypto';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 
 /** The public half of an ES256 key (RFC 7518 section 6.2.1). */
 export type EcPublicJwk = { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string };

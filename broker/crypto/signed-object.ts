@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 
 /**
  * Reads a JSON object out of bytes that somebody signed. Refused, with undefined: what is no UTF-8, no JSON or no

@@ -1,5 +1,5 @@
 /** The agent API in two short forms: for programs (/agent-manifest.json) and for language models (/llms.txt). */
-import { isPrivateEnough } from '../authorization/metadata.ts';
+import { isPrivateEnough } from '../oauth-server/metadata.ts';
 import type { Guide } from './guides.ts';
 import { INTERFACE_VERSION, operationId } from './openapi.ts';
 import { AGENT_TAGS } from './openapi-tags.ts';

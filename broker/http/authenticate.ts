@@ -1,11 +1,11 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { Request } from 'express';
-import { mcpChallenge } from '../authorization/metadata.ts';
+import { isOwnersToken } from '../auth/authenticate-owner.ts';
+import { readBearer } from '../auth/bearer.ts';
+import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
+import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
 import type { Governor } from '../calls/governor.ts';
-import { isOwnersToken } from '../identity/authenticate-owner.ts';
-import { readBearer } from '../identity/bearer.ts';
-import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../identity/principal.ts';
-import { foreignRequest, readSessionCookie } from '../identity/session-cookie.ts';
+import { mcpChallenge } from '../oauth-server/metadata.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
 import type { RefusedBearers } from './refused-bearers.ts';

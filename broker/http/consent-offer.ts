@@ -1,8 +1,8 @@
 /** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
 import { z } from 'zod';
-import { splitScopes } from '../agents/new-agent.ts';
+import { splitScopes } from '../admin/new-agent.ts';
 import { isOffered } from '../calls/mcp-consent.ts';
-import { DEFAULT_POLICY } from '../governance/default-policy.ts';
+import { DEFAULT_POLICY } from '../config-file/default-policy.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';

@@ -1,10 +1,10 @@
 /** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
 import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
-import { mcpResource } from '../authorization/metadata.ts';
-import { redirectHost } from '../authorization/redirect-host.ts';
 import { type AskedConsent, DECIDED } from '../calls/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
+import { mcpResource } from '../oauth-server/metadata.ts';
+import { redirectHost } from '../oauth-server/redirect-host.ts';
 import { useOAuthRecord } from '../store/oauth-records.ts';
 import type { Db } from '../store/store.ts';
 import { Refusal } from './errors.ts';

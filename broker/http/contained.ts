@@ -1,5 +1,5 @@
 /** What keeps an agent from acting though its own status does not say so: its time, or its parent. */
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { AgentTable } from '../store/schema.ts';
 
 export const CONTAINED = ['expired', 'parent_suspended', 'parent_revoked', 'parent_expired'] as const;

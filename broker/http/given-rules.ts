@@ -1,6 +1,6 @@
 /** Rules in the body of an owner's request. */
 import { z } from 'zod';
-import { type ReadRules, readRules, shapeProblems } from '../governance/rules.ts';
+import { type ReadRules, readRules, shapeProblems } from '../config-file/rules.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { Db } from '../store/store.ts';

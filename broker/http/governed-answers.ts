@@ -1,6 +1,6 @@
 /** What governed calls answer, as schemas (specification, Resources and their fields; Governed call). */
 import { z } from 'zod';
-import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../decision/facts.ts';
+import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../policy/facts.ts';
 
 const moment = z.iso.datetime();
 

@@ -1,4 +1,4 @@
-import type { AgentHalt, DenyReason } from '../decision/facts.ts';
+import type { AgentHalt, DenyReason } from '../policy/facts.ts';
 import { reportHint } from './envelope.ts';
 import { json, type Reply } from './reply.ts';
 import type { Context } from './route.ts';

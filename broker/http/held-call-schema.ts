@@ -1,6 +1,6 @@
 /** Held calls as owners read them, as schemas: what held-call.ts makes. */
 import { z } from 'zod';
-import { AGENT_STATUSES, METHODS } from '../decision/facts.ts';
+import { AGENT_STATUSES, METHODS } from '../policy/facts.ts';
 
 const moment = z.iso.datetime().nullable();
 

@@ -2,8 +2,9 @@
  * notifications/cancelled over HTTP. Clients that shake hands send it as a request of its own, which may come to another
  * replica than the one that waits; those of 2026-07-28 end the stream of the request instead.
  */
+
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Governor } from '../calls/governor.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
 import { isRequestId, type McpMessage } from './mcp-messages.ts';
 import { type McpSession, requestName } from './mcp-session.ts';
 

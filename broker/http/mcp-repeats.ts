@@ -1,7 +1,7 @@
 /** Which calls of an MCP client are the same call: in the store, because the next request may come to another replica. */
 import { newRepeat, type Repeats } from '../../mcp/tools/repeats.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Governor } from '../calls/governor.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
 import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
 import type { McpRepeatTable } from '../store/schema.ts';
 

@@ -1,9 +1,9 @@
 /** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
 import { readState } from '../../mcp/tools/request-state.ts';
-import { MCP_SCOPES, type McpScope, mcpChallenge } from '../authorization/metadata.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Governor } from '../calls/governor.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { MCP_SCOPES, type McpScope, mcpChallenge } from '../oauth-server/metadata.ts';
 import { holdsRead } from '../store/approvals.ts';
 import type { McpMessage } from './mcp-messages.ts';
 

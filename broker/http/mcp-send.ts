@@ -1,7 +1,7 @@
 /** The agent API from within: what the tools of `/mcp` send goes through the very routes that agents call, without a network. */
 import type { IncomingMessage } from 'node:http';
 import type { BrokerReply, BrokerRequest, Send } from '../../mcp/client/send.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 import { type ParsedBody, platformOf } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
 import type { Reply } from './reply.ts';

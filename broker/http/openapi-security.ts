@@ -1,5 +1,5 @@
 /** Who may call a route, for the OpenAPI document. */
-import { sessionCookieName } from '../identity/session-cookie.ts';
+import { sessionCookieName } from '../auth/session-cookie.ts';
 import type { JsonSchema } from './openapi-schemas.ts';
 import type { Auth, Route } from './route.ts';
 

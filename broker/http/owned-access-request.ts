@@ -1,7 +1,7 @@
 /** Access requests as owners see them. */
 import { z } from 'zod';
 import { requestStatusAt } from '../approvals/access-requests.ts';
-import { AGENT_STATUSES, type Instant } from '../decision/facts.ts';
+import { AGENT_STATUSES, type Instant } from '../policy/facts.ts';
 import type { ShownRequest } from '../store/access-requests.ts';
 import { instant } from './instant.ts';
 import { Grant, NextSteps } from './owned-grant.ts';

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
-import type { Instant } from '../decision/facts.ts';
-import { readFacts } from '../oauth/facts.ts';
-import { whyUnsendable } from '../outbound/credential-placement.ts';
-import { SHORTEST_CREDENTIAL } from '../outbound/needles.ts';
+import { whyUnsendable } from '../egress/credential-placement.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/needles.ts';
+import { readFacts } from '../oauth-client/facts.ts';
 import { Manifest } from '../platforms/manifest.ts';
+import type { Instant } from '../policy/facts.ts';
 import { findConnection, listConnections } from '../store/connections.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { ConnectionTable } from '../store/schema.ts';

@@ -1,6 +1,6 @@
 /** Grants as owners see them. */
 import { z } from 'zod';
-import type { Constraints, Instant } from '../decision/facts.ts';
+import type { Constraints, Instant } from '../policy/facts.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 
 export const Grant = z

@@ -1,8 +1,8 @@
 /** Registrations as owners see and decide them, by their id or by their token. */
 import { z } from 'zod';
-import { choosePolicy, knownScopes } from '../agents/new-agent.ts';
-import { AgentRefused } from '../agents/refused.ts';
-import { registrationStatusAt } from '../agents/registration.ts';
+import { choosePolicy, knownScopes } from '../admin/new-agent.ts';
+import { AgentRefused } from '../admin/refused.ts';
+import { registrationStatusAt } from '../admin/registration.ts';
 import {
   type Approving,
   approveRegistration,
@@ -10,8 +10,8 @@ import {
   mayDecide,
   narrowed,
   rejectRegistration,
-} from '../agents/registration-decision.ts';
-import { makeKeyPair } from '../agents/registration-key.ts';
+} from '../admin/registration-decision.ts';
+import { makeKeyPair } from '../admin/registration-key.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { findLiveAgentNamed } from '../store/agents.ts';

@@ -1,5 +1,5 @@
 import { type Change, recordChange } from '../calls/owner-change.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
 import type { Context } from './route.ts';
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { askedPlatform } from '../calls/asked-platform.ts';
-import type { JsonObject } from '../decision/facts.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Route } from './route.ts';
 

@@ -1,6 +1,7 @@
 /** MCP clients and plain http: their codes and tokens would travel in the clear. */
-import { isPrivateEnough } from '../authorization/metadata.ts';
+
 import type { Broker } from '../broker.ts';
+import { isPrivateEnough } from '../oauth-server/metadata.ts';
 import { Refusal } from './errors.ts';
 
 const WHY =

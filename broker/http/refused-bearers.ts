@@ -1,5 +1,5 @@
 /** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
-import type { AgentPrincipal, AuthRefusal } from '../identity/principal.ts';
+import type { AgentPrincipal, AuthRefusal } from '../auth/principal.ts';
 import { Refusal } from './errors.ts';
 import type { Limit, RateLimits } from './rate-limits.ts';
 

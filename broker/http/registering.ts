@@ -1,6 +1,6 @@
 /** The words of registrations and invites on the wire. */
 import { z } from 'zod';
-import { mergeScopes } from '../agents/new-agent.ts';
+import { mergeScopes } from '../admin/new-agent.ts';
 import type { Broker } from '../broker.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import { findRegistrationByToken } from '../store/registrations.ts';

@@ -1,7 +1,7 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 import type { ServerResponse } from 'node:http';
+import type { Principal } from '../auth/principal.ts';
 import { AuditUnavailable, MaybeRecorded } from '../calls/audit-unavailable.ts';
-import type { Principal } from '../identity/principal.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';

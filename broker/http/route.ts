@@ -1,9 +1,9 @@
 /** An endpoint of ours is one declaration: validation, authentication, limits, errors and the OpenAPI document come from it. */
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
+import type { Principal } from '../auth/principal.ts';
 import type { Governor } from '../calls/governor.ts';
-import type { JsonObject } from '../decision/facts.ts';
-import type { Principal } from '../identity/principal.ts';
+import type { JsonObject } from '../policy/facts.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
 import type { AnswerHeader } from './openapi-headers.ts';

@@ -1,10 +1,10 @@
 /** From a declaration to a working Express handler: the steps that every route takes, in one place. */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { clientKey, siteOf } from '../auth/client-address.ts';
+import type { Principal } from '../auth/principal.ts';
 import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
-import { clientKey, siteOf } from '../identity/client-address.ts';
-import type { Principal } from '../identity/principal.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';

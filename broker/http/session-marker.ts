@@ -1,7 +1,7 @@
 /** The header `X-Svc-Session`: what a child identity calls the session that it is in (specification, Authentication 4). */
 import type { IncomingMessage } from 'node:http';
-import { SESSION_ID } from '../identity/agent-token.ts';
-import type { AgentPrincipal } from '../identity/principal.ts';
+import { SESSION_ID } from '../auth/agent-token.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
 
 /**
  * Whoever calls, with the session of the header. Only a child has none in its token: who signs its tokens itself says there in

@@ -1,7 +1,7 @@
 /** `?wait=`: answers as soon as there is news, without asking the store in between. */
 import { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;

@@ -1,8 +1,8 @@
 /** What must hold between the fields of a manifest, each of which is well-formed by itself. */
 import type { z } from 'zod';
-import { foldName } from '../decision/names.ts';
-import { misplaced, parseOperation } from '../decision/operation.ts';
-import { compilePattern } from '../decision/pattern.ts';
+import { foldName } from '../policy/names.ts';
+import { misplaced, parseOperation } from '../policy/operation.ts';
+import { compilePattern } from '../policy/pattern.ts';
 import type { ManifestFields } from './manifest.ts';
 
 type Fields = z.infer<typeof ManifestFields>;

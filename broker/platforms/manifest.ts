@@ -1,7 +1,7 @@
 /** What a platform is, as data: one schema for the built-in ones and for those an operator describes in governance.yaml. */
 import { z } from 'zod';
-import { foldName } from '../decision/names.ts';
-import { compilePlatformRules, type PlatformRules, RECIPIENT_FORMATS } from '../decision/operation.ts';
+import { foldName } from '../policy/names.ts';
+import { compilePlatformRules, type PlatformRules, RECIPIENT_FORMATS } from '../policy/operation.ts';
 import { Auth, OAuthFacts } from './auth.ts';
 import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
 import { manifestProblems } from './manifest-problems.ts';

@@ -1,7 +1,7 @@
 /** Many questions at once (OpenID AuthZEN Authorization API 1.0, section 7). */
 import type { z } from 'zod';
 import type { Governor } from '../calls/governor.ts';
-import type { Instant } from '../decision/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
 import { Evaluation, type Evaluations } from './authzen-request.ts';

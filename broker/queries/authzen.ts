@@ -1,8 +1,9 @@
 /** AuthZEN as a way to ask what a governed call would get: a translation there and back, no engine of its own. */
+
+import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import { askedPlatform } from '../calls/asked-platform.ts';
 import type { Governor } from '../calls/governor.ts';
-import type { Instant, Verdict } from '../decision/facts.ts';
-import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
+import type { Instant, Verdict } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';

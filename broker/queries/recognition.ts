@@ -1,5 +1,5 @@
 /** Whether an agent is recognised, and why not (specification, POST /v1/trqp/recognition). */
-import type { AgentStatus, Instant } from '../decision/facts.ts';
+import type { AgentStatus, Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 
 export const RECOGNITION = [

@@ -1,7 +1,7 @@
 /** A question about a scope, without a call: the facts and the decision of a governed call, and nothing else. */
 import type { Governor } from '../calls/governor.ts';
-import { decide } from '../decision/decide.ts';
-import type { Ask, Instant, Policy, Verdict } from '../decision/facts.ts';
+import { decide } from '../policy/decide.ts';
+import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 
 export type StandingAsk = Omit<Ask, 'call'>;

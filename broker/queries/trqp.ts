@@ -1,8 +1,9 @@
 /** TRQP v2.0: what a registry says of an agent, to itself, to its owners, and where it is published to anyone. */
+
+import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import { askedPlatform } from '../calls/asked-platform.ts';
 import type { Governor } from '../calls/governor.ts';
-import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../decision/facts.ts';
-import type { AgentPrincipal, OwnerPrincipal } from '../identity/principal.ts';
+import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import { type AuthorityName, type EntityName, readAuthority, readEntity } from './identifiers.ts';

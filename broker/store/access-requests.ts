@@ -1,5 +1,5 @@
 /** What agents ask their owners for (specification, Access request): waiting, decided, expired. */
-import type { AgentStatus } from '../decision/facts.ts';
+import type { AgentStatus } from '../policy/facts.ts';
 import { livingFamily } from './children.ts';
 import type { AccessRequestTable } from './schema.ts';
 import type { Db } from './store.ts';

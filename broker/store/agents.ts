@@ -1,5 +1,5 @@
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
-import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from './schema.ts';
 import type { Db } from './store.ts';
 

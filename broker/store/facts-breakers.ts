@@ -1,6 +1,6 @@
 /** Which breakers the statement of the facts reads. */
 import { sql } from 'kysely';
-import { BREAKER_LIMITS } from '../decision/breaker.ts';
+import { BREAKER_LIMITS } from '../policy/breaker.ts';
 
 /**
  * As the source address of a question: any. Of the breakers of wrong signatures, each of which is of one address, it reads the

@@ -1,6 +1,6 @@
 /** What a question about an agent that may be a child asks besides: of its parent, and in the same statement. */
 import { sql } from 'kysely';
-import type { AgentStatus } from '../decision/facts.ts';
+import type { AgentStatus } from '../policy/facts.ts';
 import { addressOf } from './facts-breakers.ts';
 import type { Bit, BreakerTable } from './schema.ts';
 

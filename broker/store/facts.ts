@@ -4,7 +4,7 @@
  * Policies, guardrails and manifests come as versions of their own.
  */
 import { type Kysely, sql } from 'kysely';
-import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import { addressOf, allUpstreamSince, allUpstreamUntil } from './facts-breakers.ts';
 import { FAMILY_SELECTED, type FamilyFacts, keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Bit, Schema } from './schema.ts';

@@ -1,5 +1,5 @@
 /** Which MCP clients owners let act as which agents. */
-import type { AgentStatus } from '../decision/facts.ts';
+import type { AgentStatus } from '../policy/facts.ts';
 import type { McpAuthorisationTable } from './schema.ts';
 import type { Db } from './store.ts';
 

@@ -1,5 +1,5 @@
 /** Tools of MCP servers: accepted definitions, and what the servers offer now. */
-import type { ToolEffect } from '../decision/tool.ts';
+import type { ToolEffect } from '../policy/tool.ts';
 import type { McpToolTable } from './schema.ts';
 import type { Db } from './store.ts';
 

@@ -1,5 +1,5 @@
 /** Agents that end for good: the one way in which that is written, whoever ends them. */
-import type { AgentStatus, HaltCause } from '../decision/facts.ts';
+import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import { moveAgent } from './agents.ts';
 import { expireChild, freeChildPlace } from './children.ts';
 import { endOneTimeTokens } from './governance.ts';

@@ -3,8 +3,8 @@
  * secrets and raw bodies are bytes, truth is 0 or 1: the subset that SQLite and PostgreSQL share.
  */
 import type { ColumnType } from 'kysely';
-import type { AgentStatus, HaltCause } from '../decision/facts.ts';
-import type { ToolEffect } from '../decision/tool.ts';
+import type { AgentStatus, HaltCause } from '../policy/facts.ts';
+import type { ToolEffect } from '../policy/tool.ts';
 
 export type Bit = 0 | 1;
 

@@ -1,6 +1,6 @@
 /** The request body of `POST /v1/actions` (specification, Governed call). */
 import { z } from 'zod';
-import { METHODS } from '../decision/facts.ts';
+import { METHODS } from '../policy/facts.ts';
 
 /** What is stored must be what was hashed: PostgreSQL refuses NUL, and would silently rewrite a lone surrogate. */
 export const storable = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();

@@ -2,7 +2,7 @@
  * JSON as a call may carry it: what a person is shown, what a rule looks at, what is hashed and what is sent must be
  * one and the same value, so a text that two readers could understand differently is refused (decisions, Calling).
  */
-import type { JsonValue } from '../decision/facts.ts';
+import type { JsonValue } from '../policy/facts.ts';
 import { JsonScan, type StrictJsonLimits } from './json-scan.ts';
 
 export type { StrictJsonLimits } from './json-scan.ts';

@@ -1,6 +1,6 @@
 /** Live answers of registration, binding and passkeys, held to the document. */
 import { beforeAll, describe } from 'vitest';
-import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
 import {
   approveWith,

@@ -4,7 +4,7 @@ import { CompactSign, compactVerify, importJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { createCompactSigner, signCompact, verifyCompact } from '../../broker/crypto/jws.ts';
 import { generateSigningKey, importSigningKey, keySet } from '../../broker/crypto/key-set.ts';
-import type { JsonObject } from '../../broker/decision/facts.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 
 const key = importSigningKey(generateSigningKey());
 const { verifyKeys } = keySet([{ ...key, activatesAt: 0, retiredAt: null }]);

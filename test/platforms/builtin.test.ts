@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { classify } from '../../broker/decision/operation.ts';
 import { BUILTIN_NAMES, BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { Manifest } from '../../broker/platforms/manifest.ts';
+import { classify } from '../../broker/policy/operation.ts';
 import { entryOf, manifestOf, rulesOf } from './classified.ts';
 
 /** Vendors read by POST where a filter needs a body, and git fetches by POST. Nothing else may be added lightly. */

@@ -1,8 +1,9 @@
 /** Asks a built-in platform, as an operator would write it, which scopes a call falls under. */
-import type { CallAsk, JsonObject, Method } from '../../broker/decision/facts.ts';
-import { classify, type PlatformRules } from '../../broker/decision/operation.ts';
+
 import { type BuiltinName, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
+import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
+import { classify, type PlatformRules } from '../../broker/policy/operation.ts';
 
 /** Jira has a site of its own for each customer; its placeholder is refused. */
 export function entryOf(name: BuiltinName): Record<string, unknown> {

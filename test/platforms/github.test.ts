@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { classify } from '../../broker/decision/operation.ts';
+import { classify } from '../../broker/policy/operation.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');

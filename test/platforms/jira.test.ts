@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../broker/decision/facts.ts';
-import { refuseRecipients } from '../../broker/decision/recipients.ts';
 import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('jira');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { PlatformEntry } from '../../broker/governance/schema.ts';
+import { PlatformEntry } from '../../broker/config-file/schema.ts';
 import { BUILTIN_PLATFORMS, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { compileManifest, Manifest, ManifestOverrides, withOverrides } from '../../broker/platforms/manifest.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../broker/decision/facts.ts';
-import { recipientRulesFor } from '../../broker/decision/recipient-rules.ts';
-import { refuseRecipients } from '../../broker/decision/recipients.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
+import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('slack');

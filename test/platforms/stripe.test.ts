@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../broker/decision/facts.ts';
-import { refuseRecipients } from '../../broker/decision/recipients.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { classifierOf, manifestOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('stripe');

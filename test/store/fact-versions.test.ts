@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { BREAKER_LIMITS } from '../../broker/decision/breaker.ts';
+import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { prepareFacts } from '../../broker/store/facts.ts';
 import { factsReaders } from '../../broker/store/facts-reader.ts';

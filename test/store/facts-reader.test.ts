@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { BREAKER_LIMITS } from '../../broker/decision/breaker.ts';
+import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { moveAgent } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { setConnectionStatus } from '../../broker/store/connections.ts';

@@ -1,6 +1,6 @@
 /** What an MCP server offers under a name that was accepted stays what was accepted, or is held back (MC-04). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { toolDefinition } from '../../broker/decision/tool.ts';
+import { toolDefinition } from '../../broker/policy/tool.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';

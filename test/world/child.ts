@@ -1,7 +1,7 @@
 /** A child identity as whoever made it uses it: with the bearer that came once, and no key. */
 import { expect } from 'vitest';
+import { mintChildToken } from '../../broker/auth/child-token.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
-import { mintChildToken } from '../../broker/identity/child-token.ts';
 import { findAgent } from '../../broker/store/agents.ts';
 import { type Answer, TestAgent } from './agent.ts';
 import type { Organisation, World } from './world.ts';

@@ -1,8 +1,8 @@
 /** The site of a client: its metadata document and its keys, over TLS, at a name that only the broker of this world resolves. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { makeOutbound } from '../../broker/outbound/dispatcher.ts';
-import { certificateFor } from '../outbound/certificate.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from './after-file.ts';
 import type { World } from './world.ts';
 

@@ -1,8 +1,8 @@
 /** Organisations with something of everything, and a look at all that is stored of each. */
 import type { Kysely } from 'kysely';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { newAgentId } from '../../broker/crypto/ids.ts';
-import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
-import { signInLink } from '../../broker/identity/sign-in-link.ts';
 import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { beginMcpRepeat } from '../../broker/store/mcp-repeats.ts';
 import { putOAuthFlow } from '../../broker/store/oauth-flows.ts';

@@ -1,6 +1,6 @@
 /** The approval page as people meet it: a held call, its link, a phone. */
 import { expect } from 'vitest';
-import { signInLink } from '../../broker/identity/sign-in-link.ts';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import type { TestAgent } from './agent.ts';
 import type { Page } from './chromium.ts';

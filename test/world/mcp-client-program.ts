@@ -1,9 +1,9 @@
 /** Our client for MCP servers as a program that the outside suite can run: lists the tools of a server and calls them. */
 import { listAll } from '../../broker/calls/mcp-list.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
-import type { JsonObject } from '../../broker/decision/facts.ts';
-import { makeOutbound } from '../../broker/outbound/dispatcher.ts';
-import { makeMcpClient } from '../../broker/outbound/mcp-client.ts';
+import { makeOutbound } from '../../broker/egress/dispatcher.ts';
+import { makeMcpClient } from '../../broker/egress/mcp-client.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 
 const baseUrl = process.argv.at(-1)!;
 const outbound = makeOutbound({ allowPrivate: [new URL(baseUrl).host] });

@@ -13,8 +13,8 @@ import { UnauthorizedError as FirstUnauthorized } from '@modelcontextprotocol/sd
 import type { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
-import { sessionCookieName } from '../../broker/identity/session-cookie.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';

@@ -1,9 +1,9 @@
 /** A whole broker for a test: a real store, real keys, a real listener, a real platform to call. */
 
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
-import { mintOwnerSession } from '../../broker/identity/owner-session.ts';
 import { type Running, serve } from '../../broker/main.ts';
 import { putAgent, putGrant } from '../../broker/store/agents.ts';
 import { purgeBreakers } from '../../broker/store/breakers.ts';

@@ -4,7 +4,7 @@ import { openAccessRequest, pollUrlOf, requestStatusAt } from '../../approvals/a
 import { type ReasonCode, standingOf } from '../../calls/access.ts';
 import { agentFacts, breakersOf, waitsUntil } from '../../calls/facts.ts';
 import { hashToken } from '../../crypto/one-time-token.ts';
-import { haltOf } from '../../decision/halt.ts';
+import { haltOf } from '../../policy/halt.ts';
 import { findOpenRequest, findRequestByToken } from '../../store/access-requests.ts';
 import type { AccessRequestTable } from '../../store/schema.ts';
 import { text } from '../../wire/action.ts';

@@ -1,6 +1,6 @@
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
-import { haltOf } from '../../decision/halt.ts';
-import { toWirePermissions } from '../../decision/permissions.ts';
+import { haltOf } from '../../policy/halt.ts';
+import { toWirePermissions } from '../../policy/permissions.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
 import { envelope, meta } from '../envelope.ts';
 import { matchesEtag } from '../etag.ts';

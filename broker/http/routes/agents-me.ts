@@ -1,6 +1,6 @@
 import { didOfAgent } from '../../broker.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
-import { haltOf } from '../../decision/halt.ts';
+import { haltOf } from '../../policy/halt.ts';
 import { AgentIdentity } from '../governed-answers.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';

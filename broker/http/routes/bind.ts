@@ -1,12 +1,12 @@
 /** An agent brings its own key (specification, Registration and binding). The private half never comes here. */
 import { z } from 'zod';
-import { bindByBootstrap, findBootstrap } from '../../agents/bind.ts';
-import { bindByInvite, findOpenInvite, newIds } from '../../agents/invites.ts';
-import { AgentRefused } from '../../agents/refused.ts';
+import { bindByBootstrap, findBootstrap } from '../../admin/bind.ts';
+import { bindByInvite, findOpenInvite, newIds } from '../../admin/invites.ts';
+import { AgentRefused } from '../../admin/refused.ts';
 import type { Broker } from '../../broker.ts';
 import { recordChange } from '../../calls/owner-change.ts';
 import { type AgentPublicKey, parsePublicKey } from '../../crypto/public-key.ts';
-import { AGENT_STATUSES } from '../../decision/facts.ts';
+import { AGENT_STATUSES } from '../../policy/facts.ts';
 import type { AgentTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';

@@ -1,11 +1,11 @@
 /** POST /v1/agents/children (specification, Child identity). */
 import { z } from 'zod';
-import { GrantsRefused, type WantedGrant } from '../../agents/child-grants.ts';
+import { GrantsRefused, type WantedGrant } from '../../admin/child-grants.ts';
 import { CHILD_TTL, issueChild } from '../../calls/children.ts';
 import { agentFacts, breakersOf } from '../../calls/facts.ts';
-import { haltOf } from '../../decision/halt.ts';
-import { recipientEntryKind } from '../../decision/recipients.ts';
-import { GrantTerms } from '../../governance/schema.ts';
+import { GrantTerms } from '../../config-file/schema.ts';
+import { haltOf } from '../../policy/halt.ts';
+import { recipientEntryKind } from '../../policy/recipients.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';

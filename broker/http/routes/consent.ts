@@ -1,9 +1,9 @@
 /** The consent of an owner to an MCP client: what is asked, and the decision. */
 import { z } from 'zod';
-import { newIds } from '../../agents/invites.ts';
-import { AgentRefused } from '../../agents/refused.ts';
-import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../authorization/metadata.ts';
+import { newIds } from '../../admin/invites.ts';
+import { AgentRefused } from '../../admin/refused.ts';
 import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
+import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { findAgent } from '../../store/agents.ts';
 import { consentOffer, Offer } from '../consent-offer.ts';
 import { grantConsent, loadConsentRequest, refuseConsent } from '../consent-request.ts';

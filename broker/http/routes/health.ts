@@ -1,8 +1,8 @@
 /** What probes, balancers and monitoring ask (specification, Discovery and health). */
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
+import { readBearer } from '../../auth/bearer.ts';
 import type { Config } from '../../config.ts';
-import { readBearer } from '../../identity/bearer.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 

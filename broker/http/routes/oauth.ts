@@ -1,13 +1,13 @@
 /** The authorization server of remote MCP clients: metadata of our own, the rest by the OAuth library. */
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
+import type { Broker } from '../../broker.ts';
 import {
   authorizationServerMetadata,
   mcpResource,
   OAUTH_PATHS,
   protectedResourceMetadata,
-} from '../../authorization/metadata.ts';
-import type { Broker } from '../../broker.ts';
+} from '../../oauth-server/metadata.ts';
 import { AuthorizationServer, ProtectedResource } from '../oauth-answers.ts';
 import { refusePlainHttp } from '../plain-http.ts';
 import { json, type Reply } from '../reply.ts';

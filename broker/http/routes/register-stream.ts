@@ -1,4 +1,4 @@
-import { registrationStatusAt } from '../../agents/registration.ts';
+import { registrationStatusAt } from '../../admin/registration.ts';
 import type { Governor } from '../../calls/governor.ts';
 import { findRegistrationByToken } from '../../store/registrations.ts';
 import type { RegistrationTable } from '../../store/schema.ts';

@@ -1,8 +1,8 @@
 /** Registration, as the agent sees it (specification, Registration and binding). Its token is the only credential. */
 import { z } from 'zod';
-import { mcpConfig } from '../../agents/mcp-config.ts';
-import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../agents/registration.ts';
-import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../agents/registration-key.ts';
+import { mcpConfig } from '../../admin/mcp-config.ts';
+import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../admin/registration.ts';
+import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../admin/registration-key.ts';
 import type { Broker } from '../../broker.ts';
 import { recordChange } from '../../calls/owner-change.ts';
 import { SealError } from '../../crypto/seal.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../../decision/facts.ts';
+import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../../policy/facts.ts';
 import { authorization, recognition } from '../../queries/trqp.ts';
 import { TrqpAuthorizationQuery, TrqpRecognitionQuery } from '../../queries/trqp-request.ts';
 import { Refusal } from '../errors.ts';

@@ -1,6 +1,6 @@
 /** Agents, as their owners see and stop them. */
 import { z } from 'zod';
-import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../decision/facts.ts';
+import { AGENT_STATUSES, type AgentStatus, HALT_CAUSES, type HaltCause } from '../../../policy/facts.ts';
 import { findAgent, listShownAgents, moveAgent } from '../../../store/agents.ts';
 import { listBreakersOpenAt } from '../../../store/breakers.ts';
 import { forgetRefusals } from '../../../store/refusal-counts.ts';

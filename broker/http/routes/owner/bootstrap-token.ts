@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { hasKey, takesKey } from '../../../agents/bind.ts';
-import { mintBootstrapToken } from '../../../identity/bootstrap-token.ts';
+import { hasKey, takesKey } from '../../../admin/bind.ts';
+import { mintBootstrapToken } from '../../../auth/bootstrap-token.ts';
 import { findAgent, moveAgent } from '../../../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../../../store/governance.ts';
 import { destroyUncollectedKey } from '../../../store/registrations.ts';

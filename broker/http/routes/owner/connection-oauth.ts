@@ -1,15 +1,15 @@
 /** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
 import { z } from 'zod';
+import type { OwnerPrincipal } from '../../../auth/principal.ts';
+import { foreignRequest, readSessionCookie } from '../../../auth/session-cookie.ts';
 import type { Governor } from '../../../calls/governor.ts';
 import { recordChange } from '../../../calls/owner-change.ts';
 import { settleConsent } from '../../../calls/settle-consent.ts';
 import { scopesWaitingForConsent, wantedConsent } from '../../../calls/wanted-consent.ts';
-import type { OwnerPrincipal } from '../../../identity/principal.ts';
-import { foreignRequest, readSessionCookie } from '../../../identity/session-cookie.ts';
-import { readFacts } from '../../../oauth/facts.ts';
-import type { Connected } from '../../../oauth/oauth-connections.ts';
-import { isProblem, type OAuthProblem } from '../../../oauth/problem.ts';
-import { CONNECTED_PATH } from '../../../oauth/redirect-uri.ts';
+import { readFacts } from '../../../oauth-client/facts.ts';
+import type { Connected } from '../../../oauth-client/oauth-connections.ts';
+import { isProblem, type OAuthProblem } from '../../../oauth-client/problem.ts';
+import { CONNECTED_PATH } from '../../../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
 import { findConnection } from '../../../store/connections.ts';
 import { useOAuthFlow } from '../../../store/oauth-flows.ts';

@@ -1,9 +1,9 @@
 /** Connections: credentials go in here and never come out again. */
 import { z } from 'zod';
 import { testConnection } from '../../../calls/connection-test.ts';
+import { ConnectionName } from '../../../config-file/schema.ts';
 import { uuidv4 } from '../../../crypto/ids.ts';
-import { ConnectionName } from '../../../governance/schema.ts';
-import { forgetRegistration } from '../../../oauth/registration.ts';
+import { forgetRegistration } from '../../../oauth-client/registration.ts';
 import {
   addConnection,
   clearDefaultConnection,

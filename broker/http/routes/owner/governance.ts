@@ -1,13 +1,13 @@
 /** Governance as code, for the command line: what a file would change, and changing it. */
 import { z } from 'zod';
 import { applyGovernance } from '../../../calls/apply-governance.ts';
+import { exportGovernance } from '../../../config-file/export.ts';
+import type { Governance } from '../../../config-file/governance.ts';
+import { withGovernance } from '../../../config-file/parse-aside.ts';
+import { planGovernance } from '../../../config-file/plan.ts';
+import { CHANGE_KINDS } from '../../../config-file/planning.ts';
+import { formatProblem, type Problem } from '../../../config-file/problems.ts';
 import { Secret } from '../../../crypto/secret.ts';
-import { exportGovernance } from '../../../governance/export.ts';
-import type { Governance } from '../../../governance/governance.ts';
-import { withGovernance } from '../../../governance/parse-aside.ts';
-import { planGovernance } from '../../../governance/plan.ts';
-import { CHANGE_KINDS } from '../../../governance/planning.ts';
-import { formatProblem, type Problem } from '../../../governance/problems.ts';
 import { Refusal } from '../../errors.ts';
 import { howOf } from '../../owner-change.ts';
 import { json } from '../../reply.ts';

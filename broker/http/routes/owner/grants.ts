@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Remaining, whatRemains } from '../../../calls/access.ts';
 import { changeGrant, removeGrants } from '../../../calls/grant-change.ts';
 import { checkTerms, findGround, GrantRefused } from '../../../calls/grant-terms.ts';
-import { GrantTerms } from '../../../governance/schema.ts';
+import { GrantTerms } from '../../../config-file/schema.ts';
 import { PlatformId } from '../../../platforms/manifest.ts';
 import { findAgent, listGrants } from '../../../store/agents.ts';
 import { listConnections } from '../../../store/connections.ts';

@@ -1,6 +1,6 @@
 /** Guardrails: rules for all agents of the organisation, which can only tighten. */
 import { z } from 'zod';
-import { Guardrails } from '../../../governance/schema.ts';
+import { Guardrails } from '../../../config-file/schema.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../../../store/governed-versions.ts';
 import { findOrganisation } from '../../../store/organisations.ts';

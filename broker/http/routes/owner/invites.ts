@@ -1,7 +1,7 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
 import { z } from 'zod';
-import { inviteStatusAt, makeInvite } from '../../../agents/invites.ts';
-import { AgentRefused } from '../../../agents/refused.ts';
+import { inviteStatusAt, makeInvite } from '../../../admin/invites.ts';
+import { AgentRefused } from '../../../admin/refused.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { listInvites, removeInvite } from '../../../store/invites.ts';
 import type { InviteTable } from '../../../store/schema.ts';

@@ -1,6 +1,6 @@
 /** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
 import { z } from 'zod';
-import { mergeScopes } from '../../../agents/new-agent.ts';
+import { mergeScopes } from '../../../admin/new-agent.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { listGrants } from '../../../store/agents.ts';
 import {

@@ -1,9 +1,9 @@
 /** Signing in at the identity provider: where a browser is sent, and where it comes back. */
-import type { IdentityProvider, NotSignedIn, SignedIn } from '../../../identity/identity-provider.ts';
-import { invitedOwner } from '../../../identity/invited-owner.ts';
-import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../identity/owner-session.ts';
-import { sessionCookie } from '../../../identity/session-cookie.ts';
-import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../identity/sign-in-flow.ts';
+import type { IdentityProvider, NotSignedIn, SignedIn } from '../../../auth/identity-provider.ts';
+import { invitedOwner } from '../../../auth/invited-owner.ts';
+import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import { sessionCookie } from '../../../auth/session-cookie.ts';
+import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { endSession } from '../../../store/ended-sessions.ts';
 import { errorReply } from '../../envelope.ts';
 import { type ErrorCode, Refusal } from '../../errors.ts';

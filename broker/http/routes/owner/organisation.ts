@@ -1,7 +1,7 @@
 /** The organisation's own settings. */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { AutoSuspend } from '../../../decision/auto-suspend.ts';
+import { AutoSuspend } from '../../../policy/auto-suspend.ts';
 import { findOrganisation, updateOrganisation } from '../../../store/organisations.ts';
 import type { OrganisationTable } from '../../../store/schema.ts';
 import { ownerChange } from '../../owner-change.ts';

@@ -1,9 +1,9 @@
 /** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
 import { z } from 'zod';
 import { askServer } from '../../../calls/ask-mcp-server.ts';
-import type { JsonObject } from '../../../decision/facts.ts';
-import { effectOf, TOOL_EFFECTS, toolState } from '../../../decision/tool.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
+import type { JsonObject } from '../../../policy/facts.ts';
+import { effectOf, TOOL_EFFECTS, toolState } from '../../../policy/tool.ts';
 import { acceptOffered, findTool, listTools, type ToolPlace } from '../../../store/mcp-tools.ts';
 import { listPlatforms } from '../../../store/platforms.ts';
 import type { McpToolTable } from '../../../store/schema.ts';

@@ -1,7 +1,7 @@
 /** Platforms, as owners see them and switch them off. */
 import { z } from 'zod';
-import type { Instant } from '../../../decision/facts.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
+import type { Instant } from '../../../policy/facts.ts';
 import { listConnections } from '../../../store/connections.ts';
 import { listPlatforms, switchPlatform } from '../../../store/platforms.ts';
 import type { ConnectionTable } from '../../../store/schema.ts';

@@ -1,7 +1,7 @@
 /** Policies: what agents may do within their grants. A version is never changed; a change is a new one. */
 import { z } from 'zod';
+import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
 import { uuidv4 } from '../../../crypto/ids.ts';
-import { PolicyName, PolicyRules } from '../../../governance/schema.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
 import { putPolicy } from '../../../store/governed-versions.ts';
 import { countAgentsByPolicy, findPolicy, listPolicies, listPolicyVersions } from '../../../store/policies.ts';

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { findGround, GrantRefused } from '../../../calls/grant-terms.ts';
 import { authorizeSecret, secretAuthorizationStatusAt } from '../../../calls/secret-authorization.ts';
+import { ConnectionName } from '../../../config-file/schema.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { ConnectionName } from '../../../governance/schema.ts';
 import { PlatformId } from '../../../platforms/manifest.ts';
 import type { SecretAuthorizationTable } from '../../../store/schema.ts';
 import { listSecretAuthorizations, removeSecretAuthorization } from '../../../store/secret-authorizations.ts';

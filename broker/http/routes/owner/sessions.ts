@@ -1,10 +1,10 @@
 /** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
 import { z } from 'zod';
+import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import { sessionCookie } from '../../../auth/session-cookie.ts';
+import { signInLink } from '../../../auth/sign-in-link.ts';
 import type { Broker } from '../../../broker.ts';
 import { hashToken } from '../../../crypto/one-time-token.ts';
-import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../identity/owner-session.ts';
-import { sessionCookie } from '../../../identity/session-cookie.ts';
-import { signInLink } from '../../../identity/sign-in-link.ts';
 import { endSession } from '../../../store/ended-sessions.ts';
 import { useOneTimeToken } from '../../../store/one-time-tokens.ts';
 import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { simulate } from '../../../calls/simulate.ts';
-import { CONCRETE_CHECKS, DENY_REASONS, STANDING_CHECKS } from '../../../decision/facts.ts';
-import { Guardrails, PolicyRules } from '../../../governance/schema.ts';
+import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
+import { CONCRETE_CHECKS, DENY_REASONS, STANDING_CHECKS } from '../../../policy/facts.ts';
 import { findAgent } from '../../../store/agents.ts';
 import { Action } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';

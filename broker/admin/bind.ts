@@ -1,0 +1,83 @@
+/** How an agent brings its own key: with a bootstrap token or an invite (specification, Registration and binding). */
+
+import { hashToken } from '../crypto/one-time-token.ts';
+import type { AgentPublicKey } from '../crypto/public-key.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
+import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
+import { findAgent } from '../store/agents.ts';
+import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
+import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
+import type { AgentTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { AgentRefused } from './refused.ts';
+
+/** Whether an agent authenticates with a key of its own, and so can be given one. */
+export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
+  agent_type !== 'child' && agent_type !== 'mcp_client' && BINDABLE.includes(status);
+
+/** Whether an agent can sign already; nobody has a key of one that is pending. */
+export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_pem' | 'status'>): boolean =>
+  public_key_pem !== null && (status === 'active' || status === 'suspended');
+
+const gone = () =>
+  new AgentRefused(
+    'gone',
+    'This bootstrap token is unknown, used or over, or the agent has its key already and the token was not made to replace it. Ask an owner for another.',
+  );
+
+export type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
+
+/** The agent that a bootstrap token is for. Throws AgentRefused when it is good for nothing. */
+export async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
+  const tokenHash = hashToken(token, 'bootstrap');
+  const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
+  if (!found || found.used_at !== null || found.expires_at <= now) throw gone();
+  const agent = await findAgent(db, found.organisation_id, found.subject);
+  const rotates = found.rotates === 1;
+  if (!agent || !takesKey(agent) || (hasKey(agent) && !rotates)) throw gone();
+  return { tokenHash: found.token_hash, agent, rotates };
+}
+
+/**
+ * In a transaction: uses the token up, gives the agent its key, and ends its other bootstrap tokens. Of any number at once
+ * one does, and its key is the agent's. A key that the agent had stops with the commit. Answers the agent as it is then.
+ */
+export async function bindByBootstrap(
+  db: Db,
+  { tokenHash, agent: { organisation_id: organisationId, id }, rotates }: Bootstrap,
+  key: AgentPublicKey,
+  now: Instant,
+  note: (facts: JsonObject) => void,
+): Promise<AgentTable> {
+  await lockOrganisation(db, organisationId);
+  if (!(await useOneTimeToken(db, 'bootstrap', tokenHash, now))) throw gone();
+  const before = await findAgent(db, organisationId, id);
+  if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
+  await refuseSharedKey(db, { organisationId, id }, key);
+  // An owner who revokes it does not wait for this transaction.
+  if (!(await bindKey(db, { organisationId, id }, key, now))) throw gone();
+  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
+  return (await findAgent(db, organisationId, id))!;
+}
+
+/**
+ * With one key two agents could sign for each other, and who replaced one did so because somebody else may have it. Only the organisation's own agents are looked at: a public key is
+ * public, and whoever registers somebody else's elsewhere must not keep them from using it.
+ */
+export async function refuseSharedKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  key: AgentPublicKey,
+): Promise<void> {
+  if (await findOtherAgentWithKey(db, agent, key.fingerprint))
+    throw new AgentRefused(
+      'invalid_request',
+      'public_key_pem: this key is bound to another agent already. Every agent has its own: make a new key pair.',
+    );
+  if (await isFormerKey(db, agent.organisationId, key.fingerprint))
+    throw new AgentRefused(
+      'invalid_request',
+      'public_key_pem: this key was replaced by another one, and does not come back. Make a new key pair.',
+    );
+}

@@ -1,0 +1,126 @@
+/** DID documents (specification, DID document; did:web, W3C DID Core 1.0): who an agent is, for whoever is not its owner. */
+import { type Broker, didOfAgent } from '../broker.ts';
+import type { EcPublicJwk } from '../crypto/key-set.ts';
+import { parsePublicKey, type RsaPublicJwk } from '../crypto/public-key.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findPublishedIdentity, type PublishedIdentity } from '../store/published-identities.ts';
+
+export type VerificationMethod = {
+  id: string;
+  type: 'JsonWebKey2020';
+  controller: string;
+  publicKeyJwk: (RsaPublicJwk | EcPublicJwk) & { alg: 'RS256' | 'ES256'; use: 'sig'; kid: string };
+};
+
+export type DidDocument = {
+  '@context': string[];
+  id: string;
+  controller: string | string[];
+  verificationMethod?: VerificationMethod[];
+  authentication: string[];
+  assertionMethod: string[];
+  service: { id: string; type: string; serviceEndpoint: string }[];
+};
+
+/** `gone`: the identity is over for good (DID Resolution, deactivated). */
+export type Resolution =
+  | { kind: 'document'; document: DidDocument }
+  | { kind: 'gone'; id: string }
+  | { kind: 'not_found' };
+
+/** The second is where the type JsonWebKey2020 is defined. */
+const CONTEXT = ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'];
+
+type Issuer = Pick<Broker, 'baseUrl' | 'did'>;
+
+/**
+ * What the DID of an `agt_` id resolves to now (specification, DID resolution by agent status). Not found is one answer for
+ * agents that are unknown, without a key yet, or of an organisation that does not publish, stopped ones of it included.
+ */
+export async function resolveAgent(broker: Broker, agentId: string): Promise<Resolution> {
+  const agent = await findPublishedIdentity(broker.store.db, agentId);
+  if (!agent) return { kind: 'not_found' };
+  // Whoever's lifetime is over is as good as revoked: no call of it is taken any more.
+  const over = agent.expires_at !== null && agent.expires_at <= broker.clock();
+  if (over || agent.status === 'revoked' || agent.status === 'deleted')
+    return { kind: 'gone', id: didOfAgent(broker, agent.agent_id) };
+  const document = agent.public_key_pem === null ? keyless(broker, agent) : withKey(broker, agent);
+  return document ? { kind: 'document', document } : { kind: 'not_found' };
+}
+
+/** Suspended: the key can be recognised, and is good for nothing. */
+function withKey(broker: Issuer, agent: PublishedIdentity): DidDocument | undefined {
+  const parsed = parsePublicKey(agent.public_key_pem!);
+  if (!parsed.ok) return undefined;
+  const did = didOfAgent(broker, agent.agent_id);
+  const method: VerificationMethod = {
+    id: `${did}#key-${parsed.fingerprint}`,
+    type: 'JsonWebKey2020',
+    controller: did,
+    publicKeyJwk: { ...parsed.jwk, alg: 'RS256', use: 'sig', kid: agent.agent_id },
+  };
+  const usable = agent.status === 'active' ? [method.id] : [];
+  return {
+    '@context': CONTEXT,
+    id: did,
+    controller: did,
+    verificationMethod: [method],
+    authentication: usable,
+    assertionMethod: usable,
+    service: servicesOf(did, broker.baseUrl),
+  };
+}
+
+/** Who is authenticated by the broker has no key to show: the broker answers for it, and a child's parent does too. */
+function keyless(
+  broker: Issuer,
+  { agent_id, agent_type, parent_agent_id }: PublishedIdentity,
+): DidDocument | undefined {
+  if (agent_type !== 'mcp_client' && agent_type !== 'child') return undefined;
+  const did = didOfAgent(broker, agent_id);
+  return {
+    '@context': CONTEXT,
+    id: did,
+    controller: parent_agent_id === null ? broker.did : [broker.did, didOfAgent(broker, parent_agent_id)],
+    authentication: [],
+    assertionMethod: [],
+    service: servicesOf(did, broker.baseUrl),
+  };
+}
+
+/** The broker's own document, `did:web:<host>`: its root keys, those soon to be used included. Undefined without one. */
+export function rootDocument({ did, baseUrl, keys }: Broker, now: Instant): DidDocument | undefined {
+  const live = keys.set('root').entries.filter(({ retiredAt }) => retiredAt === null || now < retiredAt);
+  if (live.length === 0) return undefined;
+  const methods = live.map(
+    ({ kid, publicJwk: { kty, crv, x, y } }): VerificationMethod => ({
+      id: `${did}#key-${kid}`,
+      type: 'JsonWebKey2020',
+      controller: did,
+      publicKeyJwk: { kty, crv, x, y, alg: 'ES256', use: 'sig', kid },
+    }),
+  );
+  const usable = methods.map(({ id }) => id);
+  return {
+    '@context': CONTEXT,
+    id: did,
+    controller: did,
+    verificationMethod: methods,
+    authentication: usable,
+    assertionMethod: usable,
+    service: [
+      ...servicesOf(did, baseUrl),
+      {
+        id: `${did}#receipt-keys`,
+        type: 'JsonWebKeySet',
+        serviceEndpoint: `${baseUrl}/.well-known/svc-receipt-keys.json`,
+      },
+    ],
+  };
+}
+
+const servicesOf = (did: string, baseUrl: string): DidDocument['service'] => [
+  { id: `${did}#authzen`, type: 'AuthZENPolicyDecisionPoint', serviceEndpoint: `${baseUrl}/v1/authzen/access` },
+  { id: `${did}#trqp`, type: 'TRQPAuthorization', serviceEndpoint: `${baseUrl}/v1/trqp/authorization` },
+  { id: `${did}#trqp-recognition`, type: 'TRQPRecognition', serviceEndpoint: `${baseUrl}/v1/trqp/recognition` },
+];

@@ -1,0 +1,116 @@
+/** An agent that comes to be by a registration or an invite: its row and its grants. */
+
+import { DEFAULT_POLICY } from '../config-file/default-policy.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { AgentPublicKey } from '../crypto/public-key.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
+import { listPlatforms } from '../store/platforms.ts';
+import { findPolicy } from '../store/policies.ts';
+import type { AgentTable, ScopesOn } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { AgentRefused } from './refused.ts';
+
+/** The same scopes, each platform and each scope once. */
+export function mergeScopes(wanted: readonly ScopesOn[]): ScopesOn[] {
+  const byPlatform = new Map<string, Set<string>>();
+  for (const { platformId, scopes } of wanted) {
+    const known = byPlatform.get(platformId) ?? new Set();
+    byPlatform.set(platformId, known);
+    for (const scope of scopes) known.add(scope);
+  }
+  return [...byPlatform].map(([platformId, scopes]) => ({ platformId, scopes: [...scopes] }));
+}
+
+/** What of one list stands in the other, and what does not; platforms without a scope are left out. */
+export function splitScopes(
+  wanted: readonly ScopesOn[],
+  stands: (platformId: string, scope: string) => boolean,
+): { in: ScopesOn[]; out: ScopesOn[] } {
+  const part = (which: boolean) =>
+    wanted
+      .map(({ platformId, scopes }) => ({
+        platformId,
+        scopes: scopes.filter((scope) => stands(platformId, scope) === which),
+      }))
+      .filter(({ scopes }) => scopes.length > 0);
+  return { in: part(true), out: part(false) };
+}
+
+/** Which of the scopes the organisation's platforms have; those of MCP servers are their own affair. */
+export async function knownScopes(db: Db, organisationId: string, wanted: readonly ScopesOn[]) {
+  const platforms = new Map(
+    (await listPlatforms(db, organisationId)).map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]),
+  );
+  return splitScopes(wanted, (platformId, scope) => {
+    const manifest = platforms.get(platformId);
+    return manifest !== undefined && (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope));
+  });
+}
+
+/** The policy of this id or name; without one, the organisation's default. Throws AgentRefused when it has none of it. */
+export async function choosePolicy(db: Db, organisationId: string, idOrName: string | undefined) {
+  const policy = await findPolicy(db, organisationId, idOrName ?? DEFAULT_POLICY);
+  if (!policy && idOrName !== undefined)
+    throw new AgentRefused('invalid_request', 'policy: the organisation has none of this id or name.');
+  return policy;
+}
+
+/** Two agents of one name are taken for each other, by people and by governance files. Throws AgentRefused. */
+export async function refuseTakenName(db: Db, organisationId: string, name: string, whatToDo: string): Promise<void> {
+  const namesake = await findLiveAgentNamed(db, organisationId, name);
+  if (namesake)
+    throw new AgentRefused(
+      'conflict',
+      `There is an agent ${JSON.stringify(name)} (${namesake.agent_id}) already. ${whatToDo}`,
+    );
+}
+
+/** What is known of an agent before it is one. */
+export type Birth = Pick<
+  AgentTable,
+  'organisation_id' | 'id' | 'agent_id' | 'name' | 'owner_id' | 'policy_id' | 'origin'
+> & {
+  /** `pending`: until its key is collected. */
+  status: 'active' | 'pending';
+};
+
+/**
+ * Makes an agent with its key and its grants. To be called in a transaction. `key`: null for an MCP client, which the broker
+ * itself recognises.
+ */
+export async function makeAgent(
+  db: Db,
+  birth: Birth,
+  key: Pick<AgentPublicKey, 'pem' | 'fingerprint'> | null,
+  grants: readonly ScopesOn[],
+  now: Instant,
+): Promise<void> {
+  await putAgent(db, {
+    ...birth,
+    agent_type: key === null ? 'mcp_client' : 'key',
+    status_since: now,
+    status_cause: null,
+    status_detail: null,
+    parent_id: null,
+    public_key_pem: key?.pem ?? null,
+    key_fingerprint: key?.fingerprint ?? null,
+    created_at: now,
+    expires_at: null,
+  });
+  for (const { platformId, scopes } of grants)
+    await putGrant(db, {
+      organisation_id: birth.organisation_id,
+      id: uuidv4(),
+      agent_id: birth.id,
+      platform_id: platformId,
+      connection_id: null,
+      scopes: JSON.stringify(scopes),
+      constraints: '{}',
+      require_approval: 0,
+      expires_at: null,
+      expires_text: null,
+      created_at: now,
+    });
+}

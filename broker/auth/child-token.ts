@@ -1,0 +1,115 @@
+/**
+ * The token of a child identity (specification, Authentication 4): a JWT that the broker signs with its issuing key when it
+ * makes the child, and that the child presents as it is for as long as it lives. Beside it stands the child's row, without
+ * which the token is worth nothing.
+ */
+import { type Broker, didOfAgent } from '../broker.ts';
+import { decodeBase64url } from '../crypto/base64url.ts';
+import { sha256Base64url } from '../crypto/canonical.ts';
+import { AGENT_ID_PATTERN, uuidv4 } from '../crypto/ids.ts';
+import { signCompact, verifyCompact } from '../crypto/jws.ts';
+import type { SigningKey } from '../crypto/key-set.ts';
+import { Secret } from '../crypto/secret.ts';
+import { parseSignedObject } from '../crypto/signed-object.ts';
+import type { JsonObject } from '../policy/facts.ts';
+import type { AuthRefusal } from './principal.ts';
+
+/** Its own type: no other token of the issuing key can ever pass as one (RFC 8725 section 3.11). */
+export const CHILD_TOKEN_TYPE = 'svc-child+jwt';
+
+/** Times are in seconds since the Unix epoch. */
+export type ChildClaims = {
+  readonly agentId: string;
+  /** Hash of `jti`: what the child's row has. */
+  readonly fingerprint: string;
+  readonly expiresAt: number;
+};
+
+export type NewChild = { agentId: string; ownerId: string; parentAgentId: string };
+
+export type ReadChildToken =
+  | { ok: true; claims: ChildClaims }
+  /** `unproven`: what a token with a wrong signature says, when it is otherwise one of ours. */
+  | { ok: false; refusal: AuthRefusal; unproven?: ChildClaims };
+
+/** A child's token, and the fingerprint by which its row knows it. `issuedAt`, `expiresAt`: seconds since the epoch. */
+export function mintChildToken(
+  broker: Pick<Broker, 'baseUrl' | 'did'>,
+  key: SigningKey,
+  child: NewChild,
+  { issuedAt, expiresAt }: { issuedAt: number; expiresAt: number },
+): { token: Secret; fingerprint: string } {
+  const jti = uuidv4();
+  const claims = {
+    iss: broker.baseUrl,
+    aud: broker.baseUrl,
+    sub: didOfAgent(broker, child.agentId),
+    agent_id: child.agentId,
+    owner_id: child.ownerId,
+    parent_agent_id: child.parentAgentId,
+    iat: issuedAt,
+    exp: expiresAt,
+    jti,
+  };
+  const token = signCompact(key, { typ: CHILD_TOKEN_TYPE }, claims);
+  return { token: new Secret(token), fingerprint: sha256Base64url(jti) };
+}
+
+/** The beginning of every header that is written above; what begins otherwise was not written here. */
+const BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_TOKEN_TYPE}",`).toString('base64url').slice(0, -4);
+
+/** Whether a bearer says that it is a child's token: nothing of it is proven. */
+export const saysChild = (bearer: string): boolean => bearer.startsWith(BEGINNING);
+
+const KEPT_TOKENS = 10_000;
+/** In characters; ours have some 600. */
+const MAX_TOKEN = 2_048;
+
+/**
+ * Makes a reader of child tokens, which checks the signature and what the token says of itself. A child sends the very same
+ * token again and again, and to check an ES256 signature costs several times what reading the row does: what was proven
+ * once is kept by the hash of the whole token, for as long as the key that signed it is one of ours.
+ */
+export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseUrl'>) {
+  const proven = new Map<string, { kid: string; claims: ChildClaims }>();
+  return (bearer: string): ReadChildToken => {
+    if (bearer.length > MAX_TOKEN)
+      return refuse('invalid_token', 'This is no token of a child identity: it is too long.');
+    const { verifyKeys } = keys.set('issuing');
+    const hash = sha256Base64url(bearer);
+    const known = proven.get(hash);
+    if (known && verifyKeys.has(known.kid)) return { ok: true, claims: known.claims };
+    const verified = verifyCompact(bearer, verifyKeys, { typ: CHILD_TOKEN_TYPE });
+    if (!verified.ok) {
+      if (verified.code !== 'bad_signature')
+        return refuse('invalid_token', `This is no token of a child identity of this broker: ${verified.detail}.`);
+      const unproven = readClaims(payloadOf(bearer), baseUrl);
+      const detail =
+        "The token's signature is not by this broker's key. Present the bearer_token exactly as it was issued.";
+      return { ...refuse('invalid_signature', detail), ...(unproven && { unproven }) };
+    }
+    const claims = readClaims(verified.payload, baseUrl);
+    if (!claims) return refuse('invalid_token', 'This token of a child identity is for another broker.');
+    proven.set(hash, { kid: verified.kid, claims });
+    if (proven.size > KEPT_TOKENS) proven.delete(proven.keys().next().value as string);
+    return { ok: true, claims };
+  };
+}
+
+const refuse = (code: AuthRefusal['code'], detail: string): Extract<ReadChildToken, { ok: false }> => ({
+  ok: false,
+  refusal: { kind: 'refused', code, detail },
+});
+
+function readClaims(payload: JsonObject, baseUrl: string): ChildClaims | undefined {
+  const { iss, aud, agent_id, exp, jti } = payload;
+  if (iss !== baseUrl || aud !== baseUrl) return undefined;
+  if (typeof agent_id !== 'string' || !AGENT_ID_PATTERN.test(agent_id)) return undefined;
+  if (typeof jti !== 'string' || !Number.isSafeInteger(exp)) return undefined;
+  return { agentId: agent_id, fingerprint: sha256Base64url(jti), expiresAt: exp as number };
+}
+
+function payloadOf(bearer: string): JsonObject {
+  const bytes = decodeBase64url(bearer.split('.', 2)[1]!);
+  return (bytes && parseSignedObject(bytes)) ?? {};
+}

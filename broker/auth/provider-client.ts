@@ -1,0 +1,130 @@
+/** The OpenID Connect provider as its client sees it: discovered when it is first needed, and again now and then. */
+import type { JSONWebKeySet } from 'jose';
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import type { OidcConfig } from '../config.ts';
+import type { Outbound } from '../egress/dispatcher.ts';
+import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+
+/** Endpoints seldom change; what is known serves on while it is asked for again. */
+const FRESH_MS = 3600_000;
+const PATIENCE_SECONDS = 15;
+
+/** What the provider did wrong. The message is for people: it holds nothing that the provider or a browser sent. */
+export class ProviderFault extends Error {}
+
+export type ProviderClient = {
+  /** Throws ProviderFault while the provider cannot be used; the next call asks again. */
+  configuration(): Promise<client.Configuration>;
+  /** The published keys, fetched now. Throws ProviderFault. */
+  fetchKeys(): Promise<JSONWebKeySet>;
+  /** What an error of the library or of the way out means, for people; says the rest in the log. */
+  fault(error: unknown): ProviderFault;
+};
+
+export function providerClient(
+  { clock, log }: Pick<Broker, 'clock' | 'log'>,
+  oidc: OidcConfig,
+  outbound: Outbound,
+): ProviderClient {
+  const { host, protocol } = new URL(oidc.issuer);
+  const fetch = providerFetch(outbound);
+  let known: { configuration: client.Configuration; at: number } | undefined;
+  let asking: Promise<client.Configuration> | undefined;
+
+  const fault = (error: unknown): ProviderFault => {
+    if (error instanceof ProviderFault) return error;
+    const unreachable = [error, (error as { cause?: unknown })?.cause].find(
+      (one) => one instanceof ProviderUnreachable,
+    );
+    log.warn({ provider: host, problem: problemOf(error) }, 'the identity provider could not be used');
+    return new ProviderFault(
+      unreachable
+        ? `The identity provider ${host} could not be reached: ${(unreachable as Error).message} Try again shortly.`
+        : `The identity provider ${host} answered with something that cannot be used. The broker's log says what.`,
+    );
+  };
+
+  const discover = async (): Promise<client.Configuration> => {
+    const found = await client.discovery(new URL(oidc.issuer), oidc.clientId, undefined, client.None(), {
+      [client.customFetch]: fetch,
+      timeout: PATIENCE_SECONDS,
+      ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
+    });
+    const server = found.serverMetadata();
+    // Exactly (OpenID Connect Discovery section 4.3): tokens are compared with it letter by letter.
+    if (server.issuer !== oidc.issuer) {
+      log.error(
+        { configured: oidc.issuer, discovered: server.issuer.slice(0, 255) },
+        'the identity provider calls itself another name: set OIDC_ISSUER to exactly that',
+      );
+      throw new ProviderFault(
+        `The identity provider ${host} calls itself another name than OIDC_ISSUER says. The broker's log tells both.`,
+      );
+    }
+    const configuration = new client.Configuration(server, oidc.clientId, undefined, authentication(server, oidc));
+    configuration[client.customFetch] = fetch;
+    configuration.timeout = PATIENCE_SECONDS;
+    if (protocol === 'http:') client.allowInsecureRequests(configuration);
+    return configuration;
+  };
+
+  const load = (): Promise<client.Configuration> => {
+    asking ??= discover()
+      .then((configuration) => {
+        known = { configuration, at: clock() };
+        return configuration;
+      })
+      .catch((error) => {
+        throw fault(error);
+      })
+      .finally(() => {
+        asking = undefined;
+      });
+    return asking;
+  };
+
+  const configuration: ProviderClient['configuration'] = async () => {
+    if (!known) return await load();
+    if (Math.abs(clock() - known.at) > FRESH_MS) void load().catch(() => {});
+    return known.configuration;
+  };
+
+  const fetchKeys = async (): Promise<JSONWebKeySet> => {
+    try {
+      const { jwks_uri: uri = '' } = (await configuration()).serverMetadata();
+      if (!URL.canParse(uri) || (protocol === 'https:' && !uri.startsWith('https:')))
+        throw new Error('its discovery document names no jwks_uri by https');
+      const answer = await fetch(uri, {
+        method: 'GET',
+        headers: { accept: 'application/json, application/jwk-set+json' },
+      });
+      if (answer.status !== 200) throw new Error(`its key set is answered with ${answer.status}`);
+      return (await answer.json()) as JSONWebKeySet;
+    } catch (error) {
+      throw fault(error);
+    }
+  };
+
+  return { configuration, fetchKeys, fault };
+}
+
+/** RFC 8414 section 2: a provider that does not say takes the secret by HTTP Basic. */
+function authentication(
+  { token_endpoint_auth_methods_supported: methods }: client.ServerMetadata,
+  { clientSecret }: OidcConfig,
+): client.ClientAuth {
+  if (clientSecret === undefined) return client.None();
+  const basic = methods === undefined || methods.includes('client_secret_basic');
+  const make = basic || !methods.includes('client_secret_post') ? client.ClientSecretBasic : client.ClientSecretPost;
+  return make(clientSecret.reveal());
+}
+
+/** For the log: what the libraries say, down to the first cause, and never a body or a token. */
+function problemOf(error: unknown): string {
+  if (error instanceof client.ResponseBodyError)
+    return `${error.error}: ${error.error_description ?? ''}`.slice(0, 300);
+  const words: string[] = [];
+  for (let one = error; one instanceof Error && words.length < 4; one = one.cause) words.push(one.message);
+  return words.join('; ').slice(0, 300);
+}

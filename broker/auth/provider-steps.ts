@@ -1,0 +1,133 @@
+/** The steps of signing in: authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9700), and bearers of the provider. */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import type { OidcConfig } from '../config.ts';
+import type { Outbound } from '../egress/dispatcher.ts';
+import type { NotSignedIn, ProviderSteps } from './identity-provider.ts';
+import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
+import { identityOf, isForUs, isPersonsToken } from './provider-identity.ts';
+import { type ProviderKeys, providerKeys } from './provider-keys.ts';
+import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
+
+/** Makes them, with everything that is kept between them: what was discovered, and the keys. */
+export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbound): ProviderSteps {
+  const provider = providerClient(broker, oidc, outbound);
+  const keys = providerKeys({
+    fetchKeys: provider.fetchKeys,
+    onFailure: (error) => void provider.fault(error),
+    clock: broker.clock,
+  });
+  const us = { clientId: oidc.clientId, baseUrl: broker.baseUrl };
+  const redirectUri = broker.baseUrl + CALLBACK_PATH;
+  const { issuer } = oidc;
+
+  /** Does something with the provider; what goes wrong becomes an answer. */
+  const asking = async <T>(work: () => Promise<T>): Promise<T | NotSignedIn> => {
+    try {
+      return await work();
+    } catch (error) {
+      return notSignedIn(error, provider);
+    }
+  };
+
+  return {
+    begin: (wish) =>
+      asking(async () => {
+        const configuration = await provider.configuration();
+        const verifier = client.randomPKCECodeVerifier();
+        const flow = { ...wish, state: client.randomState(), nonce: client.randomNonce(), verifier };
+        const url = client.buildAuthorizationUrl(configuration, {
+          redirect_uri: redirectUri,
+          scope: oidc.scopes,
+          state: flow.state,
+          nonce: flow.nonce,
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+        });
+        return { url: url.href, flow };
+      }),
+    finish: (query, flow) =>
+      asking(async () => {
+        const configuration = await provider.configuration();
+        if (!isAnswerTo(query, flow, configuration.serverMetadata()))
+          return {
+            problem: 'stale' as const,
+            detail: 'This is not the answer to the sign-in that this browser began. Begin again.',
+          };
+        const tokens = await client.authorizationCodeGrant(configuration, new URL(`${redirectUri}?${query}`), {
+          expectedState: flow.state,
+          expectedNonce: flow.nonce,
+          pkceCodeVerifier: flow.verifier,
+          idTokenExpected: true,
+        });
+        const claims = await verifiedClaims(keys, issuer, tokens.id_token!, { nonce: flow.nonce, ...us });
+        const isTold = claims.email !== undefined && claims.email_verified !== undefined;
+        const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
+        const identity = identityOf(issuer, claims.sub, person);
+        if (!identity) throw new ProviderFault(`The identity provider ${new URL(issuer).host} names nobody.`);
+        const address = person.email ?? claims.email;
+        return { identity, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
+      }),
+    verifyBearer: async (token) => {
+      const verified = await keys.verify(token, issuer);
+      if (verified.kind !== 'verified') return verified;
+      if (isPersonsToken(verified.header, verified.claims) && isForUs(verified.claims, us)) return verified;
+      return {
+        kind: 'refused',
+        code: 'invalid_token',
+        detail: 'This token of the identity provider was made for something else than this broker.',
+      };
+    },
+  };
+}
+
+/** A code or an error, our state (RFC 6749 section 10.12) and, where one is there or has to be, the issuer (RFC 9207 section 2.4). */
+function isAnswerTo(query: URLSearchParams, flow: SignInFlow, server: client.ServerMetadata): boolean {
+  const issuers = query.getAll('iss');
+  const issued =
+    issuers.length === 0
+      ? server.authorization_response_iss_parameter_supported !== true
+      : issuers.length === 1 && issuers[0] === server.issuer;
+  const outcomes = query.getAll('code').length + query.getAll('error').length;
+  const states = query.getAll('state');
+  return issued && outcomes === 1 && states.length === 1 && states[0] === flow.state;
+}
+
+/** The library read the ID token as it came over TLS; here its signature is verified, too. */
+async function verifiedClaims(
+  keys: ProviderKeys,
+  issuer: string,
+  token: string,
+  expected: { nonce: string; clientId: string; baseUrl: string },
+) {
+  const verified = await keys.verify(token, issuer);
+  const { host } = new URL(issuer);
+  if (verified.kind === 'unavailable')
+    throw new ProviderFault(`The keys of the identity provider ${host} are not to be had. Try again shortly.`);
+  if (verified.kind === 'refused') throw new ProviderFault(`The ID token of ${host} was refused: ${verified.detail}`);
+  const { claims, header } = verified;
+  if (claims.nonce !== expected.nonce || !isPersonsToken(header, claims) || !isForUs(claims, expected))
+    throw new ProviderFault(`The ID token of ${host} was made for something else.`);
+  return claims;
+}
+
+/** Providers may keep the address for their userinfo endpoint (OpenID Connect Core section 5.4). */
+async function personOf(
+  configuration: client.Configuration,
+  accessToken: string,
+  claims: { sub?: string },
+): Promise<Record<string, unknown>> {
+  if (configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+  return await client.fetchUserInfo(configuration, accessToken, claims.sub!);
+}
+
+function notSignedIn(error: unknown, provider: ProviderClient): NotSignedIn {
+  if (error instanceof client.AuthorizationResponseError) {
+    const word = /^[a-z_]{1,64}$/.test(error.error) ? error.error : 'an error';
+    return { problem: 'declined', detail: `The identity provider did not sign you in (${word}). Begin again.` };
+  }
+  // RFC 6749 section 5.2: the code was used already, is too old, or was made for another verifier.
+  if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant')
+    return { problem: 'stale', detail: 'This sign-in was finished already, or took too long. Begin again.' };
+  return { problem: 'failed', detail: provider.fault(error).message };
+}

@@ -1,0 +1,170 @@
+import { createPublicKey, type KeyObject, randomBytes, verify } from 'node:crypto';
+import type { Instant } from '../policy/facts.ts';
+import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuseToken } from './agent-token.ts';
+
+/** What is registered for the agent that a token names. */
+export type RegisteredAgent = {
+  readonly agentId: string;
+  readonly ownerId: string;
+  /** RFC 7638 thumbprint of its public key. */
+  readonly fingerprint: string;
+  /** What `sub` may say: its workload identity id, its DID, its agent id. */
+  readonly acceptedSubjects: readonly string[];
+};
+
+export type VerifyOptions = {
+  readonly now: Instant;
+  /** What `aud` must name, when there is one. */
+  readonly baseUrl: string;
+};
+
+export type VerifiedAgentToken = { ok: true; claims: AgentClaims };
+
+export type AgentTokenVerifier = {
+  /**
+   * Checks the signature with the key that is likely the agent's, so that `verify` with that same key need not.
+   * Answers whether it fits.
+   */
+  prepare(token: ParsedAgentToken, key: KeyObject): boolean;
+  /**
+   * Checks the signature with the agent's registered key first, then the claims. The token is the agent's when this
+   * says so; whether the agent may do anything is not looked at.
+   */
+  verify(
+    token: ParsedAgentToken,
+    agent: RegisteredAgent,
+    key: KeyObject,
+    options: VerifyOptions,
+  ): VerifiedAgentToken | RefusedAgentToken;
+  /** The answer for an agent that is unknown or has no key: the one for a wrong signature, after the same work (JW-28). */
+  refuseUnknown(token: ParsedAgentToken): RefusedAgentToken;
+};
+
+/** Decisions, Identifiers and tokens. In seconds, and in milliseconds. */
+const MAX_LIFETIME_S = 300;
+const SKEW_MS = 30_000;
+
+const WRONG_SIGNATURE =
+  "The token's signature is not by the key that is registered for this agent. Sign with the agent's own private key, and the new one after a rotation.";
+
+/** Makes a verifier. It holds the stand-in keys for agents that are not there. */
+export function createAgentTokenVerifier(): AgentTokenVerifier {
+  const standIns = createStandInKeys();
+  const signatureBytes = createSignatureSizes();
+  const prepared = new WeakMap<ParsedAgentToken, { key: KeyObject; isGood: boolean }>();
+  const isSignedBy = (token: ParsedAgentToken, key: KeyObject): boolean => {
+    // A signature that cannot fit the key is turned down without the work, which would tell the key's size.
+    const fits = token.signature.length === signatureBytes(key);
+    return verifySignature(token, fits ? key : standIns(token.signature.length)) && fits;
+  };
+  return {
+    prepare(token, key) {
+      const done = prepared.get(token);
+      if (done?.key === key) return done.isGood;
+      const isGood = isSignedBy(token, key);
+      prepared.set(token, { key, isGood });
+      return isGood;
+    },
+    verify(token, agent, key, options) {
+      const done = prepared.get(token);
+      const isGood = done?.key === key ? done.isGood : isSignedBy(token, key);
+      if (!isGood) return wrongSignature(isOtherwiseGood(token.claims, agent, options.now));
+      const wrong = whatIsWrongWith(token, agent, options);
+      return wrong ?? { ok: true, claims: token.claims };
+    },
+    refuseUnknown(token) {
+      verifySignature(token, standIns(token.signature.length));
+      return wrongSignature(false);
+    },
+  };
+}
+
+/** One after the other, as in RFC 7519 section 4.1; undefined when nothing is wrong. */
+function whatIsWrongWith(
+  { claims, kid }: ParsedAgentToken,
+  agent: RegisteredAgent,
+  { now, baseUrl }: VerifyOptions,
+): RefusedAgentToken | undefined {
+  if (claims.agentId !== agent.agentId) return refuseToken('The claim agent_id names another agent.');
+  if (kid !== undefined && kid !== agent.agentId && kid !== agent.fingerprint) {
+    return refuseToken("The kid in the header must be the agent's id or its key's thumbprint, or absent.");
+  }
+  if (claims.ownerId !== agent.ownerId) return refuseToken("The claim owner_id is not the agent's owner.");
+  if (claims.subject !== undefined && !agent.acceptedSubjects.includes(claims.subject)) {
+    return refuseToken("The claim sub, when present, must be the agent's workload identity id.");
+  }
+  if (claims.audience !== undefined && !claims.audience.includes(baseUrl)) {
+    return refuseToken(`The claim aud, when present, must name this broker: ${baseUrl}`);
+  }
+  if (claims.expiresAt <= claims.issuedAt) return refuseToken('The claim exp must be later than iat.');
+  if (claims.expiresAt - claims.issuedAt > MAX_LIFETIME_S) {
+    return refuseToken(`The token may live for ${MAX_LIFETIME_S} seconds at most (exp - iat).`);
+  }
+  if (isAhead(claims.issuedAt, now)) return refuseToken("The claim iat is in the future: check this machine's clock.");
+  if (claims.notBefore !== undefined && isAhead(claims.notBefore, now)) {
+    return refuseToken('The token is not valid yet (nbf).');
+  }
+  if (isPast(claims.expiresAt, now)) {
+    const detail = "The token has expired. Sign a new one; if it is new, check this machine's clock.";
+    return { ok: false, code: 'token_expired', detail, countsAsStrike: false };
+  }
+  return undefined;
+}
+
+const isAhead = (seconds: number, now: Instant): boolean => seconds * 1000 > now + SKEW_MS;
+const isPast = (seconds: number, now: Instant): boolean => seconds * 1000 + SKEW_MS < now;
+
+/** DOS-01: only who knows the owner, and signs afresh, can bring an agent's breaker closer to opening. */
+function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Instant): boolean {
+  const lifetime = claims.expiresAt - claims.issuedAt;
+  return (
+    claims.agentId === agent.agentId &&
+    claims.ownerId === agent.ownerId &&
+    lifetime > 0 &&
+    lifetime <= MAX_LIFETIME_S &&
+    !isAhead(claims.issuedAt, now) &&
+    !isPast(claims.expiresAt, now)
+  );
+}
+
+/** How long a key's signatures are. Node works out a key's details anew whenever it is asked. */
+function createSignatureSizes(): (key: KeyObject) => number {
+  const sizes = new WeakMap<KeyObject, number>();
+  return (key) => {
+    const size = sizes.get(key) ?? Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8);
+    sizes.set(key, size);
+    return size;
+  };
+}
+
+function verifySignature({ signingInput, signature }: ParsedAgentToken, key: KeyObject): boolean {
+  return verify('sha256', Buffer.from(signingInput, 'latin1'), key, signature);
+}
+
+const wrongSignature = (countsAsStrike: boolean): RefusedAgentToken => ({
+  ok: false,
+  code: 'invalid_signature',
+  detail: WRONG_SIGNATURE,
+  countsAsStrike,
+});
+
+/**
+ * Keys that nobody has, so that a signature costs by its length alone, whether the agent exists or not. A modulus need
+ * not be a product of two primes to be computed with. It begins with ones, so that no signature is too large for it and
+ * saves the work, and goes on at random, so that nobody can factor it and sign.
+ */
+function createStandInKeys(): (signatureBytes: number) => KeyObject {
+  const keys = new Map<number, KeyObject>();
+  return (signatureBytes) => {
+    // Other lengths fit no agent's key; then a fixed length fails at once, for whomever the token names.
+    const bytes = Math.min(Math.max(signatureBytes, 256), 512);
+    let key = keys.get(bytes);
+    if (key === undefined) {
+      const n = randomBytes(bytes).fill(0xff, 0, 16);
+      n[bytes - 1]! |= 1;
+      key = createPublicKey({ key: { kty: 'RSA', n: n.toString('base64url'), e: 'AQAB' }, format: 'jwk' });
+      keys.set(bytes, key);
+    }
+    return key;
+  };
+}

@@ -1,0 +1,170 @@
+/** What one section says about another: names that must exist, scopes that a platform must have. */
+
+import type { Manifest } from '../platforms/manifest.ts';
+import { recipientEntryKind } from '../policy/recipients.ts';
+import type { Checked } from './check-document.ts';
+import { DEFAULT_POLICY } from './default-policy.ts';
+import { entriesOf, termsOf } from './governance.ts';
+import { didYouMean, nearNames } from './near.ts';
+import { listNames, type Path } from './problems.ts';
+import type { GovernanceDocument, GrantTerms } from './schema.ts';
+
+/** What there will be once the document is applied; undefined where only the store knows. */
+export type Surroundings = {
+  platforms: ReadonlyMap<string, Manifest> | undefined;
+  /** Platform and whether it is the default, by name. */
+  connections: ReadonlyMap<string, { platform: string; isDefault: boolean }> | undefined;
+  policies: ReadonlySet<string> | undefined;
+  owners: ReadonlySet<string> | undefined;
+};
+
+/** The connections that a document describes, with the only one of a platform as its default. */
+export function documentConnections(
+  document: GovernanceDocument,
+): Map<string, { platform: string; isDefault: boolean }> | undefined {
+  if (document.connections === undefined) return undefined;
+  const entries = entriesOf(document.connections);
+  const isOnly = (platform: string) => entries.filter(([, other]) => other.platform === platform).length === 1;
+  return new Map(
+    entries.map(([name, { platform, default: isDefault }]) => [
+      name,
+      { platform, isDefault: isDefault ?? isOnly(platform) },
+    ]),
+  );
+}
+
+export function checkReferences(document: GovernanceDocument, around: Surroundings): Checked {
+  const found: Checked = { problems: [], warnings: [] };
+  const unknown = (path: Path, what: string, name: string, known: Iterable<string>, at?: 'key') => {
+    const names = [...known];
+    found.problems.push({
+      path,
+      message: `there is no ${what} "${name}".${didYouMean(name, names)} There are: ${listNames(names)}.`,
+      ...(at && { at }),
+    });
+  };
+  for (const [name, { platform }] of entriesOf(document.connections)) {
+    if (around.platforms && !around.platforms.has(platform))
+      unknown(['connections', name, 'platform'], 'platform', platform, around.platforms.keys());
+  }
+  for (const [name, policy] of entriesOf(document.policies))
+    checkRuleNames(policy.rules, ['policies', name, 'rules'], around, found);
+  checkRuleNames(document.guardrails ?? [], ['guardrails'], around, found);
+  for (const [name, agent] of entriesOf(document.agents)) {
+    const path = ['agents', name];
+    const { policy, owner } = agent;
+    if (policy !== undefined && policy !== DEFAULT_POLICY && around.policies && !around.policies.has(policy))
+      unknown([...path, 'policy'], 'policy', policy, new Set([DEFAULT_POLICY, ...around.policies]));
+    if (owner !== undefined && around.owners && !around.owners.has(owner))
+      unknown([...path, 'owner'], 'owner', owner, around.owners);
+    for (const [platform, grants] of entriesOf(agent.grants)) {
+      const here = [...path, 'grants', platform];
+      const manifest = around.platforms?.get(platform);
+      if (around.platforms && !manifest) unknown(here, 'platform', platform, around.platforms.keys(), 'key');
+      for (const { terms, path: below } of termsOf(grants)) {
+        checkConnection(terms, platform, [...here, ...below], around, found);
+        if (manifest) checkTerms(terms, platform, manifest, [...here, ...below], found);
+      }
+    }
+  }
+  return found;
+}
+
+function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, path: Path, found: Checked): void {
+  const scopes = Object.keys(manifest.scopes);
+  terms.scopes.forEach((scope, i) => {
+    // The tools of an MCP server come and go; its manifest need not know them all.
+    if (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)) return;
+    const near = nearNames(scope, scopes);
+    const hint = scope.includes('*')
+      ? ' A grant lists its scopes one by one; patterns are for policies.'
+      : near.length > 0
+        ? ` Did you mean ${listNames(near).replace(/ and (?=[^ ]*$)/, ' or ')}?`
+        : '';
+    found.problems.push({
+      path: [...path, 'scopes', i],
+      message: `the platform "${platform}" has no scope "${scope}".${hint} It has: ${listNames(scopes)}.`,
+    });
+  });
+  if (terms.recipients !== undefined) checkRecipients(terms.recipients, platform, manifest, path, found);
+}
+
+function checkRecipients(
+  entries: readonly string[],
+  platform: string,
+  { recipients = {} }: Manifest,
+  path: Path,
+  found: Checked,
+): void {
+  const pointers = Object.values(recipients).flat();
+  if (pointers.length === 0) {
+    found.warnings.push({
+      path: [...path, 'recipients'],
+      message: `limits nothing: the manifest of "${platform}" does not say (under \`recipients\`) where its calls name who receives.`,
+    });
+    return;
+  }
+  const byId = pointers.map((pointer) => typeof pointer === 'object' && /^ids?$/.test(pointer.format ?? ''));
+  entries.forEach((entry, i) => {
+    const isId = recipientEntryKind(entry) === 'id';
+    if (byId.includes(isId)) return;
+    found.problems.push({
+      path: [...path, 'recipients', i],
+      message: isId
+        ? `is no e-mail address, and "${platform}" knows nobody by an id; write "ann@acme.example", or "@acme.example" for everybody there.`
+        : `is an e-mail address, but "${platform}" knows everybody by an id; write that.`,
+    });
+  });
+}
+
+function checkConnection(terms: GrantTerms, platform: string, path: Path, around: Surroundings, found: Checked): void {
+  const { connections } = around;
+  if (connections === undefined) return;
+  const ofPlatform = [...connections].filter(([, connection]) => connection.platform === platform);
+  if (terms.connection === undefined) {
+    if (ofPlatform.some(([, connection]) => connection.isDefault)) return;
+    const why =
+      ofPlatform.length === 0
+        ? `"${platform}" has no connection yet`
+        : `none of the connections of "${platform}" is the default (${listNames(ofPlatform.map(([name]) => name))})`;
+    found.warnings.push({ path, message: `${why}, so calls with this grant are answered platform_not_connected.` });
+    return;
+  }
+  const connection = connections.get(terms.connection);
+  if (connection?.platform === platform) return;
+  const names = ofPlatform.map(([name]) => name);
+  found.problems.push({
+    path: [...path, 'connection'],
+    message: connection
+      ? `the connection "${terms.connection}" is one to "${connection.platform}"; those to "${platform}" are: ${listNames(names)}.`
+      : `there is no connection "${terms.connection}".${didYouMean(terms.connection, names)} Those to "${platform}" are: ${listNames(names)}.`,
+  });
+}
+
+type Narrowing = { platforms?: string[] | undefined; scopes?: string[] | undefined };
+
+/** A rule for a platform or scope that nobody has never matches: most likely it is a slip, and it guards nothing. */
+export function checkRuleNames(
+  rules: readonly Narrowing[],
+  path: Path,
+  { platforms }: Pick<Surroundings, 'platforms'>,
+  found: Checked,
+): void {
+  if (platforms === undefined) return;
+  const scopes = new Set([...platforms.values()].flatMap((manifest) => Object.keys(manifest.scopes)));
+  const anyTools = [...platforms.values()].some((manifest) => manifest.kind === 'mcp');
+  const warn = (here: Path, what: string, name: string, names: Iterable<string>) =>
+    found.warnings.push({
+      path: here,
+      message: `there is no ${what} "${name}", so this matches nothing.${didYouMean(name, names)}`,
+    });
+  rules.forEach((rule, i) => {
+    rule.platforms?.forEach((name, j) => {
+      if (!name.includes('*') && !platforms.has(name))
+        warn([...path, i, 'platforms', j], 'platform', name, platforms.keys());
+    });
+    rule.scopes?.forEach((name, j) => {
+      if (!name.includes('*') && !scopes.has(name) && !anyTools) warn([...path, i, 'scopes', j], 'scope', name, scopes);
+    });
+  });
+}

@@ -1,0 +1,43 @@
+/** Rules that come by themselves, not in a file: checked as the ones in a file are, and problems say the same. */
+import { z } from 'zod';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import { type Checked, checkRules } from './check-document.ts';
+import { checkRuleNames } from './check-references.ts';
+import { ruleSources } from './governance.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { type Finding, formatPath } from './problems.ts';
+import { shapeFindings } from './shape-findings.ts';
+
+export type ReadRules = { ok: true; rules: RuleSource[]; warnings: string[] } | { ok: false; problems: string[] };
+
+/** `rules[0].effect: …` */
+const say = ({ path, message }: Finding): string => (path.length === 0 ? message : `${formatPath(path)}: ${message}`);
+
+/** Nobody mends more than this at once. */
+const MOST_PROBLEMS = 50;
+
+/** What is wrong with a value that `schema` did not take, each problem with its path and what is allowed there. */
+export function shapeProblems(issues: readonly z.core.$ZodIssue[], value: unknown, schema: z.ZodType): string[] {
+  const json = z.toJSONSchema(schema, { target: 'draft-7', io: 'input', unrepresentable: 'any' }) as JsonSchema;
+  return shapeFindings(issues, value, json).slice(0, MOST_PROBLEMS).map(say);
+}
+
+/**
+ * Rules of the right shape as they are stored, or why they cannot be.
+ *
+ * @param at the member that they stand in, as problems name it
+ * @param platforms the organisation's: a rule for none of them is a warning
+ */
+export function readRules(
+  rules: readonly { platforms?: string[] | undefined; scopes?: string[] | undefined }[],
+  kind: 'policy' | 'guardrail',
+  at: string,
+  platforms: ReadonlyMap<string, Manifest>,
+): ReadRules {
+  const found: Checked = { problems: [], warnings: [] };
+  checkRules(rules, kind, [at], found);
+  checkRuleNames(rules, [at], { platforms }, found);
+  if (found.problems.length > 0) return { ok: false, problems: found.problems.slice(0, MOST_PROBLEMS).map(say) };
+  return { ok: true, rules: ruleSources(rules), warnings: found.warnings.slice(0, MOST_PROBLEMS).map(say) };
+}

@@ -1,0 +1,237 @@
+/** What may stand in a governance file. Every description is read by people: editors show it, and so do error messages. */
+import { z } from 'zod';
+import { BuiltinUse } from '../platforms/builtin.ts';
+import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
+import { Manifest, PlatformId } from '../platforms/manifest.ts';
+import { AutoSuspend } from '../policy/auto-suspend.ts';
+import { METHODS } from '../policy/facts.ts';
+import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';
+
+const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
+const name = (what: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
+    .describe(what);
+
+/** What a connection is called, here and by owners elsewhere. */
+export const ConnectionName = name('Name of a connection.');
+
+/** An entry of the repository constraint (specification, Repository constraint); names as code hosts take them. */
+const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
+
+/** Names that only people read may have spaces. */
+const spacedName = (what: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9])?$/, `${NAME_FORM} (spaces may stand between them)`)
+    .describe(what);
+
+const Email = z
+  .email('write an e-mail address such as "ann@acme.example"')
+  .max(254)
+  .toLowerCase()
+  .describe('E-mail address of an owner; letter case counts for nothing.');
+
+const Owner = z
+  .strictObject({
+    email: Email,
+    role: z
+      .enum(['admin', 'approver', 'viewer'])
+      .describe('admin changes things, approver decides on held calls, viewer reads.'),
+  })
+  .describe('A person who governs agents.');
+
+const CallerIssuer = z
+  .strictObject({
+    issuer: PlatformUrl.describe('The issuer, exactly as it stands in `iss`.'),
+    audience: z.string().min(1).max(500).describe('What must stand in `aud`.'),
+    jwks_uri: PlatformUrl.optional().describe('Where its keys are; found by discovery when it is not given.'),
+  })
+  .describe('An identity provider whose assertions about the person behind a call are believed.');
+
+const suspended = z
+  .literal(true)
+  .optional()
+  .describe('Suspends it until an owner resumes it; absent, nothing of that changes: a file never resumes.');
+
+/** What stands under a platform's id, for editors. To read it, use `readManifests`. */
+export const PlatformEntry = z
+  .union([BuiltinUse.safeExtend({ suspended }), Manifest.safeExtend({ suspended })])
+  .describe('A platform: a built-in one with changes, or a whole one.');
+
+const Connection = z
+  .strictObject({
+    platform: PlatformId.describe('The platform that it connects to.'),
+    secret: SecretReference.optional().describe(
+      'Where the credential is found. Without it the credential that the connection has stays.',
+    ),
+    default: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether grants that name no connection use this one. The only connection of a platform is the default.',
+      ),
+  })
+  .describe('A credential for a platform, kept sealed by the broker.');
+
+const patterns = (what: string) =>
+  z.array(z.string()).min(1, 'is empty, so the rule would match nothing').max(500).describe(what);
+
+const conditions = {
+  platforms: patterns('Platform ids; "*" is any text. Absent: every platform.').optional(),
+  scopes: patterns('Scopes; "*" is any text, as in "crm:*.read". Absent: every scope.').optional(),
+  methods: z
+    .array(z.enum(METHODS))
+    .min(1, 'is empty, so the rule would match nothing')
+    .optional()
+    .describe('HTTP methods; GraphQL operations and tools are POST. Absent: every method.'),
+  endpoints: patterns(
+    'Paths; "*" is one segment, "**" any rest, as in "/admin/**". Absent: every endpoint.',
+  ).optional(),
+  when: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe(
+      'A CEL condition over request (method, endpoint, query, body, headers), agent, platform, scope and now, as in "has(request.body.amount) && request.body.amount > 1000".',
+    ),
+};
+
+const PolicyRule = z
+  .strictObject({
+    name: spacedName('What the rule is called in audit rows; otherwise "rule 1", "rule 2" and so on.').optional(),
+    effect: z
+      .enum(['allow', 'require_approval', 'deny'])
+      .describe('What happens to calls that match. The most severe matching rule wins; what none matches is denied.'),
+    ...conditions,
+  })
+  .describe('A rule of a policy. What is absent matches everything.');
+
+const Guardrail = z
+  .strictObject({
+    name: spacedName('What the guardrail is called in audit rows.'),
+    effect: z
+      .enum(['require_approval', 'deny', 'suspend'])
+      .describe('A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).'),
+    ...conditions,
+  })
+  .describe('A rule for all agents of the organisation.');
+
+export const PolicyRules = z.array(PolicyRule).max(500).describe('The rules, in any order.');
+export const Guardrails = z.array(Guardrail).max(500).describe('Rules for all agents; they can only tighten.');
+export const PolicyName = name('Name of a policy.');
+
+const Policy = z
+  .strictObject({ rules: PolicyRules })
+  .describe('What agents with this policy may do, within their grants.');
+
+export const GrantTerms = z
+  .strictObject({
+    scopes: z
+      .array(z.string().min(1).max(128))
+      .min(1, 'names no scope; take the whole grant away instead')
+      .max(500)
+      .describe("Scopes of the platform's manifest."),
+    expires: z
+      .string()
+      .regex(EXPIRY_PATTERN, EXPIRY_FORMS)
+      .refine((text) => parseExpiry(text) !== undefined, EXPIRY_FORMS)
+      .optional()
+      .describe(
+        'When the grant ends: a time span ("30d", "12h", "45m") from the first time it is applied, or an RFC 3339 moment. A span runs on until its text is changed.',
+      ),
+    require_approval: z.boolean().optional().describe('Whether every call waits for an approval. Default: false.'),
+    recipients: z
+      .array(z.string().min(1).max(320))
+      .max(1000)
+      .optional()
+      .describe(
+        'Who may receive what is sent: addresses, domains as "@acme.example", or ids of the platform as "C024BE91L". Absent: anybody; empty: nobody.',
+      ),
+    repos: z
+      .array(z.string().regex(REPOSITORY, 'is no repository; write "owner/name" or "owner/*"'))
+      .max(64, 'has more than 64 entries; write "owner/*" for all of an owner')
+      .optional()
+      .describe('Repositories it is limited to: "owner/name" or "owner/*", at most 64. Absent: all; empty: none.'),
+    allow_repo_creation: z
+      .boolean()
+      .optional()
+      .describe('Whether repositories may be created under the owners in `repos`. Default: false.'),
+    connection: name('The connection that it uses; otherwise the default one of the platform.').optional(),
+  })
+  .describe('What an agent may do on a platform.');
+
+const Grants = z
+  .union([GrantTerms, z.array(GrantTerms).min(1, 'is empty; take the platform away instead').max(50)])
+  .describe('The terms on this platform, or a list of terms with different connections.');
+
+const PublicKey = z
+  .union(
+    [
+      z.strictObject({ file: z.string().min(1).max(1024).describe('Path of a PEM file, relative to this file.') }),
+      z.strictObject({ pem: z.string().min(1).max(8192).describe('The PEM text itself.') }),
+    ],
+    { error: 'write { file: PATH }, or { pem: TEXT }' },
+  )
+  .describe(
+    'RSA public key of the agent (PEM). Without one, `apply` prints a token with which the agent brings its own.',
+  );
+
+const Agent = z
+  .strictObject({
+    owner: Email.optional().describe("The owner who answers for the agent. Default: the organisation's first admin."),
+    policy: name('The policy that it is under. Default: "default".').optional(),
+    suspended,
+    public_key: PublicKey.optional(),
+    grants: recordOf(PlatformId, Grants).optional().describe('What it may do, by platform. Default: nothing.'),
+  })
+  .describe('An agent that this file decides about.');
+
+/** A whole governance file. A section that is absent changes nothing; a section that is there is complete. */
+export const GovernanceDocument = z
+  .strictObject({
+    organisation: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .regex(/^\P{C}+$/u, 'write a name without control characters')
+      .optional()
+      .describe('Name of the organisation.'),
+    publish_identity_documents: z
+      .boolean()
+      .optional()
+      .describe("Whether anyone may read the DID documents of the organisation's agents."),
+    auto_suspend: z
+      .union([AutoSuspend, z.literal(false)])
+      .optional()
+      .describe('After how many refused calls an agent is suspended until an owner resumes it; false: never.'),
+    owners: z
+      .array(Owner)
+      .max(1000)
+      .optional()
+      .describe('The people who govern. The owner of the first start is kept beside these.'),
+    platforms: recordOf(PlatformId, PlatformEntry).optional().describe('The platforms, by the id that agents use.'),
+    caller_issuers: z
+      .array(CallerIssuer)
+      .max(50)
+      .optional()
+      .describe('Whose assertions about the person behind a call are believed.'),
+    connections: recordOf(ConnectionName, Connection).optional().describe('Credentials for platforms, by name.'),
+    policies: recordOf(PolicyName, Policy)
+      .optional()
+      .describe('Policies, by name. "default" is there without being listed.'),
+    guardrails: Guardrails.optional(),
+    agents: recordOf(spacedName("The agent's name, by which this file knows it."), Agent)
+      .optional()
+      .describe('The agents, by name.'),
+  })
+  .describe('Governance of AI agents as code: what agent-broker plan and apply read.');
+
+export type GovernanceDocument = z.infer<typeof GovernanceDocument>;
+export type GovernanceDocumentInput = z.input<typeof GovernanceDocument>;
+export type GrantTerms = z.infer<typeof GrantTerms>;
+export type ConnectionEntry = z.infer<typeof Connection>;
+export type AgentEntry = NonNullable<GovernanceDocument['agents']>[string];

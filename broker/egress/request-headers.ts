@@ -1,0 +1,90 @@
+/** Which of an agent's headers are sent on (decisions, Calling; HD-01 to HD-09). */
+import { foldName } from '../policy/names.ts';
+import { isHeaderValue } from './request-check.ts';
+
+/**
+ * Names that are never an agent's to set: of this hop only (RFC 9110 §7.6.1), about the body and its coding, about who
+ * asks or where the request came from, ways to change the method or the path behind our back, and credentials.
+ */
+const DROPPED = new Set(
+  `accept-encoding alt-used authorization cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
+  host http2-settings keep-alive max-forwards private-token sudo te trailer trailers transfer-encoding true-client-ip
+  upgrade via x-accel-mapping x-client-ip x-cluster-client-ip x-envoy-original-path x-host x-http-method
+  x-http-method-override x-method-override x-original-host x-original-method x-original-uri x-original-url x-override-url
+  x-real-ip x-rewrite-url x-sendfile-type x-upstream-authorization`.split(/\s+/),
+);
+const DROPPED_PREFIXES = ['content-', 'proxy-', 'x-forwarded', 'x-svc-'];
+
+const MAX_HEADERS = 100;
+const MAX_VALUE_BYTES = 8 * 1024;
+/** RFC 9110 §5.6.2. */
+const NAME = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}$/;
+/** Names that servers read alike. Any other may stand for one of these where names are folded (CGI: `X_A` is `X-A`). */
+const PLAIN_NAME = /^[a-z0-9-]+$/;
+
+export type FilteredHeaders =
+  /** `headers` is a fresh map, names in lower case; `dropped` the names that were left out, in lower case, sorted. */
+  | { ok: true; headers: Record<string, string>; dropped: string[] }
+  /** A sentence that names the header; for a 400. */
+  | { ok: false; error: string };
+
+/**
+ * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a
+ * malformed name or value, a name twice (whatever the case) and more than 100 headers are errors. Values are visible
+ * ASCII with inner spaces, at most 8 KiB. A name with other characters than letters, digits and `-` is dropped: servers
+ * that fold names would take it for another one.
+ *
+ * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
+ * @param platform.prefixes what names must not begin with on this platform, in lower case.
+ * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; in another
+ *   spelling the header would be there twice.
+ */
+export function filterAgentHeaders(
+  headers: Readonly<Record<string, unknown>>,
+  platformHeaderNames: ReadonlySet<string>,
+  { prefixes = [], defaults = {} }: { prefixes?: readonly string[]; defaults?: Readonly<Record<string, string>> } = {},
+): FilteredHeaders {
+  const refuse = (error: string) => ({ ok: false as const, error });
+  const entries = Object.entries(headers);
+  const named = new Map(Object.keys(defaults).map((name) => [foldName(name), name.toLowerCase()]));
+  if (entries.length > MAX_HEADERS) return refuse(`headers: at most ${MAX_HEADERS} headers are taken`);
+  const kept = new Map<string, string>();
+  const dropped = new Set<string>();
+  let perHop: string[] = [];
+  for (const [written, value] of entries) {
+    const name = written.toLowerCase();
+    if (!NAME.test(written) || name === '__proto__') return refuse(`headers: ${shown(written)} is not a header name`);
+    if (kept.has(name) || dropped.has(name)) return refuse(`headers: ${name} is there twice`);
+    if (typeof value !== 'string') return refuse(`headers: the value of ${name} must be a string`);
+    if (value.length > MAX_VALUE_BYTES)
+      return refuse(`headers: the value of ${name} is longer than ${MAX_VALUE_BYTES} bytes`);
+    if (!isHeaderValue(value)) {
+      return refuse(`headers: the value of ${name} must be visible ASCII, without spaces at its ends`);
+    }
+    if (name === 'connection') perHop = value.toLowerCase().split(',');
+    const isPlain = PLAIN_NAME.test(name) && !isDropped(name) && !prefixes.some((one) => name.startsWith(one));
+    const folded = foldName(name);
+    const isSent = named.has(folded) ? named.get(folded) === name && !isDropped(withDashes(name)) : isPlain;
+    if (!isSent || platformHeaderNames.has(folded)) dropped.add(name);
+    else kept.set(name, value);
+  }
+  // What Connection names is of this hop too. Only the agent's own: the broker's headers are added later.
+  for (const token of perHop) {
+    const name = token.trim();
+    if (kept.delete(name)) dropped.add(name);
+  }
+  return { ok: true, headers: Object.fromEntries(kept), dropped: [...dropped].sort() };
+}
+
+function isDropped(name: string): boolean {
+  return DROPPED.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
+}
+
+/** As servers that fold names read it. */
+function withDashes(name: string): string {
+  return name.replace(/[^a-z0-9]/g, '-');
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 40).toWellFormed());
+}

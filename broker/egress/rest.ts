@@ -1,0 +1,123 @@
+/** A governed call as the HTTP request that is sent: the platform's facts, the agent's request, the credential last. */
+import type { Secret } from '../crypto/secret.ts';
+import { joinUpstreamUrl } from '../policy/endpoint.ts';
+import type { JsonObject, Method } from '../policy/facts.ts';
+import { foldName, parameterNames } from '../policy/names.ts';
+import type { OutboundRequest } from './dispatcher.ts';
+import { encodeForm } from './form.ts';
+import { isHeaderValue } from './request-check.ts';
+
+/** Where the credential goes. */
+export type AuthPlacement =
+  /** `authorization: Bearer <credential>` (RFC 6750 §2.1). */
+  | { type: 'bearer' }
+  /** `authorization: Basic …` (RFC 7617); the credential is `user:password`, without a colon it is the user. */
+  | { type: 'basic' }
+  /** `prefix` is put before the credential as it stands, a space at its end included. */
+  | { type: 'header'; name: string; prefix?: string | undefined }
+  | { type: 'query'; name: string };
+
+export type RestPlatform = {
+  baseUrl: string;
+  /** The base URL is the whole address, and the endpoint `/`, the only one, stands for it (GraphQL). */
+  wholeAddress?: boolean | undefined;
+  /** Headers that the platform always gets; they win over the agent's. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers that the platform gets unless the agent sends another value. */
+  defaultHeaders?: Readonly<Record<string, string>> | undefined;
+  /** Headers that the platform never gets from an agent. */
+  forbiddenHeaders?: readonly string[] | undefined;
+  auth: AuthPlacement;
+  /** How a body is written; JSON unless told. */
+  body?: 'json' | 'form' | undefined;
+};
+
+export type RestCall = {
+  method: Method;
+  /** In normal form, as `parseEndpoint` returned it. */
+  endpoint: { path: string; query: string };
+  /** The agent's headers, filtered by `filterAgentHeaders`. */
+  headers: Readonly<Record<string, string>>;
+  body?: JsonObject | undefined;
+};
+
+export type BuiltRequest =
+  | { ok: true; request: OutboundRequest }
+  /** `detail` is for the agent (`endpoint_refused`, `body_refused`) or the owner (`credential_malformed`). */
+  | { ok: false; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string };
+
+const USER_AGENT = 'agent-broker';
+const MALFORMED = 'the stored credential is empty or holds characters that no header can carry; connect it again';
+
+/** The headers, folded, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
+export function platformHeaderNames(
+  platform: Pick<RestPlatform, 'headers' | 'forbiddenHeaders' | 'auth'>,
+): Set<string> {
+  const { auth, headers = {}, forbiddenHeaders = [] } = platform;
+  const names = [...Object.keys(headers), ...forbiddenHeaders];
+  return new Set([...names, auth.type === 'header' ? auth.name : 'authorization'].map(foldName));
+}
+
+/**
+ * Builds the request. Headers are a fresh map in lower case: defaults, then the agent's, then the platform's, then ours, so that the
+ * credential is there exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that
+ * is the whole address, and for `query` placement the credential after it. With `body: 'form'` see `encodeForm`.
+ */
+export function buildRequest(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
+  const refuse = (error: 'endpoint_refused' | 'body_refused' | 'credential_malformed', detail: string) =>
+    ({ ok: false, error, detail }) as const;
+  const { auth } = platform;
+  let url = upstreamUrl(platform, call.endpoint);
+  if (url === undefined) return refuse('endpoint_refused', 'the endpoint does not fit the base URL of the platform');
+  if (call.method === 'GET' && call.body !== undefined) return refuse('body_refused', 'a GET carries no data');
+
+  const headers: Record<string, string> = { 'user-agent': USER_AGENT };
+  for (const [name, value] of Object.entries(platform.defaultHeaders ?? {})) headers[name.toLowerCase()] = value;
+  Object.assign(headers, call.headers);
+  for (const [name, value] of Object.entries(platform.headers ?? {})) headers[name.toLowerCase()] = value;
+
+  const secret = credential.reveal();
+  if (secret === '' || !secret.isWellFormed()) return refuse('credential_malformed', MALFORMED);
+  if (auth.type === 'query') {
+    if (namesParameter(url, auth.name))
+      return refuse('endpoint_refused', `the query must not name ${auth.name}; leave it out`);
+    url = new URL(
+      `${url.href}${url.search === '' ? '?' : '&'}${encodeURIComponent(auth.name)}=${encodeURIComponent(secret)}`,
+    );
+  } else {
+    const value = headerCredential(auth, secret);
+    if (!isHeaderValue(value)) return refuse('credential_malformed', MALFORMED);
+    headers[auth.type === 'header' ? auth.name.toLowerCase() : 'authorization'] = value;
+  }
+
+  const request: OutboundRequest = { url, method: call.method, headers };
+  if (call.body === undefined) return { ok: true, request };
+  if (platform.body === 'form') {
+    const form = encodeForm(call.body);
+    if (!form.ok) return refuse('body_refused', `data: ${form.error}`);
+    headers['content-type'] = 'application/x-www-form-urlencoded';
+    request.body = form.body;
+  } else {
+    headers['content-type'] = 'application/json';
+    request.body = JSON.stringify(call.body);
+  }
+  return { ok: true, request };
+}
+
+function upstreamUrl({ baseUrl, wholeAddress }: RestPlatform, endpoint: RestCall['endpoint']): URL | undefined {
+  const joined = joinUpstreamUrl(baseUrl, endpoint);
+  if (joined === undefined || wholeAddress !== true) return joined;
+  return endpoint.path === '/' && endpoint.query === '' ? new URL(baseUrl) : undefined;
+}
+
+function headerCredential(auth: Exclude<AuthPlacement, { type: 'query' }>, secret: string): string {
+  if (auth.type === 'bearer') return `Bearer ${secret}`;
+  if (auth.type === 'header') return `${auth.prefix ?? ''}${secret}`;
+  return `Basic ${Buffer.from(secret.includes(':') ? secret : `${secret}:`).toString('base64')}`;
+}
+
+function namesParameter(url: URL, name: string): boolean {
+  if (url.search === '') return false;
+  const folded = foldName(name);
+  return [...url.searchParams.keys()].some((key) => parameterNames(key).includes(folded));
+}

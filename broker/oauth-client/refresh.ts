@@ -1,0 +1,231 @@
+/**
+ * Refreshing tokens: one attempt a connection at a time, across all replicas. The claim is durable before the server is
+ * asked, and no transaction spans the asking. If a process dies in between, nobody knows whether the server has replaced
+ * the refresh token: when the claim's time is over the next one tries the old token, once.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findConnection } from '../store/connections.ts';
+import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { lifeOf, type OAuthCredential, writeCredential } from './credential.ts';
+import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+import type { Refreshing, Steps, Tokens } from './steps.ts';
+
+export type Refreshed =
+  /** The connection's credential as it is stored now: newer tokens, or word that there will be none. */
+  | { kind: 'replaced'; credential: Uint8Array }
+  /** The connection is gone, or has no credential any more. */
+  | { kind: 'gone' }
+  /** Nobody knows yet; the tokens stay. `client_rejected`: not before an operator has corrected the broker's client. */
+  | { kind: 'unavailable'; code: 'token_unavailable' | 'client_rejected'; detail: string };
+
+/** `refused`: the upstream does not take the access token, whatever was said of its life. */
+export type RefreshAsk = {
+  place: ConnectionPlace;
+  seen: OAuthCredential;
+  refused: boolean;
+  /** The client of this id, whose tokens they are. */
+  registered: (client: string) => Promise<Registered | OAuthProblem>;
+};
+
+/** Longer than an attempt can take: the server has 10 seconds, and the store the rest. */
+const LEASE_MS = 30_000;
+/** After a failure nobody asks again for so long. */
+const PAUSE_MS = 2_000;
+/** The longest pause, after a server has rejected the broker's client again and again. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
+const PATIENCE_MS = 15_000;
+/** A store that is away is asked again for as long as nobody else may take the claim over, less this. */
+const SPARE_MS = 2_000;
+const LONGEST_WAIT_MS = 1_000;
+
+export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
+
+/** Makes it. Calls of this process that want the same tokens refreshed wait for one attempt. */
+export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>, steps: Steps): Refresher {
+  const running = new Map<string, Promise<Refreshed>>();
+  return (ask) => {
+    const key = `${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`;
+    const found = running.get(key);
+    if (found) return found;
+    const attempt = refreshOnce(broker, steps, ask).finally(() => running.delete(key));
+    running.set(key, attempt);
+    return attempt;
+  };
+}
+
+type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
+
+async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
+  const { db } = broker.store;
+  const { place, seen } = ask;
+  const begun = performance.now();
+  let registered: Registered | OAuthProblem | undefined;
+  for (let turn = 1; ; turn++) {
+    const present = await findConnection(db, place.organisationId, place.id);
+    if (!present?.credential) return { kind: 'gone' };
+    if (present.token_id !== seen.id || present.refresh_token === null)
+      return { kind: 'replaced', credential: present.credential };
+    registered ??= await ask.registered(readFacts(present.oauth)!.client_id);
+    if (isProblem(registered)) return { kind: 'unavailable', code: 'token_unavailable', detail: registered.detail };
+    if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
+      // Before the claim, whose time is for asking and storing alone.
+      const ready = await steps.refreshing(registered);
+      const name = uuidv4();
+      const claimed = await claimAnyhow(broker, place, seen.id, name);
+      if (claimed) return await withClaim(broker, ask, { registered, ready, steps, claimed, name });
+    } else if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS) {
+      const { rejected } = readFacts(present.oauth)!;
+      if (rejected) return rejectedAnswer(registered.platformId, rejected.error);
+      return {
+        kind: 'unavailable',
+        code: 'token_unavailable',
+        detail: `The authorization server of ${registered.platformId} did not answer just now. Try again shortly.`,
+      };
+    }
+    await wait(Math.min(400, 25 * turn) * (0.75 + Math.random() / 2));
+  }
+}
+
+/** Claims the refresh, also where somebody did and never came back. */
+async function claimAnyhow(
+  { store: { db }, clock, log }: Base,
+  place: ConnectionPlace,
+  tokenId: string,
+  name: string,
+): Promise<ConnectionTable | undefined> {
+  const now = clock();
+  const claim = { tokenId, name, now, until: now + LEASE_MS };
+  const claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
+  if (claimed) return claimed;
+  const taken = await claimRefresh(db, place, { ...claim, abandoned: true });
+  if (taken) log.warn({ connection: place.id }, 'a refresh broke off; its old refresh token is tried once');
+  return taken;
+}
+
+type Claimed = {
+  registered: Registered;
+  /** Its server, or why that was not found. */
+  ready: Refreshing | OAuthProblem;
+  steps: Steps;
+  claimed: ConnectionTable;
+  name: string;
+};
+
+async function withClaim(
+  broker: Base,
+  { place, seen, refused }: RefreshAsk,
+  { registered, ready, steps, claimed, name }: Claimed,
+): Promise<Refreshed> {
+  const facts = JSON.parse(claimed.oauth!) as OAuthConnectionFacts;
+  const oldToken = openToken(broker, claimed);
+  const belongs = facts.client_id === registered.clientId;
+  const answer: Tokens | OAuthProblem =
+    oldToken && belongs
+      ? isProblem(ready)
+        ? ready
+        : await ready(oldToken, facts.server)
+      : { problem: 'stale', detail: 'The tokens are of another client.' };
+  // Made for another server or client, or ended: only a person can help.
+  const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');
+  if (isProblem(answer) && answer.problem === 'client_rejected')
+    return await noteRejection(broker, { place, name, facts, platformId: registered.platformId }, answer.error!);
+  if (isProblem(answer) && !ended) {
+    await releaseRefresh(broker.store.db, place, name, { until: broker.clock() + PAUSE_MS });
+    return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
+  }
+  const { rejected: _corrected, ...known } = facts;
+  const now = broker.clock();
+  const next: OAuthCredential = isProblem(answer)
+    ? { ...seen, id: uuidv4(), refreshable: false, lapsed: true, expiresAt: refused ? now : seen.expiresAt }
+    : { token: answer.accessToken, id: uuidv4(), ...lifeOf(answer.life, now), refreshable: true, lapsed: false };
+  const { vault } = broker;
+  const credential = vault.seal(
+    { table: 'connections', organisationId: place.organisationId, rowId: place.id },
+    writeCredential(next),
+  );
+  const newToken = isProblem(answer) ? undefined : answer.refreshToken;
+  const refreshToken = isProblem(answer)
+    ? null
+    : newToken
+      ? vault.seal(refreshPlace(place), newToken.reveal())
+      : Buffer.from(claimed.refresh_token!);
+  const scopes = isProblem(answer) ? undefined : answer.scopes;
+  const stored = await storeSurely(broker, claimed.refresh_claim_until! - SPARE_MS, () =>
+    storeRefreshed(broker.store.db, place, name, {
+      credential,
+      refreshToken,
+      tokenId: next.id,
+      oauth: writeFacts({ ...known, refreshed_at: now, expires_at: next.expiresAt }),
+      upstreamScopes: scopes === undefined ? null : JSON.stringify(scopes),
+      status: isProblem(answer) ? 'reauth_needed' : 'active',
+    }),
+  );
+  if (isProblem(answer)) broker.log.warn({ connection: place.id }, 'a connection has to be made again by a person');
+  if (stored) return { kind: 'replaced', credential };
+  const present = await findConnection(broker.store.db, place.organisationId, place.id);
+  // Unless a commit was made of which we never heard, somebody disconnected or connected anew: these tokens are nobody's.
+  if (present?.token_id !== next.id && !isProblem(answer))
+    await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
+  return present?.credential ? { kind: 'replaced', credential: present.credential } : { kind: 'gone' };
+}
+
+/**
+ * Marks the connection, and has the server asked less and less often. The refresh token stays: with the right client it is good.
+ */
+async function noteRejection(
+  { store, clock, log }: Base,
+  at: { place: ConnectionPlace; name: string; facts: OAuthConnectionFacts; platformId: string },
+  error: string,
+): Promise<Refreshed> {
+  const { place, name, facts, platformId } = at;
+  const now = clock();
+  const times = (facts.rejected?.times ?? 0) + 1;
+  const pause = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
+  const rejected = { error, since: facts.rejected?.since ?? now, times };
+  if (times === 1)
+    log.error({ connection: place.id, platform: platformId, problem: error }, "the broker's client is rejected");
+  const oauth = writeFacts({ ...facts, rejected });
+  await releaseRefresh(store.db, place, name, { until: now + pause, oauth });
+  return rejectedAnswer(platformId, error);
+}
+
+const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
+  kind: 'unavailable',
+  code: 'client_rejected',
+  detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then repeating the call does not help.`,
+});
+
+export const refreshPlace = ({ organisationId, id }: ConnectionPlace) =>
+  ({ table: 'connections', column: 'refresh_token', organisationId, rowId: id }) as const;
+
+function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | undefined {
+  const { organisation_id: organisationId, id } = connection;
+  try {
+    return new Secret(vault.open(refreshPlace({ organisationId, id }), connection.refresh_token!).toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');
+    return undefined;
+  }
+}
+
+/** A new refresh token that is not stored is lost, and the old one with it: so a store that is away is waited for. */
+async function storeSurely(broker: Base, until: Instant, work: () => Promise<boolean>): Promise<boolean> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await work();
+    } catch (error) {
+      const pause = Math.min(150 * attempt, LONGEST_WAIT_MS);
+      if (broker.clock() + pause > until) throw error;
+      broker.log.warn({ err: error, attempt }, 'refreshed tokens could not be stored; trying again');
+      await wait(pause);
+    }
+}

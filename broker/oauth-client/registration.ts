@@ -1,0 +1,111 @@
+/** The broker registers itself at an authorization server that lets it (RFC 7591), and keeps what it is called there. */
+import type { ServerMetadata } from 'openid-client';
+import { z } from 'zod';
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { ProviderFetch } from '../egress/provider-fetch.ts';
+import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } from '../store/platform-secrets.ts';
+import type { Db } from '../store/store.ts';
+import type { OAuthProblem } from './problem.ts';
+
+/** The name under which a connection's registration is kept among the secrets of its platform. */
+const nameOf = (connectionId: string): string => `registration:${connectionId}`;
+/** One registration for all connections of a platform, as releases before this one made it: still used for its tokens. */
+const FORMER_NAME = 'registration';
+
+const Registration = z.object({
+  issuer: z.string(),
+  redirect_uri: z.string(),
+  client_id: z.string(),
+  client_secret: z.string().optional(),
+  auth_method: z.enum(['client_secret_basic', 'client_secret_post', 'none']),
+  /** Milliseconds; null: it does not end. */
+  expires_at: z.number().nullable(),
+});
+export type Registration = z.infer<typeof Registration>;
+
+/** RFC 7591 section 3.2.1, as far as it is used. */
+const Answer = z.object({
+  client_id: z.string().min(1).max(2048),
+  client_secret: z.string().min(1).max(4096).optional(),
+  client_secret_expires_at: z.number().optional(),
+  token_endpoint_auth_method: z.string().optional(),
+});
+
+type Base = Pick<Broker, 'store' | 'vault' | 'clock'>;
+type Place = { organisationId: string; platformId: string; connectionId: string };
+
+const METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const;
+
+/**
+ * The broker's registration at this issuer for a connection, or undefined. `client`: the one of this client id, whose tokens
+ * or code there are; undefined: one that a new authorization request can use, with the redirect URI of the connection.
+ */
+export async function findRegistration(
+  { store, vault, clock }: Base,
+  { organisationId, platformId, connectionId }: Place,
+  { issuer, redirectUri, client }: { issuer: string; redirectUri: string; client: string | undefined },
+): Promise<Registration | undefined> {
+  const stored = await listPlatformSecrets(store.db, organisationId, platformId);
+  for (const { id, name, value } of stored) {
+    if (name !== nameOf(connectionId) && name !== FORMER_NAME) continue;
+    const place = { table: 'platform_secrets' as const, organisationId, rowId: id };
+    const found = Registration.parse(JSON.parse(vault.open(place, value).toString('utf8')));
+    const fits = client === undefined ? found.redirect_uri === redirectUri : found.client_id === client;
+    if (fits && found.issuer === issuer && (found.expires_at === null || found.expires_at > clock())) return found;
+  }
+  return undefined;
+}
+
+/** Forgets the registration of a connection that was removed. */
+export const forgetRegistration = (db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> =>
+  deleteNamedPlatformSecret(db, { organisationId, platformId, name: nameOf(connectionId) });
+
+/** Registers, and keeps the answer. Of two that do so at once the later one counts. */
+export async function register(
+  broker: Base,
+  fetch: ProviderFetch,
+  { organisationId, platformId, connectionId }: Place,
+  { metadata, redirectUri }: { metadata: ServerMetadata; redirectUri: string },
+): Promise<Registration | OAuthProblem> {
+  const { issuer, registration_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
+  const failed: OAuthProblem = {
+    problem: 'failed',
+    detail: `The authorization server of ${platformId} does not let clients register themselves. Register the broker there, and give its client_id in the manifest.`,
+  };
+  if (endpoint === undefined) return failed;
+  const method = METHODS.find((one) => (methods ?? ['client_secret_basic']).includes(one)) ?? 'none';
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({
+      client_name: 'Agent Broker',
+      redirect_uris: [redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: method,
+    }),
+  });
+  const { success, data } = Answer.safeParse(await response.json().catch(() => undefined));
+  if (!success || (response.status !== 201 && response.status !== 200)) return failed;
+  const { client_secret: secret, client_secret_expires_at: end = 0 } = data;
+  const told = METHODS.find((one) => one === data.token_endpoint_auth_method) ?? method;
+  const registration: Registration = {
+    issuer,
+    redirect_uri: redirectUri,
+    client_id: data.client_id,
+    ...(secret !== undefined && { client_secret: secret }),
+    auth_method: secret === undefined ? 'none' : told === 'none' ? 'client_secret_basic' : told,
+    expires_at: secret === undefined || end === 0 ? null : end * 1000,
+  };
+  const id = uuidv4();
+  await putPlatformSecret(broker.store.db, {
+    organisation_id: organisationId,
+    id,
+    platform_id: platformId,
+    name: nameOf(connectionId),
+    value: broker.vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, JSON.stringify(registration)),
+    created_at: broker.clock(),
+  });
+  return registration;
+}

@@ -1,0 +1,110 @@
+/** A platform's authorization server as its client sees it: what its metadata says, checked, and asked for now and then. */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+import type { Instant } from '../policy/facts.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+
+/** Endpoints seldom change, and a person who mends a server does not want to wait long. */
+const FRESH_MS = 10 * 60_000;
+const KEPT = 200;
+export const PATIENCE_SECONDS = 15;
+
+/** What a server is found by. */
+export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'strictPkce'>;
+export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata | OAuthProblem>;
+
+/** Finds servers; what their metadata said is kept for a while, by issuer. */
+export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
+  const kept = new Map<string, { metadata: client.ServerMetadata; at: Instant }>();
+  const fetch = providerFetch(outbound);
+
+  const discover = async (issuer: string): Promise<client.ServerMetadata | OAuthProblem> => {
+    const found = kept.get(issuer);
+    if (found && Math.abs(clock() - found.at) < FRESH_MS) return found.metadata;
+    const { host, protocol } = new URL(issuer);
+    let unreachable = false;
+    // RFC 8414 first; many servers have only what OpenID Connect Discovery asks for.
+    for (const algorithm of ['oauth2', 'oidc'] as const)
+      try {
+        const configuration = await client.discovery(new URL(issuer), 'agent-broker', undefined, client.None(), {
+          algorithm,
+          [client.customFetch]: fetch,
+          timeout: PATIENCE_SECONDS,
+          ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
+        });
+        const metadata = configuration.serverMetadata();
+        // Exactly (RFC 8414 section 3.3): otherwise one server could speak for another.
+        if (metadata.issuer !== issuer) continue;
+        kept.delete(issuer);
+        kept.set(issuer, { metadata, at: clock() });
+        if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+        return metadata;
+      } catch (error) {
+        unreachable ||= [error, (error as Error).cause].some((one) => one instanceof ProviderUnreachable);
+      }
+    log.warn({ server: host, unreachable }, 'the metadata of an authorization server cannot be used');
+    return unreachable
+      ? { problem: 'unreachable', detail: `The authorization server ${host} could not be reached. Try again shortly.` }
+      : {
+          problem: 'failed',
+          detail: `The authorization server ${host} publishes no metadata that says what the manifest calls its issuer.`,
+        };
+  };
+
+  return async ({ issuer, endpoints, platformId, strictPkce }) => {
+    const discovered = issuer === undefined ? {} : await discover(issuer);
+    if (isProblem(discovered)) return discovered;
+    const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
+    const merged = { ...discovered, ...own } as client.ServerMetadata;
+    const { authorization_endpoint: authorize = '', token_endpoint: token = '' } = merged;
+    // Without an issuer the origin of its page stands in for one; nothing is compared with it.
+    const metadata = { ...merged, issuer: issuer ?? (URL.canParse(authorize) ? new URL(authorize).origin : '') };
+    const insecure = (issuer ?? authorize).startsWith('http:');
+    if (!isEndpoint(authorize, insecure) || !isEndpoint(token, insecure))
+      return {
+        problem: 'failed',
+        detail: `The authorization server of ${platformId} names no authorization_endpoint or token_endpoint that may be used.`,
+      };
+    for (const name of ['revocation_endpoint', 'registration_endpoint'] as const)
+      if (metadata[name] !== undefined && !isEndpoint(metadata[name], insecure)) delete metadata[name];
+    const methods = metadata.code_challenge_methods_supported;
+    if (methods === undefined ? strictPkce : !methods.includes('S256'))
+      return {
+        problem: 'failed',
+        detail: `The authorization server of ${platformId} does not take PKCE with S256 (RFC 7636), so codes could be stolen.`,
+      };
+    return metadata;
+  };
+}
+
+/**
+ * Why no browser may be sent to a server that the platform itself chose (RFC 9728), or undefined. Its metadata could name
+ * the authorization endpoint of another server, whose code would then be sent to the token endpoint of this one. A server
+ * that says `iss` in its answers (RFC 9207), or that has its authorization endpoint at its own origin, cannot do that.
+ */
+export function mixUpRisk(
+  {
+    issuer,
+    authorization_endpoint: authorize,
+    authorization_response_iss_parameter_supported: iss,
+  }: client.ServerMetadata,
+  { discoverAt, endpoints, platformId }: Pick<Registered, 'discoverAt' | 'endpoints' | 'platformId'>,
+): OAuthProblem | undefined {
+  if (discoverAt === undefined || iss === true || endpoints.authorization_endpoint !== undefined) return undefined;
+  const [own, asked] = [new URL(issuer), new URL(authorize!)];
+  if (own.origin === asked.origin) return undefined;
+  return {
+    problem: 'failed',
+    detail: `The authorization server that ${platformId} chose, ${own.host}, sends people to ${asked.host} and does not say who answers (RFC 9207), so the answer of another server could be given to it. If ${asked.host} is right, name it in the manifest as authorization_endpoint, or name the issuer.`,
+  };
+}
+
+/** https, or http where the whole server is on this machine; never `javascript:`, and never with a password in it. */
+function isEndpoint(text: string, insecure: boolean): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, hash } = new URL(text);
+  const secure = protocol === 'https:' || (insecure && protocol === 'http:');
+  return secure && username === '' && password === '' && hash === '';
+}

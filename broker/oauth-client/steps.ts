@@ -1,0 +1,231 @@
+/** The steps with an authorization server: code flow with PKCE (RFC 6749, 7636, 9207, 9700), refreshing, revoking (7009). */
+import * as client from 'openid-client';
+import type { Broker } from '../broker.ts';
+import { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/needles.ts';
+import { providerFetch } from '../egress/provider-fetch.ts';
+import { accountOf } from './account.ts';
+import { problemOf } from './fault.ts';
+import { isProblem, type OAuthProblem } from './problem.ts';
+import type { Registered } from './registered.ts';
+import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
+import { tokenFetch } from './token-fetch.ts';
+
+/**
+ * What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one; `redirectUri`,
+ * because an answer that comes in anywhere else is another server's.
+ */
+export type Kept = {
+  verifier: string;
+  nonce: string | null;
+  server: string;
+  clientId: string;
+  redirectUri: string;
+  /** What was asked for, which is what was granted where the server does not say (RFC 6749 section 5.1). */
+  scopes: readonly string[];
+};
+
+export type Tokens = {
+  accessToken: Secret;
+  refreshToken: Secret | undefined;
+  /** Seconds, as the server says it. */
+  life: number | undefined;
+  /** What was granted; undefined: what was asked for (RFC 6749 section 5.1). */
+  scopes: readonly string[] | undefined;
+};
+
+export type Steps = {
+  /** Where to send the browser, and what to remember. */
+  begin(registered: Registered, flow: { state: string }): Promise<{ url: string; kept: Kept } | OAuthProblem>;
+  /** Takes the answer, as it stands in the query of the callback. */
+  exchange(
+    registered: Registered,
+    query: URLSearchParams,
+    flow: { state: string; kept: Kept },
+  ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
+  /** Finds the server, which may take a while. What it answers asks that server, once. */
+  refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
+  /** `server`: whose tokens they are; no other one sees them. */
+  revoke(registered: Registered, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
+};
+
+/** `server`: whose token it is; no other one sees it. */
+export type Refreshing = (refreshToken: Secret, server: string) => Promise<Tokens | OAuthProblem>;
+
+/** Longer ones fit into no header. */
+const LONGEST_TOKEN = 16 * 1024;
+const HEADER_SAFE = /^[\x21-\x7e]+$/;
+
+/** Makes them, with everything that is kept between them. */
+export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: ServerFinder): Steps {
+  const fetch = providerFetch(broker.outbound);
+
+  const configure = async (registered: Registered, withoutIdToken: boolean) => {
+    const metadata = await find(registered);
+    if (isProblem(metadata)) return metadata;
+    const configuration = new client.Configuration(
+      metadata,
+      registered.clientId,
+      undefined,
+      authentication(metadata, registered),
+    );
+    configuration[client.customFetch] = tokenFetch(fetch, {
+      tokenType: registered.manners.token_type,
+      withoutIdToken: withoutIdToken || registered.issuer === undefined,
+    });
+    configuration.timeout = PATIENCE_SECONDS;
+    if (metadata.token_endpoint!.startsWith('http:')) client.allowInsecureRequests(configuration);
+    return configuration;
+  };
+
+  /** Does something with the server; what goes wrong becomes an answer. */
+  const asking = async <T>({ platformId }: Registered, work: () => Promise<T>): Promise<T | OAuthProblem> => {
+    try {
+      return await work();
+    } catch (error) {
+      return problemOf(error, platformId, broker.log);
+    }
+  };
+
+  const moved = ({ platformId }: Registered): OAuthProblem => ({
+    problem: 'stale',
+    detail: `The authorization server of ${platformId}, or the broker's client there, is another one now. Connect again.`,
+  });
+
+  return {
+    begin: (registered, { state }) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, false);
+        if (isProblem(configuration)) return configuration;
+        const misled = mixUpRisk(configuration.serverMetadata(), registered);
+        if (misled) return misled;
+        const { manners, scopes, clientId, redirectUri } = registered;
+        const verifier = client.randomPKCECodeVerifier();
+        const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;
+        const url = client.buildAuthorizationUrl(configuration, {
+          ...manners.authorization_parameters,
+          redirect_uri: redirectUri,
+          ...resourceOf(registered),
+          ...(scopes.length > 0 && { scope: scopes.join(manners.scope_separator ?? ' ') }),
+          state,
+          ...(nonce !== null && { nonce }),
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+        });
+        const server = serverOf(registered, configuration);
+        return { url: url.href, kept: { verifier, nonce, server, clientId, redirectUri, scopes } };
+      }),
+
+    exchange: (registered, query, { state, kept }) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, false);
+        if (isProblem(configuration)) return configuration;
+        const metadata = configuration.serverMetadata();
+        const server = serverOf(registered, configuration);
+        if (server !== kept.server || registered.clientId !== kept.clientId) return moved(registered);
+        const answer = answerTo(query, registered, metadata);
+        if (!answer)
+          return {
+            problem: 'stale' as const,
+            detail: 'This is not the answer of the authorization server that was asked. Begin again.',
+          };
+        const given = await client.authorizationCodeGrant(
+          configuration,
+          new URL(`${kept.redirectUri}?${answer}`),
+          {
+            expectedState: state,
+            pkceCodeVerifier: kept.verifier,
+            ...(kept.nonce !== null && { expectedNonce: kept.nonce, idTokenExpected: true }),
+          },
+          resourceOf(registered),
+        );
+        const tokens = tokensOf(given, registered);
+        if (isProblem(tokens)) return tokens;
+        const account = await accountOf(broker, registered, configuration, tokens.accessToken, given.claims());
+        return { tokens, account, server };
+      }),
+
+    refreshing: (registered) =>
+      asking<Refreshing | OAuthProblem>(registered, async () => {
+        const configuration = await configure(registered, true);
+        if (isProblem(configuration)) return configuration;
+        return (refreshToken, server) =>
+          asking(registered, async () => {
+            if (serverOf(registered, configuration) !== server) return moved(registered);
+            const given = await client.refreshTokenGrant(configuration, refreshToken.reveal(), resourceOf(registered));
+            return tokensOf(given, registered);
+          });
+      }),
+
+    revoke: (registered, tokens, server) =>
+      asking(registered, async () => {
+        const configuration = await configure(registered, true);
+        if (isProblem(configuration)) return configuration;
+        if (serverOf(registered, configuration) !== server) return moved(registered);
+        if (configuration.serverMetadata().revocation_endpoint === undefined) return false;
+        // One after the other: many servers end the second one with the first, and answer 200 all the same (RFC 7009).
+        for (const token of tokens) await client.tokenRevocation(configuration, token.reveal());
+        return true;
+      }),
+  };
+}
+
+const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
+
+/** What a server is known by: its issuer, which may move its endpoints; without one, where it gives tokens. */
+const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>
+  issuer ?? configuration.serverMetadata().token_endpoint!;
+
+/** RFC 8414 section 2: a server that does not say takes the secret by HTTP Basic. */
+function authentication(metadata: client.ServerMetadata, { clientSecret, manners }: Registered): client.ClientAuth {
+  if (clientSecret === undefined) return client.None();
+  const methods = metadata.token_endpoint_auth_methods_supported;
+  const usual =
+    methods && !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
+      ? 'client_secret_post'
+      : 'client_secret_basic';
+  const method = manners.token_endpoint_auth_method ?? usual;
+  return method === 'client_secret_post'
+    ? client.ClientSecretPost(clientSecret.reveal())
+    : client.ClientSecretBasic(clientSecret.reveal());
+}
+
+/**
+ * The answer with nothing in it twice. `iss` is compared by the library (RFC 9207); of a server that is known by its
+ * addresses alone, it must at least be of the same origin.
+ */
+function answerTo(
+  query: URLSearchParams,
+  { issuer }: Registered,
+  { authorization_endpoint: authorize }: client.ServerMetadata,
+): URLSearchParams | undefined {
+  const answer = new URLSearchParams();
+  for (const name of ['code', 'error', 'state', 'iss'] as const) {
+    const values = query.getAll(name);
+    if (values.length > 1) return undefined;
+    if (values[0] !== undefined) answer.set(name, values[0]);
+  }
+  if (answer.has('code') === answer.has('error')) return undefined;
+  const iss = answer.get('iss');
+  if (issuer === undefined && iss !== null) {
+    if (!URL.canParse(iss) || new URL(iss).origin !== new URL(authorize!).origin) return undefined;
+    answer.delete('iss');
+  }
+  return answer;
+}
+
+function tokensOf(given: client.TokenEndpointResponse, { platformId }: Registered): Tokens | OAuthProblem {
+  const { access_token: token, token_type: type, refresh_token: refresh, expires_in: life, scope } = given;
+  const usable = token.length >= SHORTEST_CREDENTIAL && token.length <= LONGEST_TOKEN && HEADER_SAFE.test(token);
+  if (type !== 'bearer' || !usable || (refresh?.length ?? 0) > LONGEST_TOKEN)
+    return {
+      problem: 'failed',
+      detail: `The authorization server of ${platformId} answered with a token that cannot be used.`,
+    };
+  return {
+    accessToken: new Secret(token),
+    refreshToken: refresh === undefined ? undefined : new Secret(refresh),
+    life,
+    scopes: scope?.split(' ').filter(Boolean),
+  };
+}

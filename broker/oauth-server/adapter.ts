@@ -1,0 +1,130 @@
+/** Where the OAuth library keeps its state: our store, so that any replica goes on where another one was. */
+import Provider, { type Adapter, errors } from 'oidc-provider';
+import { clientKey, siteOf } from '../auth/client-address.ts';
+import type { Broker } from '../broker.ts';
+import { sha256Hex } from '../crypto/canonical.ts';
+import { endMcpAuthorisation, findLiveAuthorisation } from '../store/mcp-authorisations.ts';
+import {
+  addOAuthRecord,
+  capOAuthRecords,
+  capUnusedClients,
+  findOAuthRecord,
+  putOAuthRecord,
+  removeOAuthRecord,
+  removeOAuthRecordsOf,
+  useOAuthRecord,
+} from '../store/oauth-records.ts';
+import { OAUTH_PATHS } from './metadata.ts';
+
+/** How long a client that nobody let in is remembered, and how many of them. */
+const UNUSED_CLIENT_MS = 24 * 3600 * 1000;
+const MOST_UNUSED_CLIENTS = 1_000;
+/** Owners who look at a consent page at once, and pages that nobody looks at any more. */
+const MOST_INTERACTIONS = 5_000;
+
+/**
+ * Two processes of one client may refresh with the same token at once, and an answer may get lost: for so long a refresh
+ * token that was used is taken again. After that it is a copy in the wrong hands, and everything of it ends.
+ */
+export const REFRESH_LEEWAY_MS = 10_000;
+
+type Store = Pick<Broker, 'store' | 'clock' | 'baseUrl'>;
+
+/** An adapter for a model of the library, by its name. */
+export function adapterFor(broker: Store): (kind: string) => Adapter {
+  return (kind) => {
+    if (kind === 'Session') return NO_SESSIONS;
+    if (kind === 'ReplayDetection') return { ...recordAdapter(broker, kind), upsert: usedOnce(broker, kind) };
+    if (kind === 'Grant') return { ...recordAdapter(broker, kind), ...authorisationEnds(broker) };
+    return recordAdapter(broker, kind);
+  };
+}
+
+/** Who consents is who is signed in to the console. A second session, the library's own, would say so for too long. */
+const NO_SESSIONS: Adapter = {
+  upsert: async () => {},
+  find: async () => undefined,
+  findByUid: async () => undefined,
+  findByUserCode: async () => undefined,
+  consume: async () => {},
+  destroy: async () => {},
+  revokeByGrantId: async () => {},
+};
+
+/** The network that the request which the library is answering comes from. */
+function sourceOfRequest(): string {
+  const request = Provider.ctx?.req;
+  return siteOf(clientKey(request?.ip ?? request?.socket.remoteAddress ?? ''));
+}
+
+function recordAdapter(broker: Store, kind: string): Adapter {
+  const { db } = broker.store;
+  // Clients and grants are named in public; whoever reads the store must not find what redeems the rest.
+  const stored = (id: string) => (kind === 'Client' || kind === 'Grant' ? id : sha256Hex(id));
+  return {
+    ...NO_SESSIONS,
+    upsert: async (id, payload, expiresIn) => {
+      const now = broker.clock();
+      const { jti: _id, returnTo: _address, grantId, ...rest } = payload;
+      await putOAuthRecord(db, {
+        kind,
+        id: stored(id),
+        authorisation_id: typeof grantId === 'string' ? grantId : null,
+        payload: JSON.stringify(rest),
+        created_at: now,
+        expires_at: now + (expiresIn === undefined ? UNUSED_CLIENT_MS : expiresIn * 1000),
+        source: kind === 'Client' ? sourceOfRequest() : null,
+      });
+      if (kind === 'Client') await capUnusedClients(db, MOST_UNUSED_CLIENTS);
+      if (kind === 'Interaction') await capOAuthRecords(db, kind, MOST_INTERACTIONS);
+    },
+    find: async (id) => {
+      const now = broker.clock();
+      const found = await findOAuthRecord(db, kind, stored(id), now);
+      if (!found) return undefined;
+      const { used_at } = found;
+      const spared = kind === 'RefreshToken' && used_at !== null && used_at > now - REFRESH_LEEWAY_MS;
+      return {
+        ...JSON.parse(found.payload),
+        ...(kind !== 'Client' && { jti: id }),
+        ...(kind === 'Interaction' && { returnTo: `${broker.baseUrl}${OAUTH_PATHS.authorization}/${id}` }),
+        ...(found.authorisation_id !== null && { grantId: found.authorisation_id }),
+        ...(used_at !== null && !spared && { consumed: Math.floor(used_at / 1000) }),
+      };
+    },
+    // The library looks first and uses then: between the two somebody else may have been quicker.
+    consume: async (id) => {
+      const leewayMs = kind === 'RefreshToken' ? REFRESH_LEEWAY_MS : 0;
+      if (!(await useOAuthRecord(db, { kind, id: stored(id) }, { now: broker.clock(), leewayMs })))
+        throw new errors.InvalidGrant('already used');
+    },
+    destroy: (id) => removeOAuthRecord(db, kind, stored(id)),
+    revokeByGrantId: (authorisationId) => removeOAuthRecordsOf(db, kind, authorisationId),
+  };
+}
+
+/** Assertions of clients: the library looks for one first and stores it then, and between the two the same may come again. */
+function usedOnce({ store, clock }: Store, kind: string): Adapter['upsert'] {
+  return async (id, _payload, expiresIn = 0) => {
+    const now = clock();
+    const record = { kind, id: sha256Hex(id), authorisation_id: null, payload: '{}', created_at: now };
+    if (!(await addOAuthRecord(store.db, { ...record, expires_at: now + expiresIn * 1000 })))
+      throw new errors.InvalidClientAuth('client assertion tokens must only be used once');
+  };
+}
+
+/** The library's grant is our authorisation: it is there as long as that goes on, and to revoke it ends that. */
+function authorisationEnds(broker: Store): Partial<Adapter> {
+  const { db } = broker.store;
+  const records = recordAdapter(broker, 'Grant');
+  return {
+    find: async (id) => {
+      const live = await findLiveAuthorisation(db, id, broker.clock());
+      return live && (await records.find(id));
+    },
+    destroy: async (id) => {
+      await endMcpAuthorisation(db, id, 'reuse', broker.clock());
+      await records.destroy(id);
+    },
+  };
+}

@@ -1,0 +1,173 @@
+/** The OAuth library, set up: what it may do, for how long, and where it keeps what it knows. */
+import Provider, { type Client, errors, type Metadata } from 'oidc-provider';
+import type { Broker } from '../broker.ts';
+import type { SigningKey } from '../crypto/key-set.ts';
+import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
+import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
+import { adapterFor } from './adapter.ts';
+import { refuseLooseAssertion } from './client-assertion.ts';
+import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
+import { errorPage, type Rendering, type Told } from './error-page.ts';
+import {
+  AUTHORISATION_SECONDS,
+  CLIENT_AUTH_ALGORITHMS,
+  CLIENT_AUTH_METHODS,
+  MCP_SCOPES,
+  mcpResource,
+  OAUTH_PATHS,
+} from './metadata.ts';
+import { endsWithRefreshToken, revokeAccessTokens } from './revocation.ts';
+
+const MINUTE = 60;
+const DAY = 24 * 3600;
+/** Seconds. Every call looks the authorisation up, so a token's own lifetime bounds a stolen store, not a revocation. */
+export const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
+const CODE_SECONDS = MINUTE;
+const INTERACTION_SECONDS = 30 * MINUTE;
+/** A client that nobody uses for so long has to ask again. */
+const REFRESH_SECONDS = 30 * DAY;
+/** Makes a provider whose tokens this key signs. */
+export function makeProvider(broker: Broker, key: SigningKey): Provider {
+  const { baseUrl } = broker;
+  const { db } = broker.store;
+  const resource = mcpResource(broker);
+  const off = { enabled: false };
+  const provider = new Provider(baseUrl, {
+    adapter: adapterFor(broker),
+    jwks: { keys: [{ ...key.privateKey.export({ format: 'jwk' }), kid: key.kid, alg: 'ES256', use: 'sig' }] },
+    routes: {
+      authorization: OAUTH_PATHS.authorization,
+      token: OAUTH_PATHS.token,
+      registration: OAUTH_PATHS.registration,
+      revocation: OAUTH_PATHS.revocation,
+      jwks: '/v1/oauth/jwks.json',
+    },
+    features: {
+      devInteractions: off,
+      userinfo: off,
+      rpInitiatedLogout: off,
+      dPoP: off,
+      pushedAuthorizationRequests: off,
+      revocation: { enabled: true, allowedPolicy: (_: unknown, client: Client, token: Client) => isOf(client, token) },
+      registration: { enabled: true, issueRegistrationAccessToken: false },
+      clientIdMetadataDocument: {
+        enabled: broker.config.clientIdDocuments,
+        ack: 'draft-02',
+        cacheDuration: { min: MINUTE, max: 15 * MINUTE },
+      },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (context: AskedResources, asked: string) => {
+          // RFC 8707 section 2: of several all have to be ours; the library looks at one.
+          const all = [asked, context.oidc?.params?.resource ?? []].flat();
+          if (all.some((one) => one !== resource))
+            throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
+          return {
+            scope: MCP_SCOPES.join(' '),
+            audience: resource,
+            accessTokenFormat: 'jwt',
+            accessTokenTTL: ACCESS_TOKEN_SECONDS,
+            jwt: { sign: { alg: 'ES256', kid: key.kid } },
+          };
+        },
+      },
+    },
+    // No OpenID: nobody signs in to a client with this, and there are no identity tokens.
+    scopes: [],
+    claims: {},
+    responseTypes: ['code'],
+    pkce: { required: () => true },
+    clientAuthMethods: CLIENT_AUTH_METHODS,
+    assertJwtClientAuthClaimsAndHeader: refuseLooseAssertion,
+    enabledJWA: {
+      idTokenSigningAlgValues: ['ES256'],
+      clientAuthSigningAlgValues: CLIENT_AUTH_ALGORITHMS,
+    },
+    clientDefaults: {
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+      id_token_signed_response_alg: 'ES256',
+    },
+    extraClientMetadata: {
+      properties: EXTRA_METADATA,
+      validator: (_: unknown, _name: string, _value: unknown, metadata: Metadata) => settleClientMetadata(metadata),
+    },
+    // Loopback ports and pages of a client's own site (a debugger in a browser) are no secret, and no cookie goes along.
+    clientBasedCORS: () => true,
+    cookies: {
+      names: { session: 'svc_oauth', interaction: 'svc_consent', resume: 'svc_resume' },
+      short: { httpOnly: true, sameSite: 'lax', secure: baseUrl.startsWith('https:') },
+      long: { httpOnly: true, sameSite: 'lax', secure: baseUrl.startsWith('https:') },
+    },
+    interactions: { url: (_: unknown, { uid }: { uid: string }) => `${OAUTH_PATHS.consent}/${uid}` },
+    findAccount: async (_: unknown, id: string) =>
+      (await findLiveAuthorisation(db, id, broker.clock())) && { accountId: id, claims: () => ({ sub: id }) },
+    // The subject is the agent; `authorisation` is the row that says whether the token is still good.
+    formats: {
+      customizers: {
+        jwt: async (_: unknown, token: { accountId: string }, jwt: { payload: Record<string, unknown> }) => {
+          const live = await findLiveAuthorisation(db, token.accountId, broker.clock());
+          if (!live) throw new errors.InvalidGrant('the authorisation has ended');
+          jwt.payload.sub = live.agent_public_id;
+          jwt.payload.authorisation = live.id;
+        },
+      },
+    },
+    issueRefreshToken: async (_: unknown, client: Client) => client.grantTypeAllowed('refresh_token'),
+    expiresWithSession: async () => false,
+    rotateRefreshToken: true,
+    revokeGrantPolicy: endsWithRefreshToken(broker),
+    ttl: {
+      AccessToken: ACCESS_TOKEN_SECONDS,
+      AuthorizationCode: CODE_SECONDS,
+      Interaction: INTERACTION_SECONDS,
+      RefreshToken: REFRESH_SECONDS,
+      Grant: AUTHORISATION_SECONDS,
+      Session: MINUTE,
+    },
+    fetch: guardedFetch(broker),
+    fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
+    renderError: (context: Rendering, told: Told) => errorPage(context, told, broker.config),
+  });
+  // Addresses that it makes are of the public address, whatever the request came by; see `handle`.
+  provider.proxy = true;
+  revokeAccessTokens(provider, broker);
+  provider.on('server_error', (...[, error]: unknown[]) =>
+    broker.log.error({ err: error }, 'the OAuth library failed'),
+  );
+  return provider;
+}
+
+const isOf = (client: Client, token: Client) => token.clientId === client.clientId;
+
+type AskedResources = { oidc?: { params?: { resource?: string | string[] } } };
+
+type Asked = { method?: string; headers: Headers; redirect?: string };
+
+/** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
+function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | 'log'>) {
+  const fetchKeys = providerFetch(publicOutbound);
+  const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
+  return async (url: string, { method = 'GET', headers, redirect }: Asked) => {
+    if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
+    // The library follows no redirect of a document. How long that is kept is bounded above; of keys it would believe anything.
+    const isDocument = redirect === 'manual';
+    const failed = (problem: string) =>
+      log.warn(
+        { host: new URL(url).host, problem },
+        isDocument ? 'a client id metadata document could not be fetched' : "a client's keys could not be fetched",
+      );
+    try {
+      const asked = { method, headers: Object.fromEntries([...headers].filter(([, value]) => value !== '')) };
+      const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
+      if (answer.status !== 200) failed(`status ${answer.status}`);
+      return answer;
+    } catch (error) {
+      failed((error as Error).message.slice(0, 200));
+      throw error;
+    }
+  };
+}

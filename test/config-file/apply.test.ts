@@ -1,0 +1,687 @@
+import { describe, expect, it } from 'vitest';
+import { governanceOf } from '../../broker/config-file/parse.ts';
+import { planGovernance, UnknownOrganisation } from '../../broker/config-file/plan.ts';
+import type { Present } from '../../broker/config-file/present.ts';
+import { hashToken } from '../../broker/crypto/one-time-token.ts';
+import { parsePublicKey } from '../../broker/crypto/public-key.ts';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { bindKey } from '../../broker/store/agent-keys.ts';
+import { moveAgent, putAgent } from '../../broker/store/agents.ts';
+import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
+import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
+import { putOwner } from '../../broker/store/organisations.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import {
+  ANN,
+  applyGovernance,
+  CRM,
+  DAY,
+  Governed,
+  makeOrganisation,
+  newPublicKey,
+  openBroker,
+  quote,
+  read,
+  titles,
+} from './governed.ts';
+
+const CONNECTED = `${CRM}connections:
+  crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
+`;
+
+const grantsOf = (present: Present) => [...present.grants.values()].flat();
+
+/** The agents section of a file. */
+const agents = (...lines: string[]) => `agents:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+const READ = 'grants: { crm: { scopes: ["crm:contacts.read"] } }';
+
+describe.each(STORES)(`applying governance on %s${postgresNote}`, async (kind) => {
+  const broker = await openBroker(kind);
+  const doomed = await openBroker(kind);
+  const { db } = broker.store;
+  const governed = async () => (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-1');
+
+  it('makes everything that a file says, and a second time nothing', async () => {
+    const world = await governed();
+    const pem = newPublicKey();
+    const name = `acme ${kind}`;
+    const text = `organisation: ${name}
+publish_identity_documents: true
+owners:
+  - { email: bob@acme.example, role: approver }
+${CONNECTED}policies:
+  careful: { rules: [{ effect: allow, methods: [GET] }] }
+guardrails:
+  - { name: no-deletes, effect: require_approval, methods: [DELETE] }
+agents:
+  triage:
+    owner: bob@acme.example
+    policy: careful
+    public_key: { pem: ${quote(pem)} }
+    grants:
+      crm: { scopes: ["crm:contacts.read"], expires: 30d, recipients: ["@acme.example"], connection: crm-main }
+  helper: {}
+`;
+    const { plan, bootstrapTokens } = await world.apply(text);
+    expect(titles(plan.changes)).toEqual([
+      `update organisation ${name}`,
+      'create owner bob@acme.example',
+      'create platform crm',
+      'create policy careful',
+      'create guardrails guardrails',
+      'create connection crm-main',
+      'create agent triage',
+      'create grant triage on crm (crm-main)',
+      'create agent helper',
+    ]);
+    expect(bootstrapTokens.map(({ agent }) => agent)).toEqual(['helper']);
+
+    const present = await world.present();
+    expect(present.organisation).toMatchObject({ name, publish_identity_documents: 1, guardrails_version: 1 });
+    expect(present.owners.map(({ email, role, origin }) => [email, role, origin])).toEqual([
+      [ANN, 'admin', 'first_start'],
+      ['bob@acme.example', 'approver', 'governance'],
+    ]);
+    const triage = await world.agent('triage');
+    expect(triage).toMatchObject({ status: 'active', agent_type: 'key', origin: 'governance' });
+    expect(triage.agent_id).toMatch(/^agt_[a-z0-9]{20}$/);
+    expect(triage.key_fingerprint).toBe((parsePublicKey(pem) as { fingerprint: string }).fingerprint);
+    expect(triage.owner_id).toBe(present.owners[1]?.id);
+    expect(triage.policy_id).toBe(present.policies.get('careful')?.id);
+    const helper = await world.agent('helper');
+    expect(helper).toMatchObject({ status: 'pending_bind', public_key_pem: null, owner_id: present.owners[0]?.id });
+    expect(helper.policy_id).toBe(present.policies.get('default')?.id);
+    expect(grantsOf(present)[0]).toMatchObject({
+      agent_id: triage.id,
+      connection_id: present.connections[0]?.id,
+      constraints: '{"recipients":["@acme.example"]}',
+      expires_at: world.now + 30 * DAY,
+      expires_text: '30d',
+      require_approval: 0,
+    });
+
+    world.now += DAY;
+    const again = await world.apply(text);
+    expect(again.plan.changes).toEqual([]);
+    expect(again.bootstrapTokens).toEqual([]);
+    expect(await world.present()).toEqual(present);
+  });
+
+  it('keeps secrets sealed, finds a changed one, and tells none', async () => {
+    const world = await governed();
+    const first = await world.apply(CONNECTED);
+    const [connection] = (await world.present()).connections;
+    const place = { table: 'connections' as const, organisationId: world.id, rowId: connection!.id };
+    expect(broker.vault.open(place, connection!.credential!).toString()).toBe('CANARY-1');
+    expect(connection).toMatchObject({
+      is_default: 1,
+      secret_reference: 'env:CRM_TOKEN',
+      revision: 1,
+      status: 'active',
+    });
+    expect(Buffer.from(connection!.credential!).includes('CANARY')).toBe(false);
+
+    world.secret('env:CRM_TOKEN', 'CANARY-2');
+    const changed = await world.apply(CONNECTED);
+    expect(changed.plan.changes).toEqual([
+      { action: 'update', kind: 'connection', name: 'crm-main', details: ['secret: changed'] },
+    ]);
+    const [after] = (await world.present()).connections;
+    expect(broker.vault.open(place, after!.credential!).toString()).toBe('CANARY-2');
+    expect(after?.revision).toBe(2);
+    expect((await world.apply(CONNECTED)).plan.changes).toEqual([]);
+    expect(JSON.stringify([first, changed])).not.toContain('CANARY');
+  });
+
+  it('replaces a stored secret that cannot be opened any more, and says so', async () => {
+    const world = await governed();
+    await world.apply(CONNECTED);
+    await db
+      .updateTable('connections')
+      .set({ credential: Buffer.alloc(200, 1) })
+      .where('organisation_id', '=', world.id)
+      .execute();
+    const { plan } = await world.apply(CONNECTED);
+    expect(plan.warnings.map(({ message }) => message)).toEqual([
+      'the stored secret cannot be opened and is replaced by the one given here.',
+    ]);
+    expect((await world.apply(CONNECTED)).plan).toEqual({ changes: [], warnings: [] });
+  });
+
+  it('leaves the stored secret of a connection alone when the file names none', async () => {
+    const world = await governed();
+    await world.apply(CONNECTED);
+    const before = await world.present();
+    const text = CONNECTED.replace(', secret: { env: CRM_TOKEN }', '');
+    expect((await world.apply(text)).plan).toEqual({ changes: [], warnings: [] });
+    expect(await world.present()).toEqual(before);
+    const fresh = await world.plan(`${text}  other: { platform: crm, default: true }\n`);
+    expect(fresh.warnings[0]?.message).toBe('has no secret yet, so calls on it are answered platform_not_connected.');
+  });
+
+  it('refuses a file whose secrets were not given with it', async () => {
+    const world = await Governed.make(broker);
+    expect(await world.refusal(CONNECTED)).toEqual([
+      'governance.yaml:11:30: connections.crm-main.secret: the value of env:CRM_TOKEN was not given with the file.',
+    ]);
+    const short = await world.secret('env:CRM_TOKEN', 'x234567').refusal(CONNECTED);
+    expect(short[0]).toContain('the value of env:CRM_TOKEN has fewer than 8 characters');
+    expect(short.join()).not.toContain('x234567');
+    expect((await world.secret('env:CRM_TOKEN', '').refusal(CONNECTED))[0]).toContain(
+      'the value of env:CRM_TOKEN is empty.',
+    );
+    expect((await world.present()).platforms.size).toBe(0);
+  });
+
+  it('does not keep the reference of a secret that the program itself gave', async () => {
+    const world = await Governed.make(broker);
+    const manifest = { kind: 'rest', base_url: 'http://127.0.0.1:1', auth: { type: 'bearer' }, scopes: {} };
+    const parsed = governanceOf(
+      { platforms: { box: manifest }, connections: { box: { platform: 'box', secret: { env: 'BOX' } } } },
+      'the sandbox',
+    );
+    if (!parsed.ok) throw new Error('not read');
+    const values = new Map([['env:BOX', new Secret('CANARY-1')]]);
+    for (const changes of [2, 0]) {
+      const applied = await applyGovernance(broker, world.id, parsed.governance, values, world.now);
+      expect(applied.ok && applied.plan.changes.length).toBe(changes);
+    }
+    expect((await world.present()).connections[0]).toMatchObject({ secret_reference: null, label: 'box' });
+  });
+
+  it('touches no section that the file does not have, and completes those that it has', async () => {
+    const world = await governed();
+    await world.apply(
+      `${CONNECTED}policies: { a: { rules: [] }, b: { rules: [] } }\nguardrails: [{ name: g, effect: deny, methods: [PUT] }]\n${agents(`t: { policy: a, ${READ} }`)}`,
+    );
+    const before = await world.present();
+    expect((await world.apply('publish_identity_documents: false')).plan.changes).toEqual([]);
+    expect(await world.present()).toEqual(before);
+
+    expect(titles((await world.apply('policies: { a: { rules: [] } }')).plan.changes)).toEqual(['delete policy b']);
+    expect(titles((await world.apply('guardrails: []')).plan.changes)).toEqual(['delete guardrails guardrails']);
+    const without = await world.apply('platforms: {}\nconnections: {}\nagents: { t: { policy: a } }');
+    expect(titles(without.plan.changes)).toEqual([
+      'delete grant t on crm',
+      'delete connection crm-main',
+      'delete platform crm',
+    ]);
+  });
+
+  it('writes a new version of a policy only when its rules differ', async () => {
+    const world = await governed();
+    const policy = (rules: string) => `policies:\n  p: { rules: [${rules}] }`;
+    const version = async () =>
+      (
+        await db
+          .selectFrom('policies')
+          .select('version')
+          .where('organisation_id', '=', world.id)
+          .where('name', '=', 'p')
+          .executeTakeFirst()
+      )?.version;
+    await world.apply(policy('{ effect: allow, methods: [GET] }'));
+    expect(await version()).toBe(1);
+    await world.apply(policy('{ methods: [GET], effect: "allow" }'));
+    expect(await version()).toBe(1);
+    const { plan } = await world.apply(
+      policy('{ effect: allow, methods: [GET] }, { name: no, effect: deny, endpoints: ["/admin/**"] }'),
+    );
+    expect(plan.changes[0]?.details).toEqual(['+ no: deny: endpoints /admin/**']);
+    expect(await version()).toBe(2);
+  });
+
+  it('keeps the policy default, and gives it its own rules back', async () => {
+    const world = await governed();
+    expect(titles((await world.apply('policies: { default: { rules: [] } }')).plan.changes)).toEqual([
+      'update policy default',
+    ]);
+    expect((await world.apply('agents: {}')).plan.changes).toEqual([]);
+    expect(titles((await world.apply('policies: {}')).plan.changes)).toEqual(['update policy default']);
+    expect((await world.apply('policies: {}')).plan.changes).toEqual([]);
+  });
+
+  it('updates owners, and removes only those that a file made', async () => {
+    const world = await governed();
+    await putOwner(db, {
+      organisation_id: world.id,
+      id: 'added',
+      email: 'eve@acme.example',
+      role: 'viewer',
+      origin: 'added',
+      created_at: 5,
+    });
+    await world.apply('owners: [{ email: bob@acme.example, role: viewer }, { email: cyd@acme.example, role: viewer }]');
+    const { plan } = await world.apply('owners: [{ email: BOB@acme.example, role: approver }]');
+    expect(plan.changes).toEqual([
+      { action: 'update', kind: 'owner', name: 'bob@acme.example', details: ['role: viewer → approver'] },
+      { action: 'delete', kind: 'owner', name: 'cyd@acme.example', details: [] },
+    ]);
+    expect((await world.present()).owners.map(({ email }) => email).sort()).toEqual([
+      ANN,
+      'bob@acme.example',
+      'eve@acme.example',
+    ]);
+    expect(await world.refusal(`owners: [{ email: ${ANN}, role: viewer }]`)).toEqual([
+      'governance.yaml:1:1: owners: no admin would be left, and then nobody could change anything; give one owner the role admin.',
+    ]);
+  });
+
+  it('refuses to remove an owner who answers for agents, in words and before anything changes', async () => {
+    const world = await governed();
+    const bob = 'owners: [{ email: bob@acme.example, role: approver }]\n';
+    await world.apply(`${bob}${agents('t: { owner: bob@acme.example }')}`);
+    const before = await world.present();
+    expect(await world.refusal('publish_identity_documents: true\nowners: []')).toEqual([
+      'governance.yaml:2:1: owners: "bob@acme.example" is not listed any more but answers for the agents "t"; give them another owner, or list the owner.',
+    ]);
+    expect(await world.present()).toEqual(before);
+
+    const { plan } = await world.apply('owners: []\nagents: {}');
+    expect(plan.changes.map(({ details }) => details)).toEqual([
+      ['status: pending_bind → revoked'],
+      [`owner of the revoked agent t: bob@acme.example → ${ANN}`],
+    ]);
+    expect((await world.present()).owners).toHaveLength(1);
+  });
+
+  it('refuses an owner, policy, connection or platform that is not there, at its line', async () => {
+    const world = await governed();
+    await world.apply(`${CONNECTED}policies: { careful: { rules: [] } }`);
+    const text = agents(
+      't:',
+      '  owner: bob@acme.example',
+      '  policy: carefull',
+      '  grants:',
+      '    crm: { scopes: ["crm:contacts.raed"], connection: crm-mian }',
+      '    crn: { scopes: [x] }',
+    );
+    expect(await world.refusal(text)).toEqual([
+      `governance.yaml:3:12: agents.t.owner: there is no owner "bob@acme.example". There are: "${ANN}".`,
+      'governance.yaml:4:13: agents.t.policy: there is no policy "carefull". Did you mean "careful"? There are: "default" and "careful".',
+      'governance.yaml:6:23: agents.t.grants.crm.scopes[0]: the platform "crm" has no scope "crm:contacts.raed". Did you mean "crm:contacts.read"? It has: "crm:contacts.read" and "crm:contacts.write".',
+      'governance.yaml:6:57: agents.t.grants.crm.connection: there is no connection "crm-mian". Did you mean "crm-main"? Those to "crm" are: "crm-main".',
+      'governance.yaml:7:7: agents.t.grants.crn: there is no platform "crn". Did you mean "crm"? There are: "crm".',
+    ]);
+  });
+
+  it('refuses to remove what is in use by what the file does not touch', async () => {
+    const world = await governed();
+    await world.apply(
+      `${CONNECTED}policies: { careful: { rules: [] } }\n${agents('t: { policy: careful, grants: { crm: { scopes: ["crm:contacts.read"], connection: crm-main } } }')}`,
+    );
+    const before = await world.present();
+    expect(await world.refusal('platforms: {}\nconnections: {}\npolicies: {}')).toEqual([
+      'governance.yaml:1:1: platforms: "crm" is not listed any more but is granted to "t"; take the grants away first.',
+      'governance.yaml:2:1: connections: "crm-main" is not listed any more but grants of "t" use it; change them first.',
+      'governance.yaml:3:1: policies: "careful" is not listed any more but the agents "t" are under it; give them another policy first.',
+    ]);
+    expect(await world.refusal('platforms: {}\nagents: {}')).toEqual([
+      'governance.yaml:1:1: platforms: "crm" is not listed any more but has the connections "crm-main"; remove them first.',
+    ]);
+    expect(await world.present()).toEqual(before);
+    const all = await world.apply('platforms: {}\nconnections: {}\npolicies: {}\nagents: {}');
+    expect(titles(all.plan.changes)).toEqual([
+      'delete grant t on crm (crm-main)',
+      'delete agent t',
+      'delete connection crm-main',
+      'delete platform crm',
+      'delete policy careful',
+    ]);
+  });
+
+  it('revokes an agent that the file leaves out, and brings it back when it is named again', async () => {
+    const world = await governed();
+    const pem = newPublicKey();
+    const text = `${CRM}${agents(`t: { public_key: { pem: ${quote(pem)} }, ${READ} }`, 'u: {}')}`;
+    const first = await world.apply(text);
+    const [token] = first.bootstrapTokens;
+    const made = await world.agent('t');
+    await world.apply(`${CRM}agents: {}`);
+    expect(await world.agent('t')).toMatchObject({
+      id: made.id,
+      status: 'revoked',
+      status_cause: 'owner_manual',
+      status_detail: 'Removed from the governance file.',
+    });
+    expect(grantsOf(await world.present())).toEqual([]);
+    expect(
+      await useOneTimeToken(db, 'bootstrap', hashToken(token!.token.reveal(), 'bootstrap')!, world.now),
+    ).toBeUndefined();
+    expect((await world.apply(`${CRM}agents: {}`)).plan.changes).toEqual([]);
+
+    const back = await world.apply(text);
+    expect(back.plan.changes.map(({ kind, name, details }) => [kind, name, details])).toEqual([
+      ['agent', 't', ['status: revoked → active']],
+      ['grant', 't on crm', ['scopes: + crm:contacts.read']],
+      ['agent', 'u', ['status: revoked → pending_bind']],
+    ]);
+    expect(await world.agent('t')).toMatchObject({
+      id: made.id,
+      status: 'active',
+      status_cause: null,
+      status_detail: null,
+    });
+    expect(back.bootstrapTokens.map(({ agent }) => agent)).toEqual(['u']);
+    expect((await world.apply(text)).plan.changes).toEqual([]);
+  });
+
+  it('brings an MCP client’s agent back at work, and none of its clients', async () => {
+    const world = await governed();
+    await world.apply(agents('t: {}'));
+    const { id, owner_id } = await world.agent('t');
+    await db
+      .updateTable('agents')
+      .set({ agent_type: 'mcp_client', status: 'active' })
+      .where('id', '=', id)
+      .where('organisation_id', '=', world.id)
+      .execute();
+    const authorisation = crypto.randomUUID();
+    await putMcpAuthorisation(db, {
+      organisation_id: world.id,
+      id: authorisation,
+      agent_id: id,
+      owner_id,
+      client_id: 'client',
+      client_name: 'client',
+      redirect_host: 'client.example',
+      scope: 'mcp:read',
+      created_at: world.now,
+      expires_at: world.now + DAY,
+    });
+    expect(await findLiveAuthorisation(db, authorisation, world.now)).toBeDefined();
+    await world.apply('agents: {}');
+    const back = await world.apply(agents('t: {}'));
+    expect([back.plan.changes[0]?.details, back.bootstrapTokens]).toEqual([['status: revoked → active'], []]);
+    expect(await world.agent('t')).toMatchObject({ id, status: 'active', agent_type: 'mcp_client' });
+    expect(await findLiveAuthorisation(db, authorisation, world.now)).toBeUndefined();
+    expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
+  });
+
+  it('does not bring back an agent that a person revoked, nor wake a suspended one', async () => {
+    const world = await governed();
+    const text = agents('t: {}', 'u: {}');
+    await world.apply(text);
+    for (const [name, to] of [
+      ['t', 'revoked'],
+      ['u', 'suspended'],
+    ] as const) {
+      const { id } = await world.agent(name);
+      const move = { from: ['pending_bind'] as const, to, cause: 'owner_manual' as const, detail: null };
+      await moveAgent(db, { organisationId: world.id, id }, move, world.now);
+    }
+    const { plan } = await world.apply(text);
+    expect(plan.changes).toEqual([]);
+    expect(plan.warnings.map(({ path, message }) => `${path} ${message}`)).toEqual([
+      'agents.t was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
+    ]);
+    expect((await world.agent('t')).status).toBe('revoked');
+    expect((await world.agent('u')).status).toBe('suspended');
+    expect(titles((await world.apply('agents: {}')).plan.changes)).toEqual(['delete agent u']);
+  });
+
+  it('keeps agents that were made by hand, until the file names them', async () => {
+    const world = await governed();
+    await world.apply(agents('model: {}'));
+    const model = await world.agent('model');
+    await putAgent(db, {
+      ...model,
+      id: crypto.randomUUID(),
+      agent_id: `agt_${'h'.repeat(14)}${Date.now().toString(36).slice(-6)}`,
+      name: 'by hand',
+      origin: 'owner',
+    });
+    expect((await world.apply('agents: { model: {} }')).plan.changes).toEqual([]);
+    const { plan } = await world.apply('agents: { model: {}, by hand: {} }');
+    expect(plan.changes).toEqual([]);
+    expect(plan.warnings.map(({ message }) => message)).toEqual([
+      'was made by hand. From now on this file decides about it, and leaving it out revokes it.',
+    ]);
+    expect((await world.agent('by hand')).origin).toBe('governance');
+    expect((await world.apply('agents: { model: {}, by hand: {} }')).plan).toEqual({ changes: [], warnings: [] });
+    expect(titles((await world.apply('agents: { model: {} }')).plan.changes)).toEqual(['delete agent by hand']);
+  });
+
+  it('refuses to guess between two agents of one name', async () => {
+    const world = await governed();
+    await world.apply(agents('t: {}'));
+    const twin = { ...(await world.agent('t')), origin: 'registration' as const };
+    const id = (letter: string) => ({
+      id: crypto.randomUUID(),
+      agent_id: `agt_${letter.repeat(14)}${Date.now().toString(36).slice(-6)}`,
+    });
+    await putAgent(db, { ...twin, ...id('q') });
+    expect(await world.refusal(agents('t: {}', 'new: {}'))).toEqual([
+      'governance.yaml:2:3: agents.t: there are 2 agents of this name; revoke all but one.',
+    ]);
+  });
+
+  it('binds a key to an agent that waited for one, ends its token, and replaces a key', async () => {
+    const world = await governed();
+    const { bootstrapTokens } = await world.apply(agents('t: {}'));
+    const hash = hashToken(bootstrapTokens[0]!.token.reveal(), 'bootstrap')!;
+    const [first, second] = [newPublicKey(), newPublicKey()];
+    const text = (pem: string) => agents(`t: { public_key: { pem: ${quote(pem)} } }`);
+    expect(titles((await world.apply(text(first))).plan.changes)).toEqual(['create key t']);
+    expect((await world.agent('t')).status).toBe('active');
+    expect(await useOneTimeToken(db, 'bootstrap', hash, world.now)).toBeUndefined();
+    expect((await world.apply(text(first))).plan.changes).toEqual([]);
+    expect(titles((await world.apply(text(second))).plan.changes)).toEqual(['update key t']);
+    expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
+  });
+
+  it('prints a bootstrap token that is good once, for a day', async () => {
+    const world = await governed();
+    const { bootstrapTokens } = await world.apply(agents('t: {}', 'u: {}'));
+    const agent = await world.agent('t');
+    expect(bootstrapTokens[0]).toMatchObject({ agent: 't', agentId: agent.agent_id, expiresAt: world.now + DAY });
+    const [t, u] = bootstrapTokens.map(({ token }) => hashToken(token.reveal(), 'bootstrap')!);
+    expect((await useOneTimeToken(db, 'bootstrap', t!, world.now + DAY - 1))?.subject).toBe(agent.id);
+    expect(await useOneTimeToken(db, 'bootstrap', u!, world.now + DAY)).toBeUndefined();
+    expect(JSON.stringify(bootstrapTokens)).not.toContain('abt_');
+  });
+
+  it('reads public keys from the files that the caller read, and refuses what is none', async () => {
+    const world = await governed();
+    const text = agents('t: { public_key: { file: t.pem } }');
+    expect(await world.refusal(text)).toEqual([
+      'governance.yaml:2:8: agents.t.public_key: the content of this file was not given with the governance file.',
+    ]);
+    world.secret('file:t.pem', 'hello');
+    expect((await world.refusal(text))[0]).toContain(
+      'A public key in PEM form (-----BEGIN PUBLIC KEY-----) belongs here.',
+    );
+    world.secret('file:t.pem', newPublicKey());
+    expect(titles((await world.apply(text)).plan.changes)).toEqual(['create agent t']);
+    expect((await world.agent('t')).status).toBe('active');
+  });
+
+  it('changes the terms of a grant in place, and shows old and new', async () => {
+    const world = await governed();
+    const connections = `${CONNECTED}  crm-two: { platform: crm, secret: { env: CRM_TOKEN } }\n`.replace(
+      '{ env: CRM_TOKEN } }',
+      '{ env: CRM_TOKEN }, default: true }',
+    );
+    const terms = (text: string) => `${connections}${agents(`t: { grants: { crm: ${text} } }`)}`;
+    await world.apply(terms('{ scopes: ["crm:contacts.read"], expires: 30d }'));
+    const [before] = grantsOf(await world.present());
+    world.now += DAY;
+    const { plan } = await world.apply(
+      terms(
+        '{ scopes: ["crm:contacts.write"], expires: 12h, require_approval: true, connection: crm-two, repos: ["acme/*"] }',
+      ),
+    );
+    expect(plan.changes).toEqual([
+      {
+        action: 'update',
+        kind: 'grant',
+        name: 't on crm (crm-two)',
+        details: [
+          'scopes: − crm:contacts.read, + crm:contacts.write',
+          'connection: the default → crm-two',
+          'require_approval: false → true',
+          'repos: none → acme/*',
+          'expires: 30d (2026-07-01T12:00:00.000Z) → 12h (2026-06-03T00:00:00.000Z)',
+        ],
+      },
+    ]);
+    const [after] = grantsOf(await world.present());
+    expect(after).toMatchObject({ id: before?.id, created_at: before?.created_at, expires_at: world.now + DAY / 2 });
+
+    const two = await world.apply(
+      terms(
+        '[{ scopes: ["crm:contacts.read"] }, { scopes: ["crm:contacts.write"], expires: 12h, require_approval: true, connection: crm-two, repos: ["acme/*"] }]',
+      ),
+    );
+    expect(titles(two.plan.changes)).toEqual(['create grant t on crm']);
+    world.now += DAY;
+    const expired = await world.plan(
+      terms(
+        '[{ scopes: ["crm:contacts.read"] }, { scopes: ["crm:contacts.write"], expires: 12h, require_approval: true, connection: crm-two, repos: ["acme/*"] }]',
+      ),
+    );
+    expect(expired.changes).toEqual([]);
+    expect(expired.warnings[0]?.message).toBe(
+      'ended on 2026-06-03T00:00:00.000Z; write another span or moment to renew it.',
+    );
+  });
+
+  it('shows what changes in a platform, and counts its versions on', async () => {
+    const world = await governed();
+    await world.apply(CRM);
+    const { plan } = await world.apply(
+      CRM.replace('https://crm', 'https://crm2')
+        .replace(', "PATCH /contacts/*"', '')
+        .replace('crm:contacts.read', 'crm:contacts.list'),
+    );
+    expect(plan.changes[0]?.details).toEqual([
+      'base_url: https://crm.example/api → https://crm2.example/api',
+      'scope crm:contacts.read: removed',
+      'scope crm:contacts.write: − PATCH /contacts/*',
+      'scope crm:contacts.list: added (GET /contacts, GET /contacts/*)',
+    ]);
+    await world.apply(agents('t: { grants: { crm: { scopes: ["crm:contacts.list"] } } }'));
+    const lost = await world.apply(CRM);
+    expect(lost.plan.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      'platforms.crm.scopes: "t" is granted "crm:contacts.list", which this platform does not have: that allows nothing.',
+    ]);
+    await world.apply('platforms: {}\nagents: {}');
+    await world.apply(CRM);
+    const row = await db
+      .selectFrom('platforms')
+      .select('version')
+      .where('organisation_id', '=', world.id)
+      .executeTakeFirst();
+    expect(row?.version).toBe(4);
+  });
+
+  it('says what it does not do yet instead of passing over it', async () => {
+    const world = await governed();
+    expect(await world.refusal('caller_issuers:\n  - { issuer: "https://id.example", audience: agents }')).toEqual([
+      'governance.yaml:1:1: caller_issuers: is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
+    ]);
+    expect((await world.apply('caller_issuers: []')).plan.changes).toEqual([]);
+    const app = '{ type: app, app_id: "1", private_key: { file: app.pem } }';
+    expect(await world.refusal(CRM.replace('{ type: bearer }', app))).toEqual([
+      expect.stringMatching(/platforms\.crm\.auth: auth of type app is not supported yet: .* Write \{ type: bearer \}/),
+    ]);
+  });
+
+  it('refuses the name of another organisation, and knows when there is none of that id', async () => {
+    const world = await governed();
+    await makeOrganisation(broker, `taken ${kind}`, ANN, world.now);
+    expect(await world.refusal(`organisation: taken ${kind}`)).toEqual([
+      `governance.yaml:1:15: organisation: another organisation on this broker is called "taken ${kind}".`,
+    ]);
+    await expect(makeOrganisation(broker, `taken ${kind}`, ANN, 1)).rejects.toThrow('There is an organisation');
+    const nobody = 'c4b1f7f0-0000-4000-8000-000000000000';
+    await expect(planGovernance(broker, nobody, read('agents: {}'), new Map(), 1)).rejects.toThrow(UnknownOrganisation);
+    await expect(applyGovernance(broker, nobody, read('agents: {}'), new Map(), 1)).rejects.toThrow(
+      UnknownOrganisation,
+    );
+  });
+
+  it('changes nothing of one organisation for the file of another', async () => {
+    const [one, two] = [await governed(), await governed()];
+    await one.apply(`${CONNECTED}${agents(`t: { ${READ} }`)}`);
+    const before = await one.present();
+    await two.apply(`${CONNECTED}${agents(`t: { ${READ} }`)}`);
+    await two.apply('platforms: {}\nconnections: {}\nagents: {}');
+    expect(await one.present()).toEqual(before);
+  });
+
+  it('changes nothing at all when one change fails', async () => {
+    const world = await governed();
+    await world.apply(CRM);
+    const before = await world.present();
+    const text = `${CONNECTED}policies: { p: { rules: [] } }\nagents: { t: { policy: p } }`;
+    const vault = {
+      ...broker.vault,
+      seal: () => {
+        throw new Error('no key');
+      },
+    };
+    const failing = applyGovernance({ ...broker, vault }, world.id, read(text), world.values, world.now);
+    await expect(failing).rejects.toThrow('no key');
+    expect(await world.present()).toEqual(before);
+    expect(titles((await world.apply(text)).plan.changes)).toContain('create agent t');
+  });
+
+  it('changes nothing at all when the last write fails', async () => {
+    const world = (await Governed.make(doomed)).secret('env:CRM_TOKEN', 'CANARY-1');
+    const before = await world.present();
+    // Nothing reads this table before the bootstrap token of the new agent is written to it.
+    await doomed.store.db.schema.dropTable('one_time_tokens').execute();
+    const text = `organisation: doomed\n${CONNECTED}policies: { p: { rules: [] } }\nagents: { t: { policy: p } }`;
+    await expect(applyGovernance(doomed, world.id, read(text), world.values, world.now)).rejects.toThrow(
+      'one_time_tokens',
+    );
+    expect(await world.present()).toEqual(before);
+  });
+
+  it('lets two applies at once come one after the other', async () => {
+    const world = await governed();
+    const text = `${CONNECTED}${agents(`t: { ${READ} }`)}`;
+    const applied = await Promise.all(
+      Array.from({ length: 4 }, () => applyGovernance(broker, world.id, read(text), world.values, world.now)),
+    );
+    const counts = applied.map((result) => (result.ok ? result.plan.changes.length : -1)).sort();
+    expect(counts).toEqual([0, 0, 0, 4]);
+    expect((await world.present()).agents).toHaveLength(1);
+  });
+
+  it('gives no agent the key of another, nor one that was replaced', async () => {
+    const world = await governed();
+    const [first, second, third] = [newPublicKey(), newPublicKey(), newPublicKey()];
+    const keyed = (keys: Record<string, string>) =>
+      agents(...Object.entries(keys).map(([name, pem]) => `${name}: { public_key: { pem: ${JSON.stringify(pem)} } }`));
+    expect(await world.refusal(keyed({ a: first, b: first }))).toEqual([
+      expect.stringContaining('agents.b.public_key: this is the key of the agent "a"'),
+    ]);
+    await world.apply(keyed({ a: first, b: second }));
+    expect(await world.refusal(keyed({ a: first, b: second, c: second }))).toHaveLength(1);
+    await world.apply(keyed({ a: third, b: second }));
+    expect(await world.refusal(keyed({ a: first, b: second }))).toEqual([
+      expect.stringContaining('was replaced by another one'),
+    ]);
+    expect((await world.apply(keyed({ a: third, b: second }))).plan.changes).toEqual([]);
+    await world.apply(keyed({ b: second }));
+    const place = { organisationId: world.id, id: (await world.agent('a')).id };
+    const move = { from: ['revoked' as const], to: 'deleted' as const, cause: 'owner_manual' as const, detail: null };
+    expect(await moveAgent(db, place, move, world.now)).toBe(true);
+    expect(await world.refusal(keyed({ a: third, b: second }))).toEqual([
+      expect.stringContaining('this is the key of the agent "a", which was deleted'),
+    ]);
+  });
+
+  it('rebinds nothing of an agent that is not in the file', async () => {
+    const world = await governed();
+    await world.apply(agents('t: {}'));
+    const { id } = await world.agent('t');
+    const key = parsePublicKey(newPublicKey());
+    if (!key.ok) throw new Error(key.error);
+    await bindKey(db, { organisationId: world.id, id }, key, world.now);
+    expect((await world.apply(agents('t: {}'))).plan.changes).toEqual([]);
+    expect((await world.agent('t')).key_fingerprint).toBe(key.fingerprint);
+  });
+});

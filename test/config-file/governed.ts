@@ -1,0 +1,155 @@
+/** A broker for governance: a real store, a real vault, and one organisation; nothing of the network. */
+import { generateKeyPairSync } from 'node:crypto';
+import { expect } from 'vitest';
+import type { Broker } from '../../broker/broker.ts';
+import { type ApplyOptions, type ApplyResult, applyOn } from '../../broker/config-file/apply.ts';
+import { createOrganisation } from '../../broker/config-file/first-start.ts';
+import type { Governance } from '../../broker/config-file/governance.ts';
+import { parseGovernance } from '../../broker/config-file/parse.ts';
+import { planGovernance } from '../../broker/config-file/plan.ts';
+import type { BootstrapToken, Change, Plan } from '../../broker/config-file/planning.ts';
+import { loadPresent, type Present } from '../../broker/config-file/present.ts';
+import { formatProblem } from '../../broker/config-file/problems.ts';
+import { generateMasterKey } from '../../broker/crypto/master-key.ts';
+import { Secret } from '../../broker/crypto/secret.ts';
+import type { Instant } from '../../broker/policy/facts.ts';
+import { migrate } from '../../broker/store/migrate.ts';
+import { findOrganisation } from '../../broker/store/organisations.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import type { Store } from '../../broker/store/store.ts';
+import { makeVault } from '../../broker/vault.ts';
+import { afterFile } from '../world/after-file.ts';
+import { newDatabase, newFolder, type StoreKind } from '../world/stores.ts';
+
+export const ANN = 'ann@acme.example';
+export const DAY = 86_400_000;
+
+export type GovernedBroker = Pick<Broker, 'store' | 'vault'>;
+
+/** One store for a test file; organisations keep its tests apart. */
+export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
+  const store: Store =
+    kind === 'sqlite'
+      ? openSqlite(newFolder())
+      : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
+  afterFile(() => store.close());
+  await migrate(store);
+  return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
+}
+
+/** Applies in a transaction of its own; the broker does it on record (`broker/calls/apply-governance.ts`). */
+export function applyGovernance(
+  { store, vault }: GovernedBroker,
+  organisationId: string,
+  governance: Governance,
+  resolved: ReadonlyMap<string, Secret>,
+  now: Instant,
+  options: ApplyOptions = {},
+): Promise<ApplyResult> {
+  return store.db.transaction().execute((db) => applyOn(db, vault, organisationId, governance, resolved, now, options));
+}
+
+export function makeOrganisation({ store }: GovernedBroker, name: string, ownerEmail: string, now: Instant) {
+  return store.db.transaction().execute((db) => createOrganisation(db, { name, ownerEmail }, now));
+}
+
+/** An organisation with the owner ann, and governance of it in few words. */
+export class Governed {
+  readonly broker: GovernedBroker;
+  readonly id: string;
+  now: Instant = Date.UTC(2026, 5, 1, 12);
+  values = new Map<string, Secret>();
+
+  constructor(broker: GovernedBroker, id: string) {
+    this.broker = broker;
+    this.id = id;
+  }
+
+  static async make(broker: GovernedBroker): Promise<Governed> {
+    const name = `org ${Math.random().toString(36).slice(2)}`;
+    const now = Date.UTC(2026, 5, 1);
+    const { organisation } = await makeOrganisation(broker, name, ANN, now);
+    return new Governed(broker, organisation.id);
+  }
+
+  secret(key: string, value: string): this {
+    this.values.set(key, new Secret(value));
+    return this;
+  }
+
+  /** The plan of a file that can be applied. */
+  async plan(text: string): Promise<Plan> {
+    const result = await planGovernance(this.broker, this.id, read(text), this.values, this.now);
+    if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+    return result.plan;
+  }
+
+  /** Problems of a file that can be read but not applied, as people see them. */
+  async refusal(text: string): Promise<string[]> {
+    const result = await applyGovernance(this.broker, this.id, read(text), this.values, this.now);
+    if (result.ok) throw new Error('The file was applied.');
+    return result.problems.map(formatProblem);
+  }
+
+  async apply(text: string): Promise<{ plan: Plan; bootstrapTokens: BootstrapToken[] }> {
+    const planned = await this.plan(text);
+    const result = await applyGovernance(this.broker, this.id, read(text), this.values, this.now);
+    if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+    expect(result.plan).toEqual(planned);
+    return result;
+  }
+
+  async present(): Promise<Present> {
+    const organisation = await findOrganisation(this.broker.store.db, this.id);
+    return await loadPresent(this.broker.store.db, organisation!);
+  }
+
+  async agent(name: string) {
+    const found = (await this.present()).agents.filter((agent) => agent.name === name);
+    expect(found).toHaveLength(1);
+    return found[0]!;
+  }
+}
+
+export function read(text: string): Governance {
+  const parsed = parseGovernance(text, 'governance.yaml');
+  if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'));
+  return parsed.governance;
+}
+
+/** Problems of a file that cannot be read, as people see them. */
+export function problemsOf(text: string): string[] {
+  const parsed = parseGovernance(text, 'governance.yaml');
+  return parsed.ok ? [] : parsed.problems.map(formatProblem);
+}
+
+export function warningsOf(text: string): string[] {
+  const parsed = parseGovernance(text, 'governance.yaml');
+  if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'));
+  return parsed.warnings.map(formatProblem);
+}
+
+/** `create agent triage`, one a change. */
+export function titles(changes: readonly Change[]): string[] {
+  return changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`);
+}
+
+export function newPublicKey(): string {
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return publicKey.export({ format: 'pem', type: 'spki' }) as string;
+}
+
+/** YAML takes JSON, and JSON takes a PEM. */
+export const quote = (text: string) => JSON.stringify(text);
+
+export const CRM = `platforms:
+  crm:
+    kind: rest
+    base_url: https://crm.example/api
+    auth: { type: bearer }
+    scopes:
+      crm:contacts.read: ["GET /contacts", "GET /contacts/*"]
+      crm:contacts.write: ["POST /contacts", "PATCH /contacts/*"]
+    recipients: { "POST /messages": ["/to"] }
+`;

@@ -1,0 +1,111 @@
+/** Files of thousands of agents: they fit, and whoever else is asking goes on being answered while they are read and applied. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { exportGovernance } from '../../broker/config-file/export.ts';
+import type { Governance } from '../../broker/config-file/governance.ts';
+import { withGovernance } from '../../broker/config-file/parse-aside.ts';
+import { planGovernance } from '../../broker/config-file/plan.ts';
+import { formatProblem } from '../../broker/config-file/problems.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
+
+const AGENTS = 5_000;
+/** Of processor time. Read, planned or applied in one piece these files take seconds of it. */
+const LONGEST_TURN_MS = 200;
+
+/** Public keys that differ in some bytes of the modulus: nobody has their private ones, and making 5,000 takes minutes. */
+function keys(count: number): string[] {
+  const der = Buffer.from(newPublicKey().replace(/-----.*?-----|\s/g, ''), 'base64');
+  return Array.from({ length: count }, (_, i) => {
+    der.writeUInt32BE(i, 60);
+    const lines = der.toString('base64').replace(/.{64}/g, '$&\n');
+    return `-----BEGIN PUBLIC KEY-----\n${lines}\n-----END PUBLIC KEY-----\n`;
+  });
+}
+
+function fileOf(pems: readonly string[]): string {
+  const policies = Array.from(
+    { length: 200 },
+    (_, i) =>
+      `  p${i}: { rules: [{ effect: allow }, { effect: deny, when: "has(request.body.a) && request.body.a > ${i}" }] }`,
+  );
+  const agents = pems.map(
+    (pem, i) =>
+      `  a${i}: { policy: p${i % 200}, public_key: { pem: ${JSON.stringify(pem)} }, grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } } }`,
+  );
+  const connections = 'connections: { c: { platform: crm, secret: { env: CRM_TOKEN } } }';
+  return `${CRM}${connections}\npolicies:\n${policies.join('\n')}\nagents:\n${agents.join('\n')}\n`;
+}
+
+describe.each(STORES)(
+  `a file of ${AGENTS} agents with keys, on %s${postgresNote}`,
+  { timeout: 240_000 },
+  async (kind) => {
+    const broker = await openBroker(kind);
+    let world: Governed;
+    let file: string;
+    beforeAll(async () => {
+      world = (await Governed.make(broker)).secret('env:CRM_TOKEN', 'CANARY-0123456789');
+      file = fileOf(keys(AGENTS));
+    });
+
+    const reading = <T>(text: string, work: (governance: Governance) => Promise<T>) =>
+      withGovernance(text, 'governance.yaml', async (parsed) => {
+        if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'));
+        return await work(parsed.governance);
+      });
+    const plan = (text: string) =>
+      reading(text, (governance) => planGovernance(broker, world.id, governance, world.values, world.now));
+    const apply = (text: string) =>
+      reading(text, (governance) => applyGovernance(broker, world.id, governance, world.values, world.now));
+
+    /**
+     * The longest turn of the event loop while something runs, in milliseconds of this thread's processor time: other
+     * processes count for nothing.
+     */
+    async function longestTurn(work: () => Promise<unknown>): Promise<number> {
+      let longest = 0;
+      let before = process.threadCpuUsage();
+      let watching = true;
+      const look = () => {
+        const { user, system } = process.threadCpuUsage(before);
+        longest = Math.max(longest, (user + system) / 1000);
+        before = process.threadCpuUsage();
+        if (watching) setTimeout(look, 1);
+      };
+      look();
+      await work();
+      watching = false;
+      look();
+      return longest;
+    }
+
+    test('is planned, applied, and applied again in turns that keep nobody waiting, and its export says the same', async () => {
+      let changes = 0;
+      const planned = await longestTurn(async () => {
+        const result = await plan(file);
+        changes = result.ok ? result.plan.changes.length : -1;
+      });
+      expect(changes).toBe(1 + 1 + 200 + 2 * AGENTS);
+      const applied = await longestTurn(async () => expect(await apply(file)).toMatchObject({ ok: true }));
+      expect((await world.present()).agents).toHaveLength(AGENTS);
+      const again = await longestTurn(async () => expect(await apply(file)).toMatchObject({ plan: { changes: [] } }));
+      expect(Math.max(planned, applied, again)).toBeLessThan(LONGEST_TURN_MS);
+      const text = await exportGovernance(broker, world.id, world.now);
+      expect(await plan(text)).toMatchObject({ ok: true, plan: { changes: [] } });
+    });
+
+    test('has its problems at their lines, though another thread has read it', async () => {
+      const wrong = file.replace('  a4321: { policy: p121,', '  a4321: { policy: p121, owner: nobody@acme.example,');
+      const at = wrong.split('\n').findIndex((line) => line.startsWith('  a4321:')) + 1;
+      const planned = await plan(wrong);
+      expect(planned.ok).toBe(false);
+      expect(planned.ok ? [] : planned.problems.map(formatProblem)).toEqual([
+        expect.stringMatching(
+          new RegExp(
+            `^governance\\.yaml:${at}:\\d+: agents\\.a4321\\.owner: there is no owner "nobody@acme\\.example"`,
+          ),
+        ),
+      ]);
+    });
+  },
+);

@@ -1,0 +1,395 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { governanceOf, parseGovernance } from '../../broker/config-file/parse.ts';
+import { formatProblem } from '../../broker/config-file/problems.ts';
+import { CRM, newPublicKey, problemsOf, quote, read, warningsOf } from './governed.ts';
+
+/** The shape that the documentation shows. */
+const WHOLE = `organisation: acme
+publish_identity_documents: true
+owners:
+  - { email: ann@acme.example, role: admin }
+  - { email: Bob@acme.example, role: approver }
+platforms:
+  codehost: { use: github }
+  crm:
+    kind: rest
+    base_url: https://crm.example/api
+    auth: { type: bearer }
+    scopes:
+      crm:contacts.read:  ["GET /contacts", "GET /contacts/*"]
+      crm:contacts.write: ["POST /contacts", "PATCH /contacts/*"]
+    recipients: { "POST /messages": ["/to", "/cc/*"] }
+  issues:
+    kind: graphql
+    base_url: https://api.issues.example/graphql
+    auth: { type: header, name: Authorization }
+    scopes: { "issues:read": ["query *"], "issues:create": ["mutation issueCreate"] }
+  docs:
+    kind: rest
+    base_url: https://docs.example/api
+    auth: { type: oauth2, issuer: "https://id.example", client_id: { env: DOCS_ID }, client_secret: { env: DOCS_SECRET },
+            scopes: [openid, api] }
+    per_person: { enabled: true, asserted: [slack] }
+    scopes: { "docs:read": ["GET /**"] }
+  tools:
+    kind: mcp
+    base_url: https://mcp.example/mcp
+    auth: { type: bearer }
+    attestation: both
+    scopes: { "tools:search": ["tool search_*"] }
+caller_issuers:
+  - { issuer: "https://id.example", audience: "agents" }
+connections:
+  crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
+  codehost-main: { platform: codehost, secret: { file: secrets/github } }
+policies:
+  careful:
+    rules:
+      - { effect: allow, platforms: [crm], scopes: ["crm:*.read"] }
+      - { effect: require_approval, platforms: [crm], methods: [POST, PATCH] }
+      - { effect: deny, endpoints: ["/admin/**"] }
+      - { effect: deny, when: 'has(request.body.amount) && request.body.amount > 1000' }
+guardrails:
+  - { name: no-deletes, effect: require_approval, methods: [DELETE] }
+agents:
+  triage:
+    owner: bob@acme.example
+    policy: careful
+    public_key: { file: keys/triage.pub.pem }
+    grants:
+      crm: { scopes: ["crm:contacts.read"], expires: 30d, require_approval: false,
+             recipients: ["@acme.example"], connection: crm-main }
+      codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: false }
+`;
+
+describe('a governance file', () => {
+  it('is read whole', () => {
+    expect(problemsOf(WHOLE)).toEqual([]);
+    expect(warningsOf(WHOLE)).toEqual([]);
+    const { document, manifests } = read(WHOLE);
+    expect(document.owners?.[1]?.email).toBe('bob@acme.example');
+    expect([...manifests.keys()]).toEqual(['codehost', 'crm', 'issues', 'docs', 'tools']);
+    expect(manifests.get('codehost')?.base_url).toBe('https://api.github.com');
+    expect(document.agents?.triage?.grants?.codehost).toMatchObject({ repos: ['acme/*'] });
+  });
+
+  it.each([
+    [
+      'an unknown section',
+      'platfroms: {}',
+      '1:1: platfroms: "platfroms" is not known here. Did you mean "platforms"? Allowed: organisation, publish_identity_documents, auto_suspend, owners, platforms, caller_issuers, connections, policies, guardrails, agents.',
+    ],
+    [
+      'an empty section',
+      'agents:',
+      '1:1: agents: is empty. Leave the name out to change nothing of it, or write {} for none. The agents, by name.',
+    ],
+    [
+      'an unknown role',
+      'owners:\n  - { email: a@b.example, role: boss }',
+      '2:33: owners[0].role: "boss" is not allowed; write "admin", "approver" or "viewer". admin changes things, approver decides on held calls, viewer reads.',
+    ],
+    [
+      'an owner twice',
+      'owners:\n  - { email: a@b.example, role: admin }\n  - { email: A@b.example, role: viewer }',
+      '3:14: owners[1].email: "a@b.example" stands here twice.',
+    ],
+    [
+      'a wrong kind of value',
+      'publish_identity_documents: "yes"',
+      "1:29: publish_identity_documents: true or false belongs here, not text. Whether anyone may read the DID documents of the organisation's agents.",
+    ],
+    [
+      'a number for a name',
+      'organisation: 5',
+      '1:15: organisation: text belongs here, not the number 5 (put it in quotes if it is text). Name of the organisation.',
+    ],
+    [
+      'an unknown built-in platform',
+      'platforms:\n  x: { use: gihub }',
+      '2:13: platforms.x.use: "gihub" is not allowed; write "github", "slack", "gmail", "google-calendar", "notion", "linear", "jira" or "stripe". Did you mean "github"? The built-in platform to start from; every other field overrides one of its fields.',
+    ],
+    [
+      'a bad platform id',
+      'platforms:\n  Git Hub: { use: github }',
+      '2:3: platforms["Git Hub"]: this name cannot be used: write lower-case letters, digits, "_" or "-", such as "crm".',
+    ],
+    [
+      'a base URL of the wrong kind',
+      CRM.replace('https://crm', 'ftp://crm'),
+      '4:15: platforms.crm.base_url: must begin with "https://"; "http://" is taken for this machine only (localhost, 127.0.0.1, [::1]).',
+    ],
+    [
+      'a rule that is no operation',
+      CRM.replace('"POST /contacts"', '"SEND /contacts"'),
+      '8:28: platforms.crm.scopes["crm:contacts.write"][0]: "SEND /contacts": SEND is not a method; use one of GET, POST, PUT, PATCH, DELETE.',
+    ],
+    [
+      'a secret that is written out',
+      `${CRM}connections:\n  m: { platform: crm, secret: hunter2 }`,
+      '11:31: connections.m.secret: write { env: NAME } or { file: PATH }; a secret itself is never written here.',
+    ],
+    [
+      'a connection to an unknown platform',
+      `${CRM}connections:\n  m: { platform: crn, secret: { env: X } }`,
+      '11:18: connections.m.platform: there is no platform "crn". Did you mean "crm"? There are: "crm".',
+    ],
+    [
+      'two default connections',
+      'connections:\n  a: { platform: crm, secret: { env: X }, default: true }\n  b: { platform: crm, secret: { env: X }, default: true }',
+      '3:52: connections.b.default: "a" is the default connection of "crm" already; a platform has one.',
+    ],
+    [
+      'an unknown effect',
+      'policies:\n  p: { rules: [{ effect: alow }] }',
+      '2:26: policies.p.rules[0].effect: "alow" is not allowed; write "allow", "require_approval" or "deny". Did you mean "allow"? What happens to calls that match. The most severe matching rule wins; what none matches is denied.',
+    ],
+    [
+      'an empty list in a rule',
+      'policies:\n  p: { rules: [{ effect: deny, platforms: [] }] }',
+      '2:32: policies.p.rules[0].platforms: is empty, so the rule would match nothing.',
+    ],
+    [
+      'a bad pattern',
+      'policies:\n  p: { rules: [{ effect: deny, endpoints: ["admin/**"] }] }',
+      '2:44: policies.p.rules[0].endpoints[0]: "admin/**" is not an endpoint pattern: it must begin with `/`.',
+    ],
+    [
+      'two rules of one name',
+      'policies:\n  p: { rules: [{ name: a, effect: deny }, { name: a, effect: allow }] }',
+      '2:51: policies.p.rules[1].name: there are two rules "a" in this policy.',
+    ],
+    [
+      'a guardrail that allows',
+      'guardrails:\n  - { name: g, effect: allow }',
+      '2:24: guardrails[0].effect: "allow" is not allowed; write "require_approval", "deny" or "suspend". A guardrail only tightens: require_approval, deny, or suspend (deny, and suspend the agent).',
+    ],
+    [
+      'a guardrail without a name',
+      'guardrails:\n  - { effect: deny }',
+      '2:5: guardrails[0].name: is missing. What the guardrail is called in audit rows.',
+    ],
+    [
+      'an unknown policy',
+      'policies: { p: { rules: [] } }\nagents:\n  t: { policy: q }',
+      '3:16: agents.t.policy: there is no policy "q". There are: "default" and "p".',
+    ],
+    [
+      'a key that is none',
+      'agents:\n  t: { public_key: { file: a, pem: b } }',
+      '2:8: agents.t.public_key: write { file: PATH }, or { pem: TEXT }.',
+    ],
+    [
+      'an unknown platform in a grant',
+      `${CRM}agents:\n  t: { grants: { crn: { scopes: [a] } } }`,
+      '11:18: agents.t.grants.crn: there is no platform "crn". Did you mean "crm"? There are: "crm".',
+    ],
+    [
+      'an unknown scope',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contact.read"] } } }`,
+      '11:34: agents.t.grants.crm.scopes[0]: the platform "crm" has no scope "crm:contact.read". Did you mean "crm:contacts.read"? It has: "crm:contacts.read" and "crm:contacts.write".',
+    ],
+    [
+      'a pattern for a scope',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:*"] } } }`,
+      '11:34: agents.t.grants.crm.scopes[0]: the platform "crm" has no scope "crm:*". A grant lists its scopes one by one; patterns are for policies. It has: "crm:contacts.read" and "crm:contacts.write".',
+    ],
+    [
+      'an expiry in weeks',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], expires: 3w } } }`,
+      '11:65: agents.t.grants.crm.expires: write a time span such as "30d", "12h" or "45m" (at most 3650d), or a moment such as "2027-01-31T18:00:00Z".',
+    ],
+    [
+      'a recipient that is none',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: [bob] } } }`,
+      '11:69: agents.t.grants.crm.recipients[0]: is no e-mail address, and "crm" knows nobody by an id; write "ann@acme.example", or "@acme.example" for everybody there.',
+    ],
+    [
+      'a recipient that nothing can be',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["*"] } } }`,
+      '11:69: agents.t.grants.crm.recipients[0]: is no recipient; write "ann@acme.example", "@acme.example" for everybody there, or the id by which the platform knows somebody.',
+    ],
+    [
+      'an address where the platform has ids',
+      'platforms:\n  j: { use: jira, base_url: "https://acme.atlassian.net" }\nagents:\n  t: { grants: { j: { scopes: ["jira:issues.notify"], recipients: ["5b10ac8d82e05b22cc7d4ef5", "ann@acme.example"] } } }',
+      '4:96: agents.t.grants.j.recipients[1]: is an e-mail address, but "j" knows everybody by an id; write that.',
+    ],
+    [
+      'a repository that is none',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: ["*"] } } }`,
+      '11:64: agents.t.grants.crm.repos[0]: is no repository; write "owner/name" or "owner/*".',
+    ],
+    [
+      'more repositories than a grant may list',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: [${'a/*,'.repeat(65)}] } } }`,
+      '11:56: agents.t.grants.crm.repos: has more than 64 entries; write "owner/*" for all of an owner.',
+    ],
+    [
+      'two grants with one connection',
+      `${CRM}agents:\n  t:\n    grants:\n      crm:\n        - { scopes: ["crm:contacts.read"] }\n        - { scopes: ["crm:contacts.write"] }`,
+      '15:11: agents.t.grants.crm[1]: there are two grants without a connection on this platform; name a connection in one, or write one grant.',
+    ],
+    [
+      'a connection of another platform',
+      `${CRM}  oth: { use: slack }\nconnections:\n  o: { platform: oth, secret: { env: X } }\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], connection: o } } }`,
+      '14:68: agents.t.grants.crm.connection: the connection "o" is one to "oth"; those to "crm" are: none.',
+    ],
+    ['an empty file', '# nothing\n', '1:1: is empty; nothing would be applied.'],
+    ['a file that is a list', '- a', '1:1: a mapping belongs here, not a list.'],
+  ])('refuses %s, with its line and what is allowed', (_, text, message) => {
+    expect(problemsOf(text)).toEqual([`governance.yaml:${message}`]);
+  });
+
+  it('refuses a condition that is no CEL, with what the compiler says', () => {
+    const [problem, ...others] = problemsOf(
+      'policies:\n  p: { rules: [{ effect: deny, when: "request.body.amount >" }] }',
+    );
+    expect(others).toEqual([]);
+    expect(problem).toMatch(/^governance\.yaml:2:38: policies\.p\.rules\[0\]\.when: at 1:21: /);
+    expect(problemsOf('policies:\n  p: { rules: [{ effect: deny, when: "request.method == \'GET\'" }] }')).toEqual([]);
+  });
+
+  it('refuses a private key where a public one belongs, and never repeats it', () => {
+    const text = `agents: { t: { public_key: { pem: "-----BEGIN PRIVATE KEY-----\\nCANARY\\n-----END PRIVATE KEY-----\\n" } } }`;
+    const [problem] = problemsOf(text);
+    expect(problem).toContain('This is a private key');
+    expect(problem).not.toContain('CANARY');
+    expect(problemsOf(`agents: { t: { public_key: { pem: ${quote(newPublicKey())} } } }`)).toEqual([]);
+  });
+
+  it('tells all problems at once, in the order of the lines', () => {
+    const lines = problemsOf('organisation: 5\nowners: 1\nagents:\n  t: { policy: 1, grants: { x: 5 } }').map(
+      (line) => line.split(': ')[0],
+    );
+    expect(lines).toEqual([
+      'governance.yaml:1:15',
+      'governance.yaml:2:9',
+      'governance.yaml:4:16',
+      'governance.yaml:4:32',
+    ]);
+  });
+
+  it('leaves names that only the store knows to the plan', () => {
+    expect(
+      problemsOf('agents: { t: { owner: x@y.example, policy: p, grants: { crm: { scopes: [s], connection: c } } } }'),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['request.headers["x-reason"] == "a"', '"x-reason" in request.headers'],
+    ['request.query["a-b"] == "1"', '"a-b" in request.query'],
+    ['request.body["a b"] == 1', '"a b" in request.body'],
+    ['request.body["in"] == 1', '"in" in request.body'],
+    ['request.body.amount == 1', 'has(request.body.amount)'],
+  ])('advises a test that can be followed: %s', (when, test) => {
+    const file = (condition: string) =>
+      `${CRM}policies:\n  p: { rules: [{ effect: deny, when: ${JSON.stringify(condition)} }] }`;
+    const [warning] = warningsOf(file(when));
+    expect(warning).toContain(`Write ${test} && … to say what you mean.`);
+    expect(warningsOf(file(`${test} && (${when})`))).toEqual([]);
+  });
+
+  it('says what has() takes where it is given something else', () => {
+    const file = `${CRM}policies:\n  p: { rules: [{ effect: deny, when: 'has(request.headers["x-reason"])' }] }`;
+    expect(problemsOf(file)).toEqual([expect.stringContaining('write "x-reason" in request.headers')]);
+  });
+
+  it('refuses a rule that is named as one without a name is called', () => {
+    const file = (name: string) =>
+      `${CRM}policies:\n  p: { rules: [{ name: ${name}, effect: allow }, { effect: deny }] }`;
+    expect(problemsOf(file('rule 2'))).toEqual([
+      expect.stringContaining('"rule 2" is what a rule without a name is called by its place; choose another name.'),
+    ]);
+    expect(problemsOf(file('rule two'))).toEqual([]);
+  });
+
+  it('warns of a condition that reads a member without has(), and of rules that can never match', () => {
+    const rules = (rule: string) => `${CRM}policies:\n  p: { rules: [${rule}] }`;
+    expect(warningsOf(rules(`{ effect: deny, when: 'has(request.body.a) && request.body.a > 1' }`))).toEqual([]);
+    expect(warningsOf(rules(`{ effect: deny, when: 'request.body.a > 1' }`))).toEqual([
+      'governance.yaml:11:38: policies.p.rules[0].when: reads "request.body.a" without has(). Where it is missing the condition fails, which counts against the agent: the rule applies. Write has(request.body.a) && … to say what you mean.',
+    ]);
+    expect(warningsOf(rules('{ effect: deny, platforms: [crn], scopes: ["crm:contact.read", "crm:*.read"] }'))).toEqual(
+      [
+        'governance.yaml:11:44: policies.p.rules[0].platforms[0]: there is no platform "crn", so this matches nothing. Did you mean "crm"?',
+        'governance.yaml:11:59: policies.p.rules[0].scopes[0]: there is no scope "crm:contact.read", so this matches nothing. Did you mean "crm:contacts.read"?',
+      ],
+    );
+  });
+
+  it('warns of recipients that nobody checks, and of grants without a usable connection', () => {
+    const text = `${CRM.replace(/ {4}recipients.*\n/, '')}connections: {}\nagents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], recipients: ["@a.example"] } } }`;
+    expect(warningsOf(text)).toEqual([
+      'governance.yaml:11:18: agents.t.grants.crm: "crm" has no connection yet, so calls with this grant are answered platform_not_connected.',
+      'governance.yaml:11:56: agents.t.grants.crm.recipients: limits nothing: the manifest of "crm" does not say (under `recipients`) where its calls name who receives.',
+    ]);
+  });
+
+  it('takes whatever tools an MCP platform may have', () => {
+    const text =
+      'platforms:\n  t: { kind: mcp, base_url: "https://m.example/mcp", auth: { type: bearer }, scopes: { "t:a": ["tool a"] } }\nagents:\n  x: { grants: { t: { scopes: ["t:later"] } } }';
+    expect(problemsOf(text)).toEqual([]);
+  });
+
+  it('takes up to 64 repositories, each a name or all of an owner', () => {
+    const grant = (repos: string[]) =>
+      problemsOf(`agents: { t: { grants: { codehost: { scopes: [s], repos: ${JSON.stringify(repos)} } } } }`);
+    expect(grant([...Array(60).fill('acme/*'), 'ACME/app', 'a_b/c.d', 'x/.github', 'octo-org/a_b-c'])).toEqual([]);
+    const wrong = [
+      'acme',
+      '*/*',
+      'acme/**',
+      'acme/a*',
+      'acme/../x',
+      'acme/..',
+      './x',
+      'a/b/c',
+      '/x',
+      'a/',
+      'a b/c',
+      '',
+    ];
+    expect(grant(wrong)).toHaveLength(wrong.length);
+  });
+
+  it('takes the ids of a platform as recipients, beside addresses where it has both', () => {
+    const text = `platforms: { chat: { use: slack } }
+agents: { t: { grants: { chat: { scopes: ["slack:messages.write"], recipients: [C024BE91L, "#general", "@a.example"] } } } }`;
+    expect(problemsOf(text)).toEqual([]);
+    expect(warningsOf(text)).toEqual([]);
+  });
+
+  it('reads a document that the program made, without lines', () => {
+    const parsed = governanceOf({ owners: [{ email: 'a@b.example', role: 'boss' }] }, 'the sandbox');
+    expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual([
+      expect.stringMatching(/^the sandbox: owners\[0\]\.role: "boss" is not allowed/),
+    ]);
+    expect(governanceOf({ owners: [{ email: 'a@b.example', role: 'admin' }] }, 'the sandbox').ok).toBe(true);
+  });
+
+  it('never throws, whatever the text', () => {
+    const pieces = fc.constantFrom(
+      ...WHOLE.split(/(?<=\s)/),
+      '\0',
+      '\ud800',
+      '&a ',
+      '*a',
+      '!!x ',
+      '---\n',
+      '\t',
+      '{',
+      '[',
+      '"',
+      '__proto__: ',
+      '<<: *a\n',
+    );
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 60 }), fc.string({ maxLength: 20, unit: 'binary' }), (parts, noise) => {
+        const parsed = parseGovernance(parts.join('') + noise, 'g.yaml');
+        if (!parsed.ok) expect(parsed.problems.length).toBeGreaterThan(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,248 @@
+/** The client of the broker at a platform's OAuth server: named in the file, kept sealed, compared and never told. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { exportGovernance } from '../../broker/config-file/export.ts';
+import { formatProblem } from '../../broker/config-file/problems.ts';
+import { resolveReferences } from '../../broker/config-file/secrets.ts';
+import { isProblem } from '../../broker/oauth-client/problem.ts';
+import { describedFor } from '../../broker/oauth-client/registered.ts';
+import { putTokens } from '../../broker/store/oauth-tokens.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { Governed, type GovernedBroker, openBroker, problemsOf, read, warningsOf } from './governed.ts';
+
+const DOCS = `platforms:
+  docs:
+    kind: rest
+    base_url: https://docs.example/api
+    auth: { type: oauth2, issuer: "https://id.docs.example", client_id: { env: DOCS_ID }, client_secret: { file: docs.key }, scopes: [read] }
+    scopes: { "docs:read": ["GET /items"] }
+connections:
+  docs-main: { platform: docs }
+`;
+const SECRET = 'CANARY-client-0123456789-abcdefghij';
+
+describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store) => {
+  let broker: GovernedBroker;
+  let governed: Governed;
+  beforeAll(async () => {
+    broker = await openBroker(store);
+  });
+  beforeEach(async () => {
+    governed = (await Governed.make(broker)).secret('env:DOCS_ID', 'our-id').secret('file:docs.key', SECRET);
+  });
+
+  const details = async (text = DOCS) =>
+    (await governed.plan(text)).changes.filter(({ kind }) => kind === 'platform').flatMap((change) => change.details);
+  const client = async (platformId = 'docs') => {
+    const manifest = (await governed.present()).platforms.get(platformId)!;
+    return await describedFor(
+      { ...broker, baseUrl: 'https://broker.example' },
+      { organisationId: governed.id, platformId, connectionId: '00000000-0000-4000-8000-000000000000' },
+      manifest,
+    );
+  };
+  const stored = async () => await broker.store.db.selectFrom('platform_secrets').selectAll().execute();
+
+  test('are applied once, sealed, and found again', async () => {
+    await governed.apply(DOCS);
+    expect((await governed.plan(DOCS)).changes).toEqual([]);
+    const found = await client();
+    if (isProblem(found)) throw new Error(found.detail);
+    expect([found.clientId, found.clientSecret?.reveal(), found.issuer, found.scopes]).toEqual([
+      'our-id',
+      SECRET,
+      'https://id.docs.example',
+      ['read'],
+    ]);
+    for (const { value } of await stored()) expect(Buffer.from(value).includes('CANARY')).toBe(false);
+    expect(JSON.stringify(found)).not.toContain('CANARY');
+  });
+
+  test('plan says of a new platform what is made, and of its client that it was given', async () => {
+    const { changes } = await governed.plan(DOCS);
+    const platform = changes.filter(({ kind }) => kind === 'platform');
+    expect(platform.map(({ action, details }) => [action, details.at(-1)])).toEqual([
+      ['create', 'scopes: 1'],
+      ['update', 'auth.client_secret: given'],
+    ]);
+    expect(JSON.stringify(changes)).not.toMatch(/CANARY|our-id/);
+  });
+
+  test('a changed one is shown as changed, and replaced', async () => {
+    await governed.apply(DOCS);
+    governed.secret('file:docs.key', `${SECRET}-2`);
+    expect(await details()).toEqual(['auth.client_secret: changed']);
+    await governed.apply(DOCS);
+    expect((await client()) as object).toMatchObject({ clientId: 'our-id' });
+    expect(((await client()) as { clientSecret: { reveal(): string } }).clientSecret.reveal()).toBe(`${SECRET}-2`);
+    expect(await details()).toEqual([]);
+  });
+
+  test('one that is not named any more is forgotten; with the platform, all of them', async () => {
+    await governed.apply(DOCS);
+    const mine = async () => (await stored()).filter((one) => one.organisation_id === governed.id);
+    expect(await mine()).toHaveLength(2);
+    const publicClient = DOCS.replace(
+      'client_id: { env: DOCS_ID }, client_secret: { file: docs.key }',
+      'client_id: here',
+    );
+    expect(await details(publicClient)).toEqual([
+      expect.stringContaining('auth: '),
+      'auth.client_id: removed',
+      'auth.client_secret: removed',
+    ]);
+    await governed.apply(publicClient);
+    expect(await mine()).toEqual([]);
+    expect((await client()) as object).toMatchObject({ clientId: 'here', clientSecret: undefined });
+    await governed.apply(DOCS);
+    await governed.apply('platforms: {}\nconnections: {}\n');
+    expect(await mine()).toEqual([]);
+  });
+
+  test('without the values nothing is applied, and the place is named', async () => {
+    governed.values.delete('file:docs.key');
+    governed.secret('env:DOCS_ID', '');
+    expect(await governed.refusal(DOCS)).toEqual([
+      expect.stringMatching(/5:\d+: .*client_id.*the value of env:DOCS_ID is empty/s),
+      expect.stringMatching(/5:\d+: .*client_secret.*the value of file:docs\.key was not given/s),
+    ]);
+  });
+
+  test('the file that is exported names them, applies without a change, and holds no secret', async () => {
+    await governed.apply(DOCS);
+    const text = await exportGovernance(broker, governed.id, governed.now);
+    expect(text).toContain('client_secret:');
+    expect(text).toContain('file: docs.key');
+    expect(text).not.toMatch(/CANARY|our-id/);
+    expect((await governed.plan(text)).changes).toEqual([]);
+  });
+
+  test('a connection waits for an admin, and plan says so; what it was given then stays through every apply', async () => {
+    const { plan } = await governed.apply(DOCS);
+    expect(plan.warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining('an admin does that in the console'),
+    ]);
+    const [connection] = (await governed.present()).connections;
+    const place = { organisationId: governed.id, id: connection!.id };
+    await putTokens(broker.store.db, place, {
+      credential: Buffer.from('sealed'),
+      refreshToken: Buffer.from('sealed too'),
+      tokenId: 'one',
+      oauth: '{}',
+      upstreamScopes: '["read"]',
+    });
+    expect((await governed.plan(DOCS)).changes).toEqual([]);
+    await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, default: false }'));
+    const [after] = (await governed.present()).connections;
+    expect(after).toMatchObject({ is_default: 0, token_id: 'one', upstream_scopes: '["read"]', revision: 1 });
+    expect(Buffer.from(after!.refresh_token!).toString()).toBe('sealed too');
+    expect(await exportGovernance(broker, governed.id, governed.now)).toContain(
+      'It was connected through OAuth; its tokens stay.',
+    );
+    // A secret of its own takes their place.
+    governed.secret('env:TOKEN', 'a-token-0123456789');
+    await governed.apply(DOCS.replace('{ platform: docs }', '{ platform: docs, secret: { env: TOKEN } }'));
+    const [own] = (await governed.present()).connections;
+    expect(own).toMatchObject({ token_id: null, refresh_token: null, oauth: null, upstream_scopes: null, revision: 2 });
+  });
+
+  test('tokens of one platform do not go along to another', async () => {
+    const two = DOCS.replace(
+      'connections:',
+      `${DOCS.split('\n').slice(1, 6).join('\n').replace('docs:', 'other:')}\nconnections:`,
+    );
+    await governed.apply(two);
+    const [connection] = (await governed.present()).connections;
+    const tokens = {
+      credential: Buffer.from('x'),
+      refreshToken: null,
+      tokenId: 'one',
+      oauth: '{}',
+      upstreamScopes: null,
+    };
+    await putTokens(broker.store.db, { organisationId: governed.id, id: connection!.id }, tokens);
+    await governed.apply(two.replace('{ platform: docs }', '{ platform: other }'));
+    const [moved] = (await governed.present()).connections;
+    expect(moved).toMatchObject({ platform_id: 'other', credential: null, token_id: null, oauth: null });
+  });
+
+  test.each([
+    ['gmail', 'https://accounts.google.com/o/oauth2/v2/auth', { access_type: 'offline', prompt: 'consent' }],
+    ['github', 'https://github.com/login/oauth/authorize', undefined],
+    ['slack', 'https://slack.com/oauth/v2/authorize', undefined],
+    ['notion', 'https://api.notion.com/v1/oauth/authorize', { owner: 'user' }],
+    ['linear', 'https://linear.app/oauth/authorize', undefined],
+  ])('%s brings its server; a file brings the client', async (use, authorize, parameters) => {
+    await governed.apply(`platforms:
+  it: { use: ${use}, auth: { type: oauth2, client_id: mine, client_secret: { file: docs.key } } }
+`);
+    const found = await client('it');
+    if (isProblem(found)) throw new Error(found.detail);
+    expect([found.clientId, found.endpoints.authorization_endpoint]).toEqual(['mine', authorize]);
+    expect(found.manners.authorization_parameters).toEqual(parameters);
+    expect(found.clientSecret?.reveal()).toBe(SECRET);
+  });
+
+  test('with an issuer the built-in addresses, which may be another server’s, do not count', async () => {
+    await governed.apply(`platforms:
+  it: { use: github, auth: { type: oauth2, issuer: "https://id.acme.example", client_id: mine } }
+`);
+    expect((await client('it')) as object).toMatchObject({
+      issuer: 'https://id.acme.example',
+      endpoints: { authorization_endpoint: undefined, token_endpoint: undefined, revocation_endpoint: undefined },
+    });
+  });
+
+  const HERE = 'https://acme.example';
+  const TOKEN_ENDPOINT = `token_endpoint: "${HERE}/token"`;
+  test.each([
+    ['github', `issuer: "${HERE}"`, '', undefined, undefined],
+    ['notion', `authorization_endpoint: "${HERE}/authorize", ${TOKEN_ENDPOINT}`, '', undefined, undefined],
+    ['notion', `${TOKEN_ENDPOINT}, revocation_endpoint: "${HERE}/revoke"`, '', undefined, `${HERE}/revoke`],
+    ['github', `${TOKEN_ENDPOINT}, account: { url: "${HERE}/user", pointer: /login }`, '', `${HERE}/user`, undefined],
+    ['github', '', `base_url: "${HERE}/api/v3",`, undefined, undefined],
+    ['github', '', 'base_url: "https://api.github.com/x",', 'https://api.github.com/user', undefined],
+    ['notion', '', '', 'https://api.notion.com/v1/users/me', 'https://api.notion.com/v1/oauth/revoke'],
+  ])(
+    '%s with auth { %s } %s: tokens go to no built-in address of another server',
+    async (use, auth, base, account, revoke) => {
+      await governed.apply(`platforms:
+  it: { use: ${use}, ${base} auth: { type: oauth2, client_id: mine, ${auth} } }
+`);
+      const found = await client('it');
+      if (isProblem(found)) throw new Error(found.detail);
+      expect(found.manners.account?.url).toBe(account);
+      expect(found.endpoints.revocation_endpoint).toBe(revoke);
+    },
+  );
+});
+
+test('they are read where the file is read, beside all other references', () => {
+  const folder = newFolder();
+  writeFileSync(join(folder, 'docs.key'), `${SECRET}\n`);
+  const resolved = resolveReferences(read(DOCS), folder, { DOCS_ID: 'our-id' });
+  const values = resolved.ok ? [...resolved.values].map(([key, secret]) => [key, secret.reveal()]) : resolved.problems;
+  expect(values).toEqual([
+    ['env:DOCS_ID', 'our-id'],
+    ['file:docs.key', SECRET],
+  ]);
+  const without = resolveReferences(read(DOCS), newFolder(), {});
+  expect(without.ok ? [] : without.problems.map(formatProblem)).toEqual([
+    expect.stringContaining('DOCS_ID is not set'),
+    expect.stringContaining('there is none'),
+  ]);
+});
+
+test('no warning says any more that the broker does not sign in; an app still has one', () => {
+  expect(warningsOf(DOCS)).toEqual([]);
+});
+
+test.each([
+  ['state', 'x'],
+  ['redirect_uri', 'https://evil.test'],
+  ['code_challenge_method', 'plain'],
+])('a manifest cannot set the parameter %s of the authorization request', (name, value) => {
+  const text = DOCS.replace('scopes: [read]', `authorization_parameters: { ${name}: "${value}" }`);
+  expect(problemsOf(text).join()).toContain('is a parameter that the broker sets itself');
+});

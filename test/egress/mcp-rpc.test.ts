@@ -1,0 +1,152 @@
+/** What is read of an MCP server's answers, whatever is in them. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { memberTexts } from '../../broker/egress/json-text.ts';
+import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
+import { readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
+
+const ID = '3b1f6c1e-0000-4000-8000-000000000001';
+const answer = (body: string, type = 'application/json', status = 200) => ({
+  kind: 'answer' as const,
+  status,
+  headers: { 'content-type': type },
+  body: Buffer.from(body),
+});
+
+describe('the members of an object as they are written', () => {
+  test('are its members', () => {
+    const space = fc.constantFrom('', ' ', '\n\t');
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), space, (object, indent) => {
+        const text = JSON.stringify(object, null, indent);
+        const members = memberTexts(text)!;
+        expect([...members.keys()].sort()).toEqual(Object.keys(object).sort());
+        for (const [name, written] of members)
+          expect(JSON.parse(written)).toEqual(JSON.parse(JSON.stringify(object[name])));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test.each([
+    ['{"a":1,"a":2}', undefined],
+    ['{"a":1,"\\u0061":2}', undefined],
+    ['{}', []],
+    [' { "a" : [ {"a":1} , "}" ] , "b" : 1.10 } ', ['[ {"a":1} , "}" ]', '1.10']],
+  ])('%s', (text, written) => {
+    const members = memberTexts(text);
+    expect(members && [...members.values()]).toEqual(written);
+  });
+});
+
+describe('an answer', () => {
+  test('is the result with our id, byte for byte, as JSON and in a stream', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ minLength: 1 }), fc.jsonValue(), { noNullPrototype: true }), (result) => {
+        const written = JSON.stringify(result);
+        fc.pre(result.resultType === undefined);
+        const message = `{"jsonrpc":"2.0","result":${written},"id":"${ID}"}`;
+        for (const [body, type] of [
+          [message, 'application/json; charset=utf-8'],
+          [`: hello\nevent: message\ndata: ${message}\n\n`, 'text/event-stream'],
+        ] as const)
+          expect(readRpc(answer(body, type), ID)).toMatchObject({ kind: 'result', text: written });
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('whatever comes, nothing is thrown, and only an answer to us is a result', () => {
+    const type = fc.constantFrom('application/json', 'text/event-stream', 'text/html', '');
+    const text = fc.oneof(
+      fc.string(),
+      fc.json(),
+      fc.json().map((json) => `data: ${json}\n\n`),
+    );
+    fc.assert(
+      fc.property(text, type, fc.constantFrom(200, 202, 400, 404, 500), (body, contentType, status) => {
+        expect(['unreachable', 'http']).toContain(readRpc(answer(body, contentType, status), ID).kind);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a stream is read up to the answer, however it is cut', () => {
+    const notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"text":"é"}}';
+    const message = `{"jsonrpc":"2.0","id":"${ID}","result":{"text":"é😀"}}`;
+    const whole = Buffer.from(`data: ${notice}\n\n: beat\n\ndata: ${message}\n\n`);
+    fc.assert(
+      fc.property(fc.array(fc.nat(whole.length), { maxLength: 8 }), (cuts) => {
+        const enough = untilAnswered();
+        const at = [0, ...cuts.sort((a, b) => a - b), whole.length];
+        const pieces = at.slice(1).map((end, i) => whole.subarray(at[i], end));
+        const headers = { 'content-type': 'text/event-stream' };
+        const said = pieces.map((piece) => enough(piece, headers));
+        expect(said.at(-1)).toBe(true);
+        // Not before the answer was whole.
+        expect(
+          pieces.slice(0, Math.max(0, said.indexOf(true))).reduce((sum, piece) => sum + piece.length, 0),
+        ).toBeLessThan(whole.length);
+      }),
+      { numRuns: 100 },
+    );
+    expect(untilAnswered()(whole, { 'content-type': 'application/json' })).toBe(false);
+  });
+});
+
+describe('what is mirrored in headers', () => {
+  const schema = {
+    properties: {
+      region: { type: 'string', 'x-mcp-header': 'Region' },
+      inner: {
+        properties: { n: { type: 'integer', 'x-mcp-header': 'N' }, flag: { type: 'boolean', 'x-mcp-header': 'F' } },
+      },
+    },
+  };
+
+  test('the marked arguments, as far as they are there', () => {
+    expect(parameterHeaders(schema, { region: 'eu', inner: { n: 7, flag: false } })).toEqual({
+      'mcp-param-region': 'eu',
+      'mcp-param-n': '7',
+      'mcp-param-f': 'false',
+    });
+    expect(parameterHeaders(schema, { region: null, inner: {} })).toEqual({});
+    expect(parameterHeaders(schema, { inner: { n: 1e300 } })).toEqual({});
+  });
+
+  test('any text arrives, and none is two headers', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+        const value = mirrored(text);
+        expect(value).toMatch(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/);
+        const encoded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+        expect(encoded === undefined ? value : Buffer.from(encoded, 'base64').toString('utf8')).toBe(text);
+      }),
+    );
+    expect(mirrored('a\r\nx: b')).toMatch(/^=\?base64\?/);
+    expect(mirrored('=?base64?eA==?=')).not.toBe('=?base64?eA==?=');
+  });
+
+  test.each([
+    { type: 'string', 'x-mcp-header': 'A' },
+    { properties: { a: { type: 'number', 'x-mcp-header': 'A' } } },
+    { properties: { a: { type: 'string', 'x-mcp-header': 'a b' } } },
+    { properties: { a: { type: 'string', 'x-mcp-header': '' } } },
+    { properties: { a: { items: { type: 'string', 'x-mcp-header': 'A' } } } },
+    { $defs: { a: { type: 'string', 'x-mcp-header': 'A' } } },
+    { properties: { a: { type: 'string', 'x-mcp-header': 'A' }, b: { type: 'string', 'x-mcp-header': 'a' } } },
+  ])('a tool with broken marks is none: %j', (broken) => {
+    expect(mirroredArguments(broken)).toBeUndefined();
+    expect(mirroredArguments(schema)?.size).toBe(3);
+  });
+
+  test('more marks than any server takes are none, however many there are', () => {
+    const marked = (count: number) => {
+      const one = (_: unknown, i: number) => [`p${i}`, { type: 'string', 'x-mcp-header': `H${i}` }];
+      return { properties: Object.fromEntries(Array.from({ length: count }, one)) };
+    };
+    expect(mirroredArguments(marked(64))?.size).toBe(64);
+    expect(mirroredArguments(marked(65))).toBeUndefined();
+    expect(mirroredArguments(marked(20_000))).toBeUndefined();
+  });
+});

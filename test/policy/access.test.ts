@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import { type Access, accessTo } from '../../broker/policy/access.ts';
+import { decide } from '../../broker/policy/decide.ts';
+import type { Facts, RuleSource } from '../../broker/policy/facts.ts';
+import { ALLOW_ALL, agent, facts, grant, guardrailsOf, NOW, parent, policyOf } from './world.ts';
+
+const SEND = 'crm:messages.send';
+const ADMIN = 'crm:admin';
+const allow = (rule: Partial<RuleSource>): RuleSource => ({ effect: 'allow', ...rule });
+const childOf = (scopes: string[], status: 'active' | 'revoked' = 'active', expiresAt: number | null = null) =>
+  agent({ parent: parent({ status, grants: [grant({ scopes, expiresAt })] }) });
+
+type Row = [sentence: string, facts: Facts, scope: string, kind: Access['kind'], reason?: string];
+
+const ROWS: Row[] = [
+  ['what is held and allowed', facts(), SEND, 'usable'],
+  [
+    'what is held and would be held back for an approval',
+    facts({ policy: policyOf({ effect: 'require_approval' }) }),
+    SEND,
+    'usable',
+  ],
+  ['what is held, while a breaker is open', facts({ breakers: [open()] }), SEND, 'usable'],
+  ['a scope that the grant lacks', facts(), ADMIN, 'missing', 'not_granted'],
+  ['a scope without any grant', facts({ grants: [] }), SEND, 'missing', 'not_granted'],
+  [
+    'a scope that the grant lacks, while a breaker is open',
+    facts({ breakers: [open()] }),
+    ADMIN,
+    'missing',
+    'not_granted',
+  ],
+  ['a grant that has ended', facts({ grants: [grant({ expiresAt: NOW })] }), SEND, 'missing', 'grant_expired'],
+  [
+    'a scope of an ended grant that it never had',
+    facts({ grants: [grant({ expiresAt: NOW - 1 })] }),
+    ADMIN,
+    'missing',
+    'grant_expired',
+  ],
+  ['no policy at all', { ...facts({ grants: [] }), policy: undefined } as never, SEND, 'missing', 'scope_denied'],
+  [
+    'a policy that says nothing of it',
+    facts({ policy: policyOf(allow({ scopes: ['crm:contacts.*'] })) }),
+    SEND,
+    'missing',
+    'scope_denied',
+  ],
+  [
+    'a policy that denies it',
+    facts({ policy: policyOf(ALLOW_ALL, { effect: 'deny', scopes: [SEND] }) }),
+    SEND,
+    'refused',
+  ],
+  [
+    'a policy that denies it, also without a grant',
+    facts({ grants: [], policy: policyOf({ effect: 'deny' }) }),
+    SEND,
+    'refused',
+  ],
+  [
+    'a policy that denies some of its calls',
+    facts({ grants: [], policy: policyOf(ALLOW_ALL, { effect: 'deny', scopes: [ADMIN], methods: ['DELETE'] }) }),
+    ADMIN,
+    'missing',
+    'not_granted',
+  ],
+  [
+    'a guardrail that denies it',
+    facts({ grants: [], guardrails: guardrailsOf({ name: 'no', effect: 'deny' }) }),
+    SEND,
+    'refused',
+  ],
+  [
+    'a guardrail that suspends',
+    facts({ guardrails: guardrailsOf({ name: 'no', effect: 'suspend' }) }),
+    SEND,
+    'refused',
+  ],
+  [
+    'a guardrail that holds it',
+    facts({ grants: [], guardrails: guardrailsOf({ name: 'ask', effect: 'require_approval' }) }),
+    SEND,
+    'missing',
+    'not_granted',
+  ],
+  ['a platform that is switched off', facts({ platform: { ...facts().platform!, suspended: true } }), SEND, 'refused'],
+  ['no such platform', { ...facts(), platform: undefined } as never, SEND, 'refused'],
+  ['a scope that the platform does not have', facts(), 'crm:nothing', 'refused'],
+  ['a scope that covers no operation', facts(), 'crm:ghost', 'refused'],
+  ['a pattern in place of a scope', facts(), 'crm:*', 'refused'],
+  [
+    'a child whose parent holds it',
+    facts({ agent: childOf([SEND]), grants: [grant({ scopes: [] })] }),
+    SEND,
+    'missing',
+    'not_granted',
+  ],
+  [
+    'a child without a grant whose parent holds it',
+    facts({ agent: childOf([SEND]), grants: [] }),
+    SEND,
+    'missing',
+    'not_granted',
+  ],
+  ['a child whose parent lacks it', facts({ agent: childOf([]), grants: [grant({ scopes: [] })] }), SEND, 'refused'],
+  [
+    'a child whose parent’s grant has ended',
+    facts({ agent: childOf([SEND], 'active', NOW), grants: [] }),
+    SEND,
+    'refused',
+  ],
+  ['a child whose parent is gone', facts({ agent: childOf([SEND], 'revoked'), grants: [] }), SEND, 'refused'],
+];
+
+function open() {
+  return { cause: 'breaker_upstream_failure' as const, openedAt: NOW - 1, openUntil: NOW + 1_000, trialUntil: NOW + 1 };
+}
+
+describe('what stands between an agent and a scope', () => {
+  test.each(ROWS)('%s', (_sentence, given, scope, kind, reason) => {
+    const access = accessTo(given, { platformId: 'crm', scope }, NOW);
+    expect(access).toMatchObject({ kind, ...(reason && { reason }) });
+    expect(access.detail).toMatch(/^\S.*[^.]$/);
+  });
+
+  test('usable is what a call would not be denied for; with what is missing granted, it would not be either', () => {
+    for (const [sentence, given, scope, kind, reason] of ROWS) {
+      const calm = { ...given, breakers: [] };
+      const ask = { platformId: 'crm', scope };
+      expect(decide(calm, ask, NOW).kind !== 'deny', sentence).toBe(kind === 'usable');
+      if (kind !== 'missing' || reason === 'scope_denied') continue;
+      const grants = [grant({ scopes: [scope] })];
+      expect(decide({ ...calm, grants }, ask, NOW).kind, sentence).not.toBe('deny');
+    }
+  });
+});

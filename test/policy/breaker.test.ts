@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  BREAKER_LIMITS,
+  type BreakerCause,
+  type BreakerState,
+  breakerFacts,
+  refuses,
+} from '../../broker/policy/breaker.ts';
+import { strike as strikeStored } from '../../broker/store/breakers.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+import { stateOf, strike } from './breaker-model.ts';
+
+const CAUSES = Object.keys(BREAKER_LIMITS) as BreakerCause[];
+const strikes = (cause: BreakerCause, moments: number[]) =>
+  moments.reduce<BreakerState | undefined>((state, now) => strike(state, cause, now), undefined);
+
+describe.each(CAUSES)('%s', (cause) => {
+  const { strikes: limit, windowMs, openMs } = BREAKER_LIMITS[cause];
+  const burst = (count: number, from = 1000) => Array.from({ length: count }, (_, i) => from + i);
+
+  test('opens at its limit within the window, not before', () => {
+    expect(stateOf(strikes(cause, burst(limit - 1)), 5000)).toBe('closed');
+    expect(stateOf(strikes(cause, burst(limit)), 5000)).toBe('open');
+  });
+
+  test('a window that is over counts no more', () => {
+    const late = strikes(cause, [...burst(limit - 1), 1000 + windowMs]);
+    expect(stateOf(late, 1000 + windowMs)).toBe('closed');
+    expect(late?.strikes).toBe(1);
+  });
+
+  test('is half-open after its time, opens again when the trial fails', () => {
+    const opened = strikes(cause, burst(limit))!;
+    const over = opened.openUntil!;
+    expect(over).toBe(1000 + limit - 1 + openMs);
+    expect(stateOf(opened, over - 1)).toBe('open');
+    expect(stateOf(opened, over)).toBe('half_open');
+    const again = strike({ ...opened, trialAt: over }, cause, over + 5);
+    expect(stateOf(again, over + 5)).toBe('open');
+    expect(again).toMatchObject({ openUntil: over + 5 + openMs, trialAt: null });
+  });
+
+  test('failures while it is open do not keep it open', () => {
+    const opened = strikes(cause, burst(limit))!;
+    const { openUntil, openedAt } = strike(opened, cause, opened.openedAt! + 10);
+    expect({ openUntil, openedAt }).toEqual({ openUntil: opened.openUntil, openedAt: opened.openedAt });
+  });
+});
+
+describe('what a decision sees', () => {
+  const state: BreakerState = { strikes: 5, windowStart: 0, openedAt: 1000, openUntil: 61_000, trialAt: null };
+  const refusedAt = (changes: Partial<BreakerState>, now: number) => {
+    const facts = breakerFacts({ ...state, ...changes }, 'breaker_auth_failure', now);
+    return facts && refuses(facts, now);
+  };
+
+  test('one trial, which is given away again when it never came back', () => {
+    expect(refusedAt({}, 60_999)).toBe(true);
+    expect(refusedAt({}, 61_000)).toBe(false);
+    expect(refusedAt({ trialAt: 61_000 }, 61_001)).toBe(true);
+    expect(refusedAt({ trialAt: 61_000 }, 120_999)).toBe(true);
+    expect(refusedAt({ trialAt: 61_000 }, 121_000)).toBe(false);
+  });
+
+  test('a closed breaker is no fact', () => {
+    expect(refusedAt({ openedAt: null, openUntil: null }, 1)).toBeUndefined();
+  });
+});
+
+test('whatever the moments of failure, a breaker that opened refuses for its whole time', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...CAUSES),
+      fc.array(fc.integer({ min: 0, max: 500_000 }), { maxLength: 80 }),
+      (cause, moments) => {
+        let state: BreakerState | undefined;
+        for (const now of moments.sort((a, b) => a - b)) {
+          const before = state;
+          state = strike(state, cause, now);
+          if (stateOf(before, now) === 'open') expect(state.openUntil).toBe(before!.openUntil);
+          if (stateOf(before, now) === 'closed' && stateOf(state, now) === 'open')
+            expect(state.strikes).toBe(BREAKER_LIMITS[cause].strikes);
+        }
+      },
+    ),
+  );
+});
+
+test.each(STORES)(`the store counts strikes as the model does, on %s${postgresNote}`, async (store) => {
+  const world = await startWorld(store);
+  const organisation = await world.organisation();
+  const { id } = await organisation.agent({ grants: {} });
+  const { db } = world.running.broker.store;
+  let sequences = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...CAUSES),
+      fc.array(fc.integer({ min: 1, max: 150_000 }), { minLength: 1, maxLength: 30 }),
+      // So few that random moments open it, close it, and fail its trial.
+      fc.integer({ min: 1, max: 4 }),
+      async (cause, moments, most) => {
+        const key = { organisation_id: organisation.id, agent_id: id, cause, key: `sequence-${++sequences}` };
+        const limits = { ...BREAKER_LIMITS[cause], strikes: most };
+        let state: BreakerState | undefined;
+        for (const now of moments.sort((a, b) => a - b)) {
+          state = strike(state, cause, now, limits);
+          const row = await strikeStored(db, key, limits, now);
+          expect({
+            strikes: row.strikes,
+            windowStart: row.window_start,
+            openedAt: row.opened_at,
+            openUntil: row.open_until,
+            trialAt: row.trial_at,
+          }).toEqual(state);
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,86 @@
+/** The budget of a condition is of the thread's time: whatever the meter counts, nobody else waits longer than this. */
+import { describe, expect, test } from 'vitest';
+import { compileCondition, conditionInput } from '../../broker/policy/condition.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { agent, call, NOW } from './world.ts';
+
+/** Milliseconds of the thread that the dearest evaluation may take. */
+const MOST_MS = 30;
+
+const LONG = 480_000;
+const long = 'a'.repeat(LONG);
+/** A body of some 1 MiB whose list `l` has `n` members. As it comes from the wire: no text shares memory with another. */
+const bodyOf = (n: number, member: (i: number) => unknown, more: object = {}): JsonObject =>
+  JSON.parse(JSON.stringify({ l: Array.from({ length: n }, (_, i) => member(i)), ...more }));
+const texts = (n: number) => bodyOf(n, (i) => i, { a: long, b: long, c: `${long.slice(1)}b` });
+const words = (n: number) => bodyOf(n, (i) => `t${i}`);
+const times = (n: number) => bodyOf(n, () => ({ at: '2026-01-15T12:00:00Z' }));
+const wide = (n: number) =>
+  bodyOf(n, (i) => i, { m: Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${i}`, 1])) });
+
+const QUERY = Array.from({ length: 4000 }, (_, i) => (i < 10 ? `a${i}` : 'a'))
+  .join('&')
+  .slice(0, 8000);
+const HEADERS = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`X-H${i}`, 'v'.repeat(100)]));
+
+/** Looks at a long text in each turn of a loop, without reading it again. */
+const held = (turn: string) => `[request.body.a].all(x, [request.body.b].all(y, request.body.l.all(z, ${turn})))`;
+
+const CONDITIONS: readonly [string, (n: number) => JsonObject][] = [
+  ['request.body.l.all(i, i != request.query_all.a0[0])', words],
+  ['request.body.l.all(i, !(i in request.query))', words],
+  ['request.body.l.all(i, request.headers["x-h1"] != i)', words],
+  ['request.body.l.exists(i, request.query[request.body.a] == i)', texts],
+  ['request.body.l.all(i, !(request.body.a in request.query))', texts],
+  ['request.body.l.all(i, request.body.a.startsWith(request.body.b))', texts],
+  ['request.body.l.all(i, request.body.a.endsWith(request.body.b))', texts],
+  [held('x.startsWith(y)'), texts],
+  [held('x == y'), texts],
+  [held('[x, x, x] == [y, y, y]'), texts],
+  [held('{x: 1} == {y: 1}'), texts],
+  [held('x in [y]'), texts],
+  [held('x <= y'), texts],
+  [held('!x.contains("b")'), texts],
+  [held('!x.contains("ab")'), texts],
+  [held(`!x.contains("b${'a'.repeat(60)}")`), texts],
+  [held('!x.matches("(a|b)*c")'), texts],
+  [held('size(x) > 1'), texts],
+  [held('x + y != "b"'), texts],
+  [held('int(x) == 1'), texts],
+  ['request.body.l.exists(i, timestamp(i) == now)', words],
+  ['request.body.l.exists(i, duration(i) == duration("1s"))', words],
+  ['request.body.l.exists(i, request.body.missing == i || int(i) > 3)', words],
+  ['request.body.l.exists(i, i > 3)', words],
+  ['request.body.l.exists(i, request.body.l.exists(j, int(j) == 1))', (n) => words(n / 25)],
+  ['request.body.l.all(i, now.getHours("Europe/Berlin") + now.getMinutes("Asia/Tokyo") >= 0)', words],
+  ['request.body.l.all(i, timestamp(i.at).getHours("Europe/Berlin") >= 0)', times],
+  ['request.body.l.all(i, now - timestamp(i.at) >= duration("0s"))', times],
+  ['request.body.l.all(i, size(request.body.m) > 1)', wide],
+  ['request.body.l.all(i, request.body.m == request.body.m)', wide],
+];
+
+describe(`no condition takes more than ${MOST_MS} ms of the thread`, () => {
+  test.each(CONDITIONS)('%s', { timeout: 60_000 }, (source, make) => {
+    const compiled = compileCondition(source);
+    if (!compiled.ok) throw new Error(compiled.error);
+    for (const n of [1000, 2500, 3500]) {
+      const body = make(n);
+      const evaluate = () =>
+        compiled.condition.evaluate(
+          conditionInput(
+            agent(),
+            { platformId: 'crm', scope: 'crm:x', call: call({ body, query: QUERY, headers: HEADERS }) },
+            NOW,
+          ),
+        );
+      // Of the thread alone, for others run beside it; several at a time, for the clock of a thread is coarse.
+      const rounds = Array.from({ length: 3 }, () => {
+        const before = process.threadCpuUsage();
+        for (let i = 0; i < 3; i++) evaluate();
+        const { user, system } = process.threadCpuUsage(before);
+        return (user + system) / 3 / 1000;
+      });
+      expect(Math.min(...rounds), `${n} members`).toBeLessThan(MOST_MS);
+    }
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import { decide } from '../../broker/policy/decide.ts';
+import { ALLOW_ALL, ask, facts, guardrailsOf, NOW, policyOf } from './world.ts';
+
+describe('standing questions', () => {
+  const standing = (...rules: Parameters<typeof policyOf>) => {
+    const { kind, reason, conditional } = decide(facts({ policy: policyOf(...rules) }), ask(), NOW);
+    return { kind, reason, conditional };
+  };
+  const allow = { kind: 'allow', reason: 'approved' };
+  const hold = { kind: 'hold', reason: 'approval_required_by_policy' };
+  const denied = { kind: 'deny', reason: 'denied_by_policy' };
+  const WHEN = 'request.endpoint == "/contacts"';
+
+  test.each([
+    [
+      'a rule that covers every operation applies',
+      [ALLOW_ALL, { effect: 'deny', methods: ['GET'] }],
+      { ...denied, conditional: false },
+    ],
+    [
+      'also by its endpoints',
+      [ALLOW_ALL, { effect: 'require_approval', endpoints: ['/contacts/**'] }],
+      { ...hold, conditional: false },
+    ],
+    [
+      'a rule that covers none does not',
+      [ALLOW_ALL, { effect: 'deny', methods: ['POST'] }],
+      { ...allow, conditional: false },
+    ],
+    [
+      'a rule that covers some makes it conditional',
+      [ALLOW_ALL, { effect: 'deny', endpoints: ['/contacts/*'] }],
+      { ...allow, conditional: true },
+    ],
+    [
+      'a rule with a condition makes it conditional',
+      [ALLOW_ALL, { effect: 'deny', when: WHEN }],
+      { ...allow, conditional: true },
+    ],
+    [
+      'a condition of another scope does not',
+      [ALLOW_ALL, { effect: 'deny', scopes: ['crm:x'], when: WHEN }],
+      { ...allow, conditional: false },
+    ],
+    [
+      'a milder condition changes nothing',
+      [{ effect: 'require_approval' }, { effect: 'allow', when: WHEN }],
+      { ...hold, conditional: false },
+    ],
+    [
+      'a scope that only a condition allows stays usable',
+      [{ effect: 'allow', when: WHEN }],
+      { ...allow, conditional: true },
+    ],
+    [
+      'a scope that is only allowed in part stays usable',
+      [{ effect: 'allow', endpoints: ['/contacts'] }],
+      { ...allow, conditional: true },
+    ],
+    [
+      'a scope that a condition holds and nothing allows is held',
+      [{ effect: 'require_approval', when: WHEN }],
+      { ...hold, conditional: true },
+    ],
+    ['a scope that is only ever denied is denied', [{ effect: 'deny', when: WHEN }], { ...denied, conditional: false }],
+    [
+      'a denied scope is not conditional',
+      [{ effect: 'deny' }, { effect: 'allow', when: WHEN }],
+      { ...denied, conditional: false },
+    ],
+  ] as [string, Parameters<typeof policyOf>, object][])('%s', (_sentence, rules, expected) => {
+    expect(standing(...rules)).toEqual(expected);
+  });
+
+  test('a guardrail with a condition makes it conditional, one that surely holds holds it', () => {
+    const guarded = (...rules: Parameters<typeof guardrailsOf>) =>
+      decide(facts({ guardrails: guardrailsOf(...rules) }), ask(), NOW);
+    expect(guarded({ name: 'g', effect: 'deny', when: WHEN })).toMatchObject({ kind: 'allow', conditional: true });
+    expect(guarded({ name: 'g', effect: 'require_approval' }, { name: 'h', effect: 'deny', when: WHEN })).toMatchObject(
+      { kind: 'hold', conditional: true },
+    );
+    expect(guarded({ name: 'g', effect: 'require_approval' })).toMatchObject({ kind: 'hold', conditional: false });
+  });
+});

@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest';
+import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
+
+const call = (body: JsonObject | undefined, rest: Partial<CallAsk> = {}): CallAsk => ({
+  method: 'POST',
+  path: '/',
+  query: '',
+  headers: {},
+  body,
+  ...rest,
+});
+describe('the GraphQL door of a REST platform', () => {
+  const door = compilePlatformRules({
+    kind: 'rest',
+    graphql: { path: '/graphql' },
+    scopes: {
+      'd:get': ['GET /**'],
+      'd:post': ['POST /**'],
+      'd:query': ['query *'],
+      'd:issue': ['mutation issueCreate'],
+    },
+  });
+  const at = (path: string, rest: Partial<CallAsk> = {}) =>
+    classify(door, call({ query: '{ viewer }' }, { path, ...rest }));
+
+  test('is judged by the document and never by an http rule', () => {
+    expect(at('/graphql')).toMatchObject({ scopes: ['d:query'] });
+    expect(at('/graphql', { body: { query: 'mutation { issueCreate { id } }' } })).toMatchObject({
+      scopes: ['d:issue'],
+    });
+    expect(at('/graphql', { body: { query: 'mutation { other }' } })).toMatchObject({ kind: 'unclassified' });
+    expect(at('/graphql', { body: {} }).kind).toBe('malformed');
+    expect(at('/other')).toMatchObject({ scopes: ['d:post'] });
+  });
+
+  test.each(['/graphql/', '/GraphQL', '/graphql;x', '/%67raphql'])(
+    'another spelling of it is no way in: %s',
+    (path) => {
+      expect(at(path)).toEqual({ kind: 'unclassified' });
+      expect(at(path, { method: 'GET' })).toEqual({ kind: 'unclassified' });
+    },
+  );
+
+  test('reading it by GET is in no scope', () => {
+    expect(at('/graphql', { method: 'GET', body: undefined, query: 'query=%7Bviewer%7D' })).toEqual({
+      kind: 'unclassified',
+    });
+  });
+});

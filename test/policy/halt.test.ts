@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { type BreakerFacts, HALT_CAUSES } from '../../broker/policy/facts.ts';
+import { haltOf } from '../../broker/policy/halt.ts';
+import { agent, NOW } from './world.ts';
+
+const breaker = (changes: Partial<BreakerFacts> = {}): BreakerFacts => ({
+  cause: 'breaker_upstream_failure',
+  openedAt: NOW - 20_000,
+  openUntil: NOW + 40_000,
+  trialUntil: null,
+  ...changes,
+});
+
+describe('the halt of an agent', () => {
+  test('none for an agent that may call, or may not call yet', () => {
+    expect(haltOf(agent(), [], NOW)).toBeUndefined();
+    expect(haltOf(agent({ status: 'pending' }), [breaker()], NOW)).toBeUndefined();
+    expect(haltOf(agent({ status: 'pending_bind' }), [], NOW)).toBeUndefined();
+    expect(haltOf(agent(), [breaker({ openUntil: NOW })], NOW)).toBeUndefined();
+  });
+
+  test('a suspension, with when, why and who ends it', () => {
+    const suspended = agent({
+      status: 'suspended',
+      statusSince: NOW - 1000,
+      statusCause: 'suspended_by_policy',
+      statusDetail: 'guardrail trap',
+    });
+    expect(haltOf(suspended, [breaker()], NOW)).toEqual({
+      state: 'suspended',
+      since: '2026-01-15T11:59:59.000Z',
+      cause: 'suspended_by_policy',
+      detail: 'guardrail trap',
+      recoverable_by: 'owner',
+      retry_after_seconds: null,
+      instructions: expect.stringContaining('guardrail'),
+    });
+    expect(haltOf(agent({ status: 'suspended' }), [], NOW)).toMatchObject({ cause: 'unknown', since: null });
+  });
+
+  test('revoked and expired agents', () => {
+    expect(haltOf(agent({ status: 'revoked', statusCause: 'owner_manual' }), [], NOW)).toMatchObject({
+      state: 'revoked',
+      cause: 'owner_manual',
+    });
+    expect(haltOf(agent({ status: 'deleted' }), [], NOW)).toMatchObject({ state: 'revoked' });
+    expect(haltOf(agent({ expiresAt: NOW - 1 }), [], NOW)).toMatchObject({
+      state: 'revoked',
+      detail: 'the agent expired',
+      since: '2026-01-15T11:59:59.999Z',
+    });
+  });
+
+  test('of several open breakers the one that ends last', () => {
+    const halt = haltOf(agent(), [breaker(), breaker({ cause: 'breaker_api_error', openUntil: NOW + 50_001 })], NOW);
+    expect(halt).toMatchObject({
+      state: 'breaker_open',
+      cause: 'breaker_api_error',
+      recoverable_by: 'time',
+      retry_after_seconds: 51,
+    });
+  });
+
+  test('a half-open breaker whose trial is out asks to wait until nobody waits for the trial any more', () => {
+    const waits = breaker({ openUntil: NOW - 1, trialUntil: NOW + 12_001 });
+    const opens = breaker({ cause: 'breaker_api_error', openUntil: NOW + 10_000 });
+    expect(haltOf(agent(), [opens, waits], NOW)).toMatchObject({
+      cause: 'breaker_upstream_failure',
+      detail: 'a trial call is on its way',
+      retry_after_seconds: 13,
+    });
+  });
+
+  test('every cause comes with instructions that a person can follow', () => {
+    for (const cause of HALT_CAUSES) {
+      const halt = haltOf(agent({ status: 'suspended', statusCause: cause }), [], NOW);
+      expect(halt?.instructions).toMatch(/\. /);
+    }
+  });
+});

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import type { CallAsk, Method } from '../../broker/policy/facts.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { recipientRulesFor } from '../../broker/policy/recipient-rules.ts';
+
+const call = (method: Method, path: string, rest: Partial<CallAsk> = {}): CallAsk => ({
+  method,
+  path,
+  query: '',
+  headers: {},
+  body: undefined,
+  ...rest,
+});
+
+describe('recipient rules', () => {
+  const mail = compilePlatformRules({
+    kind: 'rest',
+    scopes: { 'm:send': ['POST /messages', 'POST /drafts'] },
+    recipients: { 'POST /messages': ['/to', { pointer: '/raw', format: 'rfc822-base64url' }] },
+  });
+  const pointers = [{ pointer: '/to' }, { pointer: '/raw', format: 'rfc822-base64url' }];
+
+  test('are found for their operation, with the body as what they point into', () => {
+    const body = { to: 'a@x.example' };
+    expect(recipientRulesFor(mail, call('POST', '/messages', { body }))).toMatchObject([{ pointers, subject: body }]);
+    expect(recipientRulesFor(mail, call('POST', '/drafts', { body }))).toEqual([]);
+    expect(recipientRulesFor(mail, call('GET', '/messages'))).toEqual([]);
+  });
+
+  test('another spelling of the endpoint has them too', () => {
+    expect(recipientRulesFor(mail, call('POST', '/Messages/'))).toMatchObject([{ pointers, subject: {} }]);
+  });
+
+  test('a recipient in the query string counts beside the body', () => {
+    const asked = call('POST', '/messages', { body: { to: 'a@x.example' }, query: 'x=1&to=b%40y.example&to[]=c' });
+    expect(recipientRulesFor(mail, asked).slice(1)).toMatchObject([
+      { pointers: [{ pointer: '/to' }], subject: { to: 'b@y.example' } },
+      { pointers: [{ pointer: '/to' }], subject: { to: 'c' } },
+    ]);
+  });
+
+  test('and there it is what the pointer says that it is', () => {
+    const share = { pointer: '/channels/*', format: 'ids', optional: true } as const;
+    const chat = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /share': ['/to', share] } });
+    const found = recipientRulesFor(chat, call('POST', '/share', { query: 'Channels[0]=C1' }));
+    expect(found.map(({ pointers, subject }) => ({ pointers, subject }))).toEqual([
+      { pointers: [{ pointer: '/to' }, share], subject: {} },
+      { pointers: [{ ...share, pointer: '/Channels' }], subject: { Channels: 'C1' } },
+    ]);
+  });
+
+  test.each(['to.email', 'To.email', 'to[email]'])('a member that is named by its path counts: ?%s=', (name) => {
+    const post = compilePlatformRules({ kind: 'rest', scopes: {}, recipients: { 'POST /post': ['/to/email'] } });
+    const found = recipientRulesFor(post, call('POST', '/post', { query: `${name}=b%40y.example&today.email=c` }));
+    expect(found.slice(1).flatMap(({ subject }) => Object.values(subject))).toEqual(['b@y.example']);
+  });
+
+  test.each(['to', '/a~2', 'cc/*'])('a pointer that is none is refused: %s', (pointer) => {
+    const source = { kind: 'rest' as const, scopes: {}, recipients: { 'POST /m': [pointer] } };
+    expect(() => compilePlatformRules(source)).toThrow(`"${pointer}" is not a JSON pointer; write "/to"`);
+  });
+
+  describe('of GraphQL point into the arguments of the root field', () => {
+    const invites = compilePlatformRules({
+      kind: 'graphql',
+      scopes: { 'g:invite': ['mutation invite'] },
+      recipients: { 'mutation invite': ['/input/email'] },
+    });
+    const subjects = (query: string, variables = {}) =>
+      recipientRulesFor(invites, call('POST', '/', { body: { query, variables } })).map(({ subject }) => subject);
+    const expected = [{ input: { email: 'a@x.example' } }];
+
+    test.each([
+      ['written into the document', 'mutation { invite(input: {email: "a@x.example"}) { id } }', {}],
+      ['in a variable', 'mutation($i: I!) { invite(input: $i) { id } }', { i: { email: 'a@x.example' } }],
+      ['in a part', 'mutation($e: String) { invite(input: {email: $e}) { id } }', { e: 'a@x.example' }],
+      ['as a default', 'mutation($e: String = "a@x.example") { invite(input: {email: $e}) { id } }', {}],
+      ['under an alias', 'mutation { read: invite(input: {email: "a@x.example"}) { id } }', {}],
+      ['in a fragment', 'mutation { ...F } fragment F on M { invite(input: {email: "a@x.example"}) { id } }', {}],
+    ])('%s', (_, query, variables) => {
+      expect(subjects(query, variables)).toEqual(expected);
+    });
+
+    test('each root field has a match of its own, and other fields have none', () => {
+      const query =
+        'mutation { a: invite(input: {email: "1"}) {id} b: invite(input: {email: "2"}) {id} other(input: {email: "3"}) }';
+      expect(subjects(query)).toEqual([{ input: { email: '1' } }, { input: { email: '2' } }]);
+      expect(subjects('query { invite(input: {email: "1"}) { id } }')).toEqual([]);
+    });
+  });
+});

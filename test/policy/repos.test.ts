@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest';
+import type { CallAsk, Constraints, JsonObject, Method } from '../../broker/policy/facts.ts';
+import { intersectRepositories, refuseRepositories } from '../../broker/policy/repos.ts';
+import { call } from './world.ts';
+
+const LIST: Constraints = { repos: ['acme/app', 'tools/*'] };
+const CREATING: Constraints = { ...LIST, allow_repo_creation: true };
+
+const reach = (line: string, constraints: Constraints = LIST, body?: JsonObject) => {
+  const [method, endpoint] = line.split(' ') as [Method, string];
+  const [path = '', query = ''] = endpoint.split('?');
+  return refuseRepositories(constraints, call({ method, path, query, body }) as CallAsk);
+};
+
+describe('within the list', () => {
+  test.each([
+    'GET /repos/acme/app',
+    'GET /repos/ACME/App/issues',
+    'PATCH /repos/acme/app',
+    'GET /repos/tools/anything/contents/a/b.txt',
+    'GET /repos/acme/app/compare/main...topic',
+    'GET /repos/acme/app/compare/acme:main...ACME:topic',
+    'GET /user',
+    'GET /rate_limit',
+    'GET /user/repos',
+    'GET /orgs/whoever/repos',
+    'GET /repos/acme/app/pulls?head=evil:topic',
+    'GET /repos/acme/app/issues/1/sub_issues',
+    'GET /repos/acme/app/issues/1/dependencies/blocked_by',
+    'POST /repos/acme/app/issues/1/comments',
+    'GET /repos/acme/app/contents/merge-upstream',
+  ])('%s', (line) => {
+    expect(reach(line)).toBeUndefined();
+  });
+
+  test('a pull request from the same repository', () => {
+    expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'topic', base: 'main' })).toBeUndefined();
+    expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'acme:topic', head_repo: 'app' })).toBeUndefined();
+  });
+});
+
+describe('GT-18 outside of the list', () => {
+  test.each([
+    ['GET /repos/acme/other', ['acme/other']],
+    ['GET /repos/evil/app/issues', ['evil/app']],
+    ['GET /repos/acme/app.git', ['acme/app.git']],
+    ['GET /repositories/123', []],
+    ['POST /graphql', []],
+    ['GET /gists', []],
+    ['POST /gists', []],
+    ['GET /search/code', []],
+    ['GET /search/repositories', []],
+    ['GET /repos/acme/app/forks', ['acme/app']],
+    ['POST /repos/acme/app/forks', ['acme/app']],
+    ['POST /repos/acme/app/transfer', ['acme/app']],
+    ['PUT /repos/acme/app/import', ['acme/app']],
+    ['GET /issues', []],
+    ['GET /notifications', []],
+    ['GET /repos', []],
+    ['GET /repos/acme', []],
+    ['GET /repos/acme/', []],
+    ['GET /Repos/acme/app', []],
+    ['GET /repos/acme/..', []],
+    ['GET /repos/acme/app%2Fx', []],
+    ['GET /repos/acme/app/contents/a%2Fb', []],
+    ['GET /repos/acme;x/app', []],
+    ['POST /user', []],
+    ['GET /user/', []],
+    ['GET /orgs/x/members', []],
+    ['POST /user/repos', []],
+    ['POST /orgs/tools/repos', []],
+    ['POST /repos/tools/template/generate', []],
+    ['GET /repos/acme/app/compare/main...evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/Compare/main...evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/compare/evil:main...topic', ['evil:main']],
+    ['GET /repos/acme/app/compare/main...acme:other:topic', ['acme:other:topic']],
+    ['GET /repos/acme/app/compare/main...evil%3Abranch', ['evil:branch']],
+  ])('%s', (line, violating) => {
+    expect(reach(line)?.violating).toEqual(violating);
+  });
+
+  test('a pull request from another repository', () => {
+    expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'evil:topic' })?.violating).toEqual(['evil:topic']);
+    expect(reach('POST /repos/acme/app/pulls', LIST, { head: 'topic', head_repo: 'other' })?.violating).toEqual([
+      'other',
+    ]);
+  });
+
+  test.each(['Head', 'HEAD', 'he_ad', 'head.', 'ｈead'])('a pull request from another one, named by %s too', (name) => {
+    const body = { head: 'main', base: 'main', [name]: 'evil:main' };
+    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['evil:main']);
+    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'acme:main' })).toBeUndefined();
+  });
+
+  test.each(['Head_Repo', 'headRepo', 'head-repo'])('a pull request from another one, named by %s', (name) => {
+    const body = { head: 'main', [name]: 'other' };
+    expect(reach('POST /repos/acme/app/pulls', LIST, body)?.violating).toEqual(['other']);
+    expect(reach('POST /repos/acme/app/pulls', LIST, { ...body, [name]: 'app' })).toBeUndefined();
+  });
+
+  test.each([
+    'POST /repos/acme/app/pulls?head=evil:main',
+    'POST /repos/acme/app/pulls?HEAD[]=main',
+    'POST /repos/acme/app/pulls?+head_repo=app',
+    'PATCH /repos/acme/app/pulls/1?headRepo=app',
+    'POST /repos/acme/app/merges?head=main',
+    'POST /orgs/tools/repos?name=x',
+    'POST /repos/tools/template/generate?owner=acme',
+  ])('the query names no side and no new repository: %s', (line) => {
+    const body = { head: 'main', base: 'main', owner: 'acme', name: 'new' };
+    expect(reach(line, CREATING, body)?.detail).toMatch(/the query/);
+    expect(reach(line.split('?')[0]!, CREATING, body)).toBeUndefined();
+  });
+
+  test.each([
+    'POST /repos/acme/app/merge-upstream',
+    'POST /repos/acme/app/Merge-Upstream',
+    'POST /repos/acme/app/merge-upstream.json',
+    'POST /repos/acme/app/issues/1/sub_issues',
+    'PATCH /repos/acme/app/issues/1/sub_issues/priority',
+    'DELETE /repos/acme/app/issues/1/sub_issue',
+    'POST /repos/acme/app/issues/1/dependencies/blocked_by',
+    'POST /repos/acme/app/Issues/1/Dependencies/blocked_by',
+    'DELETE /repos/acme/app/issues/1/dependencies/blocked_by/4242',
+  ])('what reaches into repositories that the call does not name: %s', (line) => {
+    expect(reach(line, LIST, { sub_issue_id: 4242, issue_id: 4242, branch: 'main' })?.violating).toEqual(['acme/app']);
+  });
+
+  test('CH-05 an empty list allows nothing, not even the listing of repositories', () => {
+    for (const line of ['GET /repos/acme/app', 'GET /user/repos', 'GET /user'])
+      expect(reach(line, { repos: [] })).toBeDefined();
+  });
+
+  test('malformed entries match nothing', () => {
+    for (const entry of ['*', '*/*', 'acme', 'acme/**', '/', 'acme/*/x', '']) {
+      expect(reach('GET /repos/acme/app', { repos: [entry] }), entry).toBeDefined();
+    }
+  });
+});
+
+describe('creating repositories', () => {
+  test('under an owner in the list, with the switch', () => {
+    expect(reach('POST /orgs/tools/repos', CREATING, { name: 'new' })).toBeUndefined();
+    expect(reach('POST /orgs/ACME/repos', CREATING, { name: 'new' })).toBeUndefined();
+    expect(reach('POST /repos/tools/template/generate', CREATING, { owner: 'acme', name: 'new' })).toBeUndefined();
+  });
+
+  test.each([
+    ['without the switch', 'POST /orgs/tools/repos', LIST, { name: 'new' }, ['tools/new']],
+    ['under another owner', 'POST /orgs/evil/repos', CREATING, { name: 'new' }, ['evil/new']],
+    ['under whoever the credential is', 'POST /user/repos', CREATING, { name: 'new' }, []],
+    [
+      'from a template elsewhere',
+      'POST /repos/evil/template/generate',
+      CREATING,
+      { owner: 'acme', name: 'new' },
+      ['evil/template'],
+    ],
+    [
+      'from a template to another owner',
+      'POST /repos/tools/template/generate',
+      CREATING,
+      { owner: 'evil', name: 'new' },
+      ['evil/new'],
+    ],
+    [
+      'from a template to another owner beside one of the list',
+      'POST /repos/tools/template/generate',
+      CREATING,
+      { owner: 'acme', Owner: 'evil', name: 'new' },
+      ['acme/new', 'evil/new'],
+    ],
+    [
+      'from a template to an owner that cannot be read beside one of the list',
+      'POST /repos/tools/template/generate',
+      CREATING,
+      { owner: 'acme', Owner: ['evil'], name: 'new' },
+      ['acme/new'],
+    ],
+    ['from a template to nobody', 'POST /repos/tools/template/generate', CREATING, { name: 'new' }, []],
+  ])('not %s', (_sentence, line, constraints, body, violating) => {
+    expect(reach(line, constraints, body)?.violating).toEqual(violating);
+  });
+});
+
+describe('what two lists have in common', () => {
+  test.each([
+    [['acme/*'], ['ACME/Repo'], ['ACME/Repo']],
+    [['acme/app'], ['acme/*'], ['acme/app']],
+    [['acme/*', 'other/x'], ['acme/*'], ['acme/*']],
+    [['acme/*'], ['other/*'], []],
+    [[], ['acme/*'], []],
+    [['acme/app'], ['ACME/APP'], ['acme/app']],
+  ])('%j and %j: %j', (a, b, expected) => {
+    expect(intersectRepositories(a, b)).toEqual(expected);
+  });
+});
