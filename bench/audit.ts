@@ -4,7 +4,7 @@ import { createPublicKey } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
+import { RECEIPT_TYPE, rowHash } from '../broker/audit/receipt.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
 

@@ -1,24 +1,24 @@
 /** What an empty store begins with: one organisation, one owner, the policy `default`. */
 
+import { operatorAtStart, recordChange } from './audit/record-change.ts';
 import { signInLink } from './auth/sign-in-link.ts';
 import type { Broker } from './broker.ts';
-import type { Governor } from './calls/governor.ts';
-import { operatorAtStart, recordChange } from './calls/owner-change.ts';
-import { createOrganisation } from './config-file/first-start.ts';
+import { createOrganisation } from './config-plan/first-start.ts';
 import { uuidv4 } from './crypto/ids.ts';
+import type { Services } from './services.ts';
 import { listOrganisations, listOwners } from './store/organisations.ts';
 
 const ORGANISATION = 'home';
 const OWNER = 'owner@agent-broker.local';
 
 /** Makes the first organisation in an empty store, on record. Answers the id of the oldest one. */
-export async function firstStart(governor: Governor): Promise<string> {
-  const { store, clock } = governor.broker;
+export async function firstStart(services: Services): Promise<string> {
+  const { store, clock } = services.broker;
   const [first] = await listOrganisations(store.db);
   if (first) return first.id;
   const id = uuidv4();
   try {
-    await recordChange(governor, operatorAtStart(id), { reason: 'organisation_created' }, async (db, note) => {
+    await recordChange(services, operatorAtStart(id), { reason: 'organisation_created' }, async (db, note) => {
       const { owner } = await createOrganisation(db, { id, name: ORGANISATION, ownerEmail: OWNER }, clock());
       note({ owner: owner.id, role: owner.role });
     });

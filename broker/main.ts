@@ -3,12 +3,11 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { expireRegistrations } from './admin/registration.ts';
+import { revokeUncollected } from './admin/uncollected.ts';
 import { expireRequests } from './approvals/access-requests.ts';
+import { expireHeld } from './approvals/expiry.ts';
+import { type Recovery, startRecovery } from './audit/recovery.ts';
 import type { Broker } from './broker.ts';
-import { expireHeld } from './calls/expiry.ts';
-import { type Governor, makeGovernor } from './calls/governor.ts';
-import { type Recovery, startRecovery } from './calls/recovery.ts';
-import { revokeUncollected } from './calls/uncollected.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { docsRoutes } from './docs/routes.ts';
@@ -19,6 +18,7 @@ import { ROUTES } from './http/routes.ts';
 import { type Listener, openListener, ownAddresses } from './listener.ts';
 import { type Log, makeLog } from './log.ts';
 import { runFile } from './run-file.ts';
+import { makeServices, type Services } from './services.ts';
 import { openStore, startBroker } from './start.ts';
 import { startFault } from './start-fault.ts';
 import type { Store } from './store/store.ts';
@@ -27,7 +27,7 @@ import { givenClock, startStoreClock } from './store-clock.ts';
 export type Running = {
   baseUrl: string;
   broker: Broker;
-  governor: Governor;
+  services: Services;
   masterKeyCreated: boolean;
   /**
    * Says for `drainMs` that it stops, and still answers; then finishes what is in flight (10 s at most) and closes the
@@ -44,7 +44,7 @@ export type ServeOptions = {
   /** Origins (`host:port`) of our own test platforms on loopback: the sandbox. */
   allowPrivate?: readonly string[];
   /** Runs when everything is up and before the first request is answered. */
-  beforeServing?: (governor: Governor) => Promise<void>;
+  beforeServing?: (services: Services) => Promise<void>;
   /** How often, in milliseconds, this process says that it lives and looks for others that do not. */
   beatMs?: number;
   /** How often, in milliseconds, what expired is looked for. */
@@ -64,7 +64,7 @@ type Open = {
   store: Store;
   listener?: Listener;
   broker?: Broker;
-  governor?: Governor;
+  services?: Services;
   recovery?: Recovery;
   housekeeping?: { stop(): Promise<void> };
   local?: { remove(): void };
@@ -107,23 +107,23 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     });
     open.broker = broker;
     await step();
-    const governor = makeGovernor(broker);
-    open.governor = governor;
-    open.recovery = await startRecovery(governor, options.beatMs);
+    const services = makeServices(broker);
+    open.services = services;
+    open.recovery = await startRecovery(services, options.beatMs);
     await step();
-    await options.beforeServing?.(governor);
+    await options.beforeServing?.(services);
     await step();
     await open.recovery.beginReplays();
     await step();
     const expiring = {
-      'expiring held calls': (now: number) => expireHeld(governor, now),
-      'expiring access requests': (now: number) => expireRequests(broker, governor.changes, now),
-      'expiring registrations': (now: number) => expireRegistrations(broker, governor.changes, now),
-      'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(governor, now),
+      'expiring held calls': (now: number) => expireHeld(services, now),
+      'expiring access requests': (now: number) => expireRequests(broker, services.changes, now),
+      'expiring registrations': (now: number) => expireRegistrations(broker, services.changes, now),
+      'revoking agents whose keys nobody collected': (now: number) => revokeUncollected(services, now),
     };
     open.housekeeping = startHousekeeping(broker, expiring, options.choresMs);
-    open.local = writeRunFile(config, listener.localUrl, governor);
-    listener.serve(makeApp(governor, servedRoutes()));
+    open.local = writeRunFile(config, listener.localUrl, services);
+    listener.serve(makeApp(services, servedRoutes()));
     log.debug({ baseUrl, store: open.store.dialect }, 'the broker is running');
     let stopping: Promise<void> | undefined;
     const stop = () => {
@@ -132,7 +132,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
         .then(() => log.info('the broker has stopped'));
       return stopping;
     };
-    return { baseUrl, broker, governor, masterKeyCreated, stop };
+    return { baseUrl, broker, services, masterKeyCreated, stop };
   } catch (error) {
     await close(open, 0, log);
     throw startFault(error, config);
@@ -140,8 +140,8 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
 }
 
 /** Goes on as before, but says that it stops: balancers need a while to see it. */
-async function drain({ governor, listener }: Open, drainMs: number): Promise<void> {
-  governor?.readiness.drain();
+async function drain({ services, listener }: Open, drainMs: number): Promise<void> {
+  services?.readiness.drain();
   listener?.drain();
   if (drainMs > 0) await pause(drainMs);
 }
@@ -155,27 +155,27 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
       log.error({ err: error }, `${what} did not stop as it should`);
     }
   };
-  const { store, listener, broker, governor, recovery, housekeeping, local } = open;
+  const { store, listener, broker, services, recovery, housekeeping, local } = open;
   await step('the run file', () => local?.remove());
   const cutOff = async () => {
     // With the way out closed, an approved call would come to its end without having been sent.
-    governor?.replays.stop();
+    services?.replays.stop();
     await Promise.all([broker?.outbound, broker?.publicOutbound, broker?.providerOutbound].map((way) => way?.close()));
   };
-  await step('waiting agents', () => governor?.changes.release());
-  await step('the lab', () => governor?.lab.close());
+  await step('waiting agents', () => services?.changes.release());
+  await step('the lab', () => services?.lab.close());
   await step('the listener', () => listener?.close({ graceMs, ...(graceMs > 0 && { cutOff }) }));
-  await step('replays', () => governor?.replays.settled(graceMs));
-  await step('replays', () => governor?.replays.stop());
+  await step('replays', () => services?.replays.settled(graceMs));
+  await step('replays', () => services?.replays.stop());
   await step('the way out', () => broker?.outbound.close());
   await step('the way to the internet', () => broker?.publicOutbound.close());
   await step('the way to the identity provider', () => broker?.providerOutbound?.close());
-  await step('replays', () => governor?.replays.settled(SETTLE_MS));
-  await step('the recorder', () => governor?.recorder.settled(SETTLE_MS));
+  await step('replays', () => services?.replays.settled(SETTLE_MS));
+  await step('the recorder', () => services?.recorder.settled(SETTLE_MS));
   await step('housekeeping', () => housekeeping?.stop());
   await step('recovery', () => recovery?.stop());
-  await step('the recorder', () => governor?.recorder.close());
-  await step('news of held calls', () => governor?.changes.close());
+  await step('the recorder', () => services?.recorder.close());
+  await step('news of held calls', () => services?.changes.close());
   await step('the store', () => store.close());
 }
 
@@ -183,11 +183,11 @@ async function close(open: Open, graceMs: number, log: Log): Promise<void> {
  * Leaves the listener's own address and the local credential for the command line on this machine: behind a proxy or a
  * balancer the public address may lead to another replica, which does not know this credential.
  */
-function writeRunFile(config: Config, url: string, governor: Governor): { remove(): void } {
+function writeRunFile(config: Config, url: string, services: Services): { remove(): void } {
   const path = runFile(config.dataFolder);
   mkdirSync(join(config.dataFolder, 'run'), { recursive: true, mode: 0o700 });
   rmSync(path, { force: true });
-  const content = { url, pid: process.pid, local_token: governor.local.token.reveal() };
+  const content = { url, pid: process.pid, local_token: services.local.token.reveal() };
   const text = `${JSON.stringify(content)}\n`;
   writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   return {

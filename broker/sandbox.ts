@@ -3,11 +3,11 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, type Sandbox, startSandbox } from '../lab/sandbox.ts';
-import { applyGovernance } from './calls/apply-governance.ts';
-import type { Governor } from './calls/governor.ts';
-import { operatorAtStart, recordChange } from './calls/owner-change.ts';
+import { operatorAtStart, recordChange } from './audit/record-change.ts';
 import { governanceOf } from './config-file/parse.ts';
+import { applyGovernance } from './config-plan/apply-recorded.ts';
 import { Secret } from './crypto/secret.ts';
+import type { Services } from './services.ts';
 import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
 import { listPlatforms } from './store/platforms.ts';
@@ -51,11 +51,11 @@ export async function startSandboxPlatform(dataFolder: string): Promise<Sandbox 
  * organisation has the sandbox: a governance file may have taken it away.
  */
 export async function settleSandbox(
-  governor: Governor,
+  services: Services,
   organisationId: string,
   sandbox: Sandbox & { token: string },
 ): Promise<boolean> {
-  const { broker } = governor;
+  const { broker } = services;
   const { db } = broker.store;
   const manifest = { ...SANDBOX_MANIFEST, base_url: sandbox.url };
   const platforms = await listPlatforms(db, organisationId);
@@ -63,7 +63,7 @@ export async function settleSandbox(
   if (platform) {
     const moved = { ...JSON.parse(platform.manifest), base_url: sandbox.url };
     if (JSON.stringify(moved) !== platform.manifest)
-      await movePlatform(governor, organisationId, JSON.stringify(moved));
+      await movePlatform(services, organisationId, JSON.stringify(moved));
     moveProfile(sandboxProfile(broker.config.dataFolder), broker.baseUrl);
     return true;
   }
@@ -88,7 +88,7 @@ export async function settleSandbox(
   if (!parsed.ok) throw new Error(`The sandbox is not valid governance: ${parsed.problems[0]?.message}`);
   const resolved = new Map([[`file:${SECRET_FILE}`, new Secret(sandbox.token)]]);
   const by = operatorAtStart(organisationId);
-  const applied = await applyGovernance(governor, by, parsed.governance, resolved, { detail: 'the sandbox' });
+  const applied = await applyGovernance(services, by, parsed.governance, resolved, { detail: 'the sandbox' });
   if (!applied.ok) throw new Error(`The sandbox could not be made: ${applied.problems[0]?.message}`);
   const agent = (await listAgents(db, organisationId)).find((each) => each.name === SANDBOX_AGENT)!;
   const path = sandboxProfile(broker.config.dataFolder);
@@ -104,14 +104,14 @@ export async function settleSandbox(
 }
 
 /** On record as what a file changes is. */
-async function movePlatform(governor: Governor, organisationId: string, manifest: string): Promise<void> {
+async function movePlatform(services: Services, organisationId: string, manifest: string): Promise<void> {
   const change = {
     reason: 'governance_applied',
     detail: 'the sandbox has another address',
     platform: SANDBOX_PLATFORM,
   };
-  await recordChange(governor, operatorAtStart(organisationId), change, async (db, note) => {
-    await putPlatform(db, { organisationId, platformId: SANDBOX_PLATFORM, manifest }, governor.broker.clock());
+  await recordChange(services, operatorAtStart(organisationId), change, async (db, note) => {
+    await putPlatform(db, { organisationId, platformId: SANDBOX_PLATFORM, manifest }, services.broker.clock());
     note({ changes: [`update platform ${SANDBOX_PLATFORM}`] });
   });
 }

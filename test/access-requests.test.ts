@@ -515,13 +515,13 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
     const agent = await newAgent();
     await askForWrite(agent);
     const id = await idOf(agent);
-    const { broker, governor } = world.running;
+    const { broker, services } = world.running;
     const heard: string[] = [];
-    const stop = governor.changes.subscribe((ref) => heard.push(ref.id));
-    await expireRequests(broker, governor.changes, broker.clock());
+    const stop = services.changes.subscribe((ref) => heard.push(ref.id));
+    await expireRequests(broker, services.changes, broker.clock());
     expect(heard).not.toContain(id);
     world.clock.skewMs = DAY_MS + 1_000;
-    await expireRequests(broker, governor.changes, broker.clock());
+    await expireRequests(broker, services.changes, broker.clock());
     stop();
     expect(heard).toContain(id);
     const row = await broker.store.db
@@ -533,7 +533,7 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
   });
 
   describe('waiting', () => {
-    const waiters = (id: string) => world.running.governor.changes.waiting(id);
+    const waiters = (id: string) => world.running.services.changes.waiting(id);
     const isWaiting = (id: string) => vi.waitUntil(() => waiters(id) > 0, { timeout: 10_000, interval: 2 });
 
     test.each(['approve', 'deny'] as const)('%s answers whoever waits', async (verb) => {
@@ -590,7 +590,7 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
 
     test('owners who listen hear of a request, and of its decision', async () => {
       const heard: string[] = [];
-      const stop = world.running.governor.changes.subscribe((ref) => heard.push(`${ref.organisation_id} ${ref.id}`));
+      const stop = world.running.services.changes.subscribe((ref) => heard.push(`${ref.organisation_id} ${ref.id}`));
       const agent = await newAgent();
       await askForWrite(agent);
       const id = await idOf(agent);

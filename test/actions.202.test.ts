@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { requestHash } from '../broker/calls/call.ts';
+import { requestHash } from '../broker/approvals/held-request.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { findApproval, putApproval } from '../broker/store/approvals.ts';
 import type { Answer, TestAgent } from './world/agent.ts';

@@ -117,7 +117,7 @@ describe.each(STORES)(`a bearer that is not accepted is a 401 on %s${postgresNot
     ['another audience', () => agent.token({ aud: 'https://another.example' })],
     ['JW-20 8,193 characters', () => `${agent.token()}${'x'.repeat(8_193 - agent.token().length)}`],
     ['JW-23 an owner session', () => mintOwnerSession(world.running.broker, organisation.owner).token],
-    ['the local credential', () => world.running.governor.local.token.reveal()],
+    ['the local credential', () => world.running.services.local.token.reveal()],
     ['no JWT at all', () => 'abc'],
   ])('%s', async (_name, token) => {
     await refused(`Bearer ${token()}`, 'invalid_token');

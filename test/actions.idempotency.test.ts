@@ -233,13 +233,13 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
 
   test('a key that is given back while another caller looks at it is that caller’s', async () => {
     const agent = await organisation.agent();
-    const { governor, broker } = world.running;
+    const { services, broker } = world.running;
     const { db } = broker.store;
     const who = { agent: { organisation_id: organisation.id, id: agent.id } } as AgentPrincipal;
     const key = newKey()['idempotency-key'];
     const perform = async () => ({ status: 200, body: '{}', effect: true });
     const action = WRITE as Action;
-    expect(await onceForKey(governor, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    expect(await onceForKey(services, who, key, action, perform)).toMatchObject({ kind: 'first' });
     let gone = false;
     // Between the claim that meets the first one's and the look at that.
     const between = db.withPlugin({
@@ -250,7 +250,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
         return result;
       },
     });
-    const raced = { ...governor, broker: { ...broker, store: { ...broker.store, db: between } } };
+    const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: between } } };
     expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'first' });
     expect(gone).toBe(true);
   });

@@ -1,6 +1,6 @@
 /** The flags of personal data in rows and receipts say what was looked at, whatever became of the call. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { receiptPayload } from '../broker/calls/receipt.ts';
+import { receiptPayload } from '../broker/audit/receipt.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { auditIdOf, evidenceOf } from './world/evidence.ts';
 import { postgresNote, STORES } from './world/stores.ts';

@@ -1,8 +1,8 @@
 /** Decisions and replays, and kill -9 at every instant of them (crash points R1 to R6). */
 import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test, vi } from 'vitest';
+import { RECEIPT_TYPE, rowHash } from '../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../broker/auth/owner-session.ts';
-import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
@@ -179,8 +179,8 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
       },
     });
     try {
-      const { governor } = running;
-      const stored = () => findApproval(governor.broker.store.db, organisation.id, id);
+      const { services } = running;
+      const stored = () => findApproval(services.broker.store.db, organisation.id, id);
       await vi.waitUntil(async () => (await stored())!.exec_state === 'failed', { timeout: 10_000 });
       expect((await stored())!.execution_error).toMatch(/^denied_by_guardrail: /);
       expect(world.upstream.seen).toEqual([]);

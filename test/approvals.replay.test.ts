@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { decideHeld } from '../broker/approvals/decide.ts';
 import { mintOwnerSession } from '../broker/auth/owner-session.ts';
-import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { deleteGrant, listGrants, moveAgent, putGrant } from '../broker/store/agents.ts';
 import { strike } from '../broker/store/breakers.ts';
@@ -335,9 +335,9 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
     world.upstream.answer = (_request, response) =>
       setTimeout(() => response.setHeader('content-type', 'application/json').end('{"late":1}'), 400);
     const id = await hold();
-    const { governor } = world.running;
+    const { services } = world.running;
     const word = { status: 'approved', how: 'api' } as const;
-    const decided = await decideHeld(governor, organisation.owner, id, word, { correlationId: uuidv4() });
+    const decided = await decideHeld(services, organisation.owner, id, word, { correlationId: uuidv4() });
     expect(decided.kind).toBe('decided');
     await world.restart();
     expect((await agent.get(`/v1/approvals/${id}`)).body.result).toEqual({ status: 200, data: { late: 1 } });
@@ -346,7 +346,7 @@ describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (st
   test('what is approved while the broker cuts off is made by the next one, once', async () => {
     const id = await hold();
     const before = world.upstream.seen.length;
-    world.running.governor.replays.stop();
+    world.running.services.replays.stop();
     const decided = await withoutCalls(world, () => approve(id));
     expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
     await world.restart();

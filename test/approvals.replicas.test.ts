@@ -130,7 +130,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   });
 
   test('a decision is undone with its notice: nobody is woken for nothing', async () => {
-    const { changes } = world.running.governor;
+    const { changes } = world.running.services;
     const heard: string[] = [];
     const stop = changes.subscribe(({ id }) => heard.push(id));
     const id = uuidv4();
@@ -183,7 +183,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   });
 
   test('R7 whoever lost its claim sends nothing', async () => {
-    const { governor, broker } = world.running;
+    const { services, broker } = world.running;
     const other = uuidv4();
     await beat(db(), other, Date.now());
     const id = await claimedBy(other);
@@ -191,7 +191,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
     // Another process has taken over between our claim and our first step.
     await takeClaim(db(), claimed, other);
     const before = world.upstream.seen.length;
-    await governor.replays.start(claimed);
+    await services.replays.start(claimed);
     expect(world.upstream.seen.length).toBe(before);
     const { exec_state, lease_owner, fence } = (await findApproval(db(), organisation.id, id))!;
     expect([exec_state, lease_owner, fence]).toEqual(['claimed', other, 2]);

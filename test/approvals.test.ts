@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { decideHeld } from '../broker/approvals/decide.ts';
+import { expireHeld } from '../broker/approvals/expiry.ts';
 import { sealRequest } from '../broker/approvals/sealed.ts';
 import { mintOwnerSession } from '../broker/auth/owner-session.ts';
-import { expireHeld } from '../broker/calls/expiry.ts';
-import { decideHeld } from '../broker/calls/owner-decision.ts';
 import { uuidv4 } from '../broker/crypto/ids.ts';
 import { generateMasterKey } from '../broker/crypto/master-key.ts';
 import { findApproval } from '../broker/store/approvals.ts';
@@ -297,7 +297,7 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     const { broker } = world.running;
     const stored = async () => (await findApproval(broker.store.db, organisation.id, id))!.status;
     expect(await stored()).toBe('pending');
-    await expireHeld(world.running.governor, broker.clock());
+    await expireHeld(world.running.services, broker.clock());
     expect(await stored()).toBe('expired');
     expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
     world.clock.skewMs = 0;
@@ -305,12 +305,12 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
   });
 
   test('R8 approving against expiring: whoever is first, the call is made or expired, never both', async () => {
-    const { governor } = world.running;
+    const { services } = world.running;
     for (let round = 0; round < 10; round++) {
       world.clock.skewMs = 0;
       const id = await hold();
       const before = world.upstream.seen.length;
-      const [answer] = await Promise.all([approve(id), expireHeld(governor, Date.now() + DAY_MS + 60_000)]);
+      const [answer] = await Promise.all([approve(id), expireHeld(services, Date.now() + DAY_MS + 60_000)]);
       expect([200, 410]).toContain(answer.status);
       expect(world.upstream.seen.length - before).toBe(answer.status === 200 ? 1 : 0);
       const { body } = await agent.get(`/v1/approvals/${id}`);
@@ -457,16 +457,16 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
 
   test('what else belongs to a decision is in its transaction: when that fails, nothing is decided', async () => {
     const id = await hold();
-    const { governor } = world.running;
+    const { services } = world.running;
     const word = { status: 'approved', how: 'passkey' } as const;
     const regression = new Error('the counter did not grow');
     const also = () => Promise.reject(regression);
     const ids = { correlationId: uuidv4() };
     await expect(
-      withoutCalls(world, () => decideHeld(governor, organisation.owner, id, { ...word, also }, ids)),
+      withoutCalls(world, () => decideHeld(services, organisation.owner, id, { ...word, also }, ids)),
     ).rejects.toBe(regression);
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
-    const decided = await decideHeld(governor, organisation.owner, id, word, ids);
+    const decided = await decideHeld(services, organisation.owner, id, word, ids);
     if (decided.kind !== 'decided') throw new Error(decided.kind);
     await decided.replayed;
     const { audit_id } = (await agent.get(`/v1/approvals/${id}`)).body;

@@ -52,7 +52,7 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
       },
     };
   };
-  const waitersFor = (id: string) => world.running.governor.changes.waiting(id);
+  const waitersFor = (id: string) => world.running.services.changes.waiting(id);
   const isWaiting = (id: string, many = 1) =>
     vi.waitUntil(() => waitersFor(id) >= many, { timeout: 10_000, interval: 2 });
 
@@ -232,7 +232,7 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
     const [took] = await seconds(Promise.all([waiting[777], decide(id, 'deny')]));
     expect(took).toBeLessThan(5);
     expect((await one.get(`/v1/approvals/${id}`)).body.status).toBe('denied');
-    world.running.governor.changes.release();
+    world.running.services.changes.release();
     await Promise.all(waiting);
     await world.restart();
   });

@@ -126,7 +126,7 @@ describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store)
 
   test('DI-03 MR-07 a new key is published two hours before it signs, and the old one for ever', async () => {
     const before = await evidenceOf(world, agent, id);
-    const local = world.running.governor.local.token.reveal();
+    const local = world.running.services.local.token.reveal();
     const rotated = await send(`${world.running.baseUrl}/owner/keys/rotate`, {
       method: 'POST',
       headers: { authorization: `Bearer ${local}`, 'content-type': 'application/json' },

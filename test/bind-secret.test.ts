@@ -438,7 +438,7 @@ describe.each(STORES)(`sealed secrets on %s${postgresNote}`, (store) => {
     const rotated = await send(`${world.running.baseUrl}/owner/keys/rotate`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${world.running.governor.local.token.reveal()}`,
+        authorization: `Bearer ${world.running.services.local.token.reveal()}`,
         'content-type': 'application/json',
       },
       body: '{"use":"secrets"}',

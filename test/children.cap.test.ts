@@ -1,6 +1,6 @@
 /** Fifty live children of an agent, and not one more, whatever comes at the same instant (specification, Child identity). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_LIVE_CHILDREN } from '../broker/calls/children.ts';
+import { MAX_LIVE_CHILDREN } from '../broker/admin/children.ts';
 import type { Answer, TestAgent } from './world/agent.ts';
 import { childOf, issue, type TestChild } from './world/child.ts';
 import { expectEnvelope } from './world/evidence.ts';

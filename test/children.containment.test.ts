@@ -163,11 +163,11 @@ describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => 
     test('CH-11 its own trial is free again when another call has taken its parent’s first', async () => {
       await halfOpen(child);
       const trials = () => db().selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
-      const { governor } = world.running;
-      const { loadFacts } = governor;
+      const { services } = world.running;
+      const { loadFacts } = services;
       // Between the facts of the call and its trial.
-      governor.loadFacts = async (...asked) => {
-        governor.loadFacts = loadFacts;
+      services.loadFacts = async (...asked) => {
+        services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
         const taken = db().updateTable('breakers').set({ trial_at: Date.now() });
         await taken.where('agent_id', '=', parent.id).execute();

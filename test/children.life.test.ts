@@ -49,10 +49,10 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
     };
     if (store === 'sqlite') {
       // Nothing waits for a lock there: it ends between the facts of the call and what holds it.
-      const { governor } = world.running;
-      const { loadFacts } = governor;
-      governor.loadFacts = async (...asked) => {
-        governor.loadFacts = loadFacts;
+      const { services } = world.running;
+      const { loadFacts } = services;
+      services.loadFacts = async (...asked) => {
+        services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
         await end(db());
         return loaded;

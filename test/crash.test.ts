@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { RECEIPT_TYPE, rowHash } from '../broker/calls/receipt.ts';
+import { RECEIPT_TYPE, rowHash } from '../broker/audit/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
 import { makeLog } from '../broker/log.ts';

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { main } from '../bin/cli.ts';
-import { HASHED_COLUMNS } from '../broker/calls/receipt.ts';
+import { HASHED_COLUMNS } from '../broker/audit/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { governanceJsonSchema } from '../broker/config-file/json-schema.ts';
 import { parseGovernance } from '../broker/config-file/parse.ts';

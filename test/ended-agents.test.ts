@@ -132,10 +132,10 @@ describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
         .execute();
     if (store === 'sqlite') {
       // Nothing waits for a lock there: it ends between the facts of the call and what holds it.
-      const { governor } = world.running;
-      const { loadFacts } = governor;
-      governor.loadFacts = async (...asked) => {
-        governor.loadFacts = loadFacts;
+      const { services } = world.running;
+      const { loadFacts } = services;
+      services.loadFacts = async (...asked) => {
+        services.loadFacts = loadFacts;
         const loaded = await loadFacts(...asked);
         await end();
         return loaded;

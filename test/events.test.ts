@@ -99,7 +99,7 @@ describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
 
   test('the store is asked once a change for all who listen, and not at all while nothing changes', async () => {
     let asked = 0;
-    const { broker, governor } = world.running;
+    const { broker, services } = world.running;
     const db = broker.store.db.withPlugin({
       transformQuery: ({ node }) => {
         asked++;
@@ -107,7 +107,7 @@ describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
       },
       transformResult: async ({ result }) => result,
     });
-    const feed = makeInboxFeed({ ...broker, store: { ...broker.store, db } }, governor.changes);
+    const feed = makeInboxFeed({ ...broker, store: { ...broker.store, db } }, services.changes);
     const heard: number[] = [];
     const stops = Array.from({ length: 50 }, () =>
       feed.follow(organisation.id, { waiting: (now) => heard.push(now.approvals), over: () => {} }),
@@ -117,12 +117,12 @@ describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
     expect(asked).toBeLessThanOrEqual(2);
     const before = asked;
     const ref = { organisation_id: organisation.id, id: uuidv4() };
-    governor.changes.tell(ref);
+    services.changes.tell(ref);
     await vi.waitUntil(() => heard.length === 100, { timeout: 10_000 });
     expect(asked - before).toBe(1);
-    governor.changes.tell({ ...ref, organisation_id: uuidv4() });
+    services.changes.tell({ ...ref, organisation_id: uuidv4() });
     for (const stop of stops) stop();
-    governor.changes.tell(ref);
+    services.changes.tell(ref);
     await pause(300);
     expect([asked - before, heard.length]).toEqual([1, 100]);
   });
@@ -194,14 +194,14 @@ describe('streams that end', () => {
   });
 
   test('DOS-05 who leaves before the store has answered takes no place', async () => {
-    const { governor } = world.running;
-    const recognise = governor.authenticateOwner;
+    const { services } = world.running;
+    const recognise = services.authenticateOwner;
     let asked = 0;
     let goOn = () => {};
     const gone = new Promise<void>((resolve) => {
       goOn = resolve;
     });
-    const slow = vi.spyOn(governor, 'authenticateOwner').mockImplementation(async (token) => {
+    const slow = vi.spyOn(services, 'authenticateOwner').mockImplementation(async (token) => {
       asked++;
       await gone;
       return await recognise(token);

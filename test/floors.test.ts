@@ -15,15 +15,18 @@ const FLOORS = [
   'broker/egress',
   /** The files beside the rooms: configuration, log, vault, keys, the Broker record. */
   'broker',
+  'broker/audit',
   'broker/auth',
   'broker/oauth-client',
-  'broker/config-file',
-  'broker/admin',
   'broker/oauth-server',
+  'broker/facts',
+  'broker/config-file',
   'broker/approvals',
   'broker/calls',
-  'broker/git',
+  'broker/admin',
+  'broker/config-plan',
   'broker/queries',
+  'broker/services',
   'broker/http',
   'broker/console',
   'broker/docs',
@@ -54,6 +57,7 @@ function importsOf(file: string): Import[] {
 
 function floorOf(file: string): number {
   if (TOP.includes(file)) return FLOORS.indexOf('broker/top');
+  if (file === 'broker/services.ts') return FLOORS.indexOf('broker/services');
   const [first = '', second = ''] = file.split('/');
   const room = second.endsWith('.ts') ? first : `${first}/${second}`;
   return FLOORS.indexOf(room as (typeof FLOORS)[number]);

@@ -30,10 +30,10 @@ const keyFileOf = (environment: Record<string, string>) => join(environment.AGEN
 const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
 
 /** The command line's way to rotate a key. */
-function rotate({ baseUrl, governor }: Running, use: string): Promise<Answer> {
+function rotate({ baseUrl, services }: Running, use: string): Promise<Answer> {
   return send(`${baseUrl}/owner/keys/rotate`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${governor.local.token.reveal()}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${services.local.token.reveal()}`, 'content-type': 'application/json' },
     body: JSON.stringify({ use }),
   });
 }

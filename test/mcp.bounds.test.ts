@@ -61,8 +61,8 @@ describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (stor
   describe('that is a list of messages', () => {
     test('is refused as the SDK does when it is longer than it may be, before anything looks at its messages', async () => {
       const { post } = await connected();
-      const watched = vi.spyOn(world.running.governor.changes, 'watch');
-      const told = vi.spyOn(world.running.governor.changes, 'tell');
+      const watched = vi.spyOn(world.running.services.changes, 'watch');
+      const told = vi.spyOn(world.running.services.changes, 'tell');
       onTestFinished(restore);
       for (const [count, one] of [
         [20_000, { method: 'tools/call' }],
@@ -120,19 +120,19 @@ describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (stor
     });
 
     test('listens once for its end, however many calls are in it, and waits for none of them afterwards', () => {
-      const { governor } = world.running;
+      const { services } = world.running;
       const who = { agent: { id: crypto.randomUUID() } } as AgentPrincipal;
       const session = { id: crypto.randomUUID(), opensLinks: false };
       const calls = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ method: 'tools/call', id }));
-      const watched = vi.spyOn(governor.changes, 'watch');
+      const watched = vi.spyOn(services.changes, 'watch');
       onTestFinished(restore);
       const over = new AbortController();
-      whenCancelled(governor, who, session, calls, over.signal, () => expect.unreachable('nobody cancelled'));
+      whenCancelled(services, who, session, calls, over.signal, () => expect.unreachable('nobody cancelled'));
       expect(getEventListeners(over.signal, 'abort')).toHaveLength(1);
       const names = watched.mock.calls.map(([name]) => name);
       expect(new Set(names).size).toBe(MOST_MESSAGES);
       over.abort();
-      expect(names.map(governor.changes.waiting)).toEqual(names.map(() => 0));
+      expect(names.map(services.changes.waiting)).toEqual(names.map(() => 0));
     });
 
     test('is refused, and not an error of ours, when its members are of other kinds than they should be', async () => {

@@ -2,7 +2,7 @@
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ownersChangeIn } from '../broker/approvals/changes.ts';
+import { ownersChangeIn } from '../broker/audit/changes.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from './world/mcp-person.ts';
 import { postgresNote, STORES } from './world/stores.ts';
 import { DEMO_RULES, type Organisation, startWorld, type World } from './world/world.ts';
@@ -22,7 +22,7 @@ describe.each(STORES)(`what a remote client may do changes, on %s${postgresNote}
   const decision = (name: string) => ({ name, grants: [{ platformId: 'demo', scopes: ['demo:read'] }] });
   const agentNamed = async (name: string): Promise<{ id: string }> =>
     (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: { name: string }) => one.name === name);
-  const listening = () => world.running.governor.changes.waiting(ownersChangeIn(organisation.id).id);
+  const listening = () => world.running.services.changes.waiting(ownersChangeIn(organisation.id).id);
 
   /** A client that has the SDK listen for it. `told`: the descriptions of the first tool, as they came after news. */
   async function listener(name: string) {

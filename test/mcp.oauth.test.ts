@@ -70,9 +70,9 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
     });
 
     test('says of the library what the library says of itself', async () => {
-      const { provider } = world.running.governor.authorization;
+      const { provider } = world.running.services.authorization;
       const ours = (await send(`${baseUrl}/.well-known/oauth-authorization-server`, {})).body;
-      const { handle } = world.running.governor.authorization;
+      const { handle } = world.running.services.authorization;
       expect(await provider()).toBe(await provider());
       const theirs = await new Promise<Record<string, unknown>>((told) => {
         const server = createServer((request, response) => handle(request, response));

@@ -24,15 +24,15 @@ type Memory = { repeats: Repeats; later?: (ms: number) => Promise<void> };
 
 const inStore = (store: StoreKind) => async (): Promise<Memory> => {
   const world = await startWorld(store);
-  const { governor, broker } = world.running;
+  const { services, broker } = world.running;
   const { agentId } = await (await world.organisation()).agent();
-  const rows = await governor.facts(agentId, '', '127.0.0.1');
+  const rows = await services.facts(agentId, '', '127.0.0.1');
   const who = { kind: 'agent', rows, agent: rows[0]!, source: '127.0.0.1', sessionId: null } as const;
   const later = async (ms: number) => {
     world.clock.skewMs += ms;
     await purgeMcpRepeats(broker.store.db, broker.clock());
   };
-  return { repeats: storedRepeats(governor, who), later };
+  return { repeats: storedRepeats(services, who), later };
 };
 
 const onDisk = async (): Promise<Memory> => {

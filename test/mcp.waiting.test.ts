@@ -349,7 +349,7 @@ describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`
     const given = write(one.client, args, { signal: cancelling.signal });
     const kept = write(two.client, args);
     const id = await desk.waited(one.name);
-    const { changes } = world.running.governor;
+    const { changes } = world.running.services;
     await expect.poll(() => changes.waiting(id), { timeout: 15_000 }).toBe(2);
     cancelling.abort();
     await expect(given).rejects.toThrow();

@@ -328,7 +328,7 @@ describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) =
 
 test('on https the cookies of the consent are sent over https alone', async () => {
   const world = await startWorld('sqlite', { BASE_URL: 'https://broker.example' });
-  const { handle } = world.running.governor.authorization;
+  const { handle } = world.running.services.authorization;
   const { serveHandler } = await import('./world/serve-handler.ts');
   const at = await serveHandler(handle);
   const client = new OAuthClient(world, at);

@@ -206,8 +206,8 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
   });
 
   test('where agents and owners may ask, a token is read as the one that it says it is, and only as that', async () => {
-    const { governor } = world.running;
-    const [asOwner, asAgent] = [vi.spyOn(governor, 'authenticateOwner'), vi.spyOn(governor, 'authenticateAgent')];
+    const { services } = world.running;
+    const [asOwner, asAgent] = [vi.spyOn(services, 'authenticateOwner'), vi.spyOn(services, 'authenticateAgent')];
     const receipt = `/v1/audit/${crypto.randomUUID()}/receipt`;
     expectEnvelope(await ask(agent.token(), receipt), 404, 'not_found');
     expect([asOwner.mock.calls.length, asAgent.mock.calls.length]).toEqual([0, 1]);

@@ -382,7 +382,7 @@ describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`,
       send(world.running.baseUrl + path, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${world.running.governor.local.token.reveal()}`,
+          authorization: `Bearer ${world.running.services.local.token.reveal()}`,
           'content-type': 'application/json',
         },
         body: JSON.stringify({ email: organisation.owner.email }),

@@ -28,7 +28,7 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
     send(`${world.running.baseUrl}/owner/owners`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${world.running.governor.local.token.reveal()}`,
+        authorization: `Bearer ${world.running.services.local.token.reveal()}`,
         'content-type': 'application/json',
       },
       body: JSON.stringify(body),

@@ -30,7 +30,7 @@ describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     });
-  const localToken = () => world.running.governor.local.token.reveal();
+  const localToken = () => world.running.services.local.token.reveal();
 
   test('lists the organisation’s agents, oldest first, without the deleted, and no key', async () => {
     const fresh = await world.organisation();

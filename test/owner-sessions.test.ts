@@ -38,7 +38,7 @@ describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     });
-  const localToken = () => world.running.governor.local.token.reveal();
+  const localToken = () => world.running.services.local.token.reveal();
   const local = (path: string, body: unknown) => post(path, body, { authorization: `Bearer ${localToken()}` });
   const tokenOf = (link: Answer): string => new URL(link.body.url).hash.slice(1);
   const cookieOf = (answer: Answer): string => answer.headers.get('set-cookie')!.split(';')[0]!;

@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openPrivateKey } from '../broker/admin/registration-key.ts';
-import { revokeUncollected } from '../broker/calls/uncollected.ts';
+import { revokeUncollected } from '../broker/admin/uncollected.ts';
 import { findAgent, moveAgent } from '../broker/store/agents.ts';
 import { destroyUncollectedKey, purgeRegistrations } from '../broker/store/registrations.ts';
 import type { AgentTable, OwnerTable, RegistrationTable } from '../broker/store/schema.ts';
@@ -250,7 +250,7 @@ describe.each(STORES)(`a registered agent before it has its key, on %s${postgres
     expect(await changeOf(event)).toMatchObject({ status: 'pending_bind' });
     // Whoever comes too late for the key does not end what waits for another one.
     world.clock.skewMs = HOUR_MS + 1_000;
-    await revokeUncollected(world.running.governor, world.running.broker.clock());
+    await revokeUncollected(world.running.services, world.running.broker.clock());
     expect((await listed(newcomer)).status).toBe('pending_bind');
     const keys = makeKeyPair();
     const bound = await post('/v1/agents/bind', {
@@ -281,7 +281,7 @@ describe.each(STORES)(`a registered agent before it has its key, on %s${postgres
   });
 
   describe('whose key nobody collects in time', () => {
-    const sweep = () => revokeUncollected(world.running.governor, world.running.broker.clock());
+    const sweep = () => revokeUncollected(world.running.services, world.running.broker.clock());
 
     test('is revoked, on record once, whoever notices; its name is free, and its owner can delete it', async () => {
       const [newcomer, quick] = [await approved(), await approved()];

@@ -211,7 +211,7 @@ describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) =>
     const id = (await organisation.ask('GET', '/owner/registrations?limit=200')).body.registrations.map(
       (one: { id: string }) => one.id,
     );
-    await vi.waitUntil(() => world.running.governor.changes.waiting(id.at(-1)) === 0, { timeout: 10_000 });
+    await vi.waitUntil(() => world.running.services.changes.waiting(id.at(-1)) === 0, { timeout: 10_000 });
   });
 
   test('RG-12 an address has 20, whatever the tokens; another address its own', async () => {
@@ -229,7 +229,7 @@ describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) =>
     const { token } = await register();
     const head = await listen(token, { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([200, '']);
-    expect(world.running.governor.changes.waiting(await idOf())).toBe(0);
+    expect(world.running.services.changes.waiting(await idOf())).toBe(0);
   });
 
   test('the inbox of the owners counts those that wait', async () => {
@@ -245,8 +245,8 @@ describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) =>
     await register();
     await inbox.until(() => count() === 1);
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
-    const { broker, governor } = world.running;
-    await expireRegistrations(broker, governor.changes, broker.clock());
+    const { broker, services } = world.running;
+    await expireRegistrations(broker, services.changes, broker.clock());
     await inbox.until(() => count() === 0);
     inbox.close();
     const after = mintOwnerSession(world.running.broker, organisation.owner).token;

@@ -201,7 +201,7 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     if (store === 'sqlite') {
       const rotated = await request('POST', '/owner/keys/rotate', {
         headers: {
-          authorization: `Bearer ${world.running.governor.local.token.reveal()}`,
+          authorization: `Bearer ${world.running.services.local.token.reveal()}`,
           'content-type': 'application/json',
         },
         body: '{"use":"master"}',
@@ -280,8 +280,8 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect((await statusOf(token)).body).toEqual({ status: 'expired' });
     for (const verb of ['approve', 'reject']) expectEnvelope(await decide(verb, token), 410, 'request_expired');
     expectEnvelope(await claim(token), 410, 'key_gone');
-    const { broker, governor } = world.running;
-    await expireRegistrations(broker, governor.changes, broker.clock());
+    const { broker, services } = world.running;
+    await expireRegistrations(broker, services.changes, broker.clock());
     expect((await statusOf(token)).body.status).toBe('expired');
     expectEnvelope(await decide('approve', token), 410, 'request_expired');
     const listed = await organisation.ask('GET', '/owner/registrations?status=expired');
@@ -554,8 +554,8 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
     expect(decoy).toMatchObject({ agent_name: '', requested_scopes: '[]', source: '127.0.0.1', private_key: null });
     world.clock.skewMs = 24 * HOUR_MS + 1_000;
     await both(statusOf);
-    const { broker, governor } = world.running;
-    await expireRegistrations(broker, governor.changes, broker.clock());
+    const { broker, services } = world.running;
+    await expireRegistrations(broker, services.changes, broker.clock());
     await both(statusOf);
     await both(claim);
     world.clock.skewMs = 48 * HOUR_MS + 60_000;
@@ -594,9 +594,9 @@ describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
   });
 
   test('all addresses of one IPv6 /48 count as one source', async () => {
-    const { broker, governor } = world.running;
+    const { broker, services } = world.running;
     const from = (source: string) =>
-      openRegistration(broker, governor.changes, {
+      openRegistration(broker, services.changes, {
         ownerId: organisation.owner.id,
         name: 'x',
         description: null,

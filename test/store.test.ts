@@ -467,7 +467,7 @@ describe('a disk that is full', () => {
       rmSync(filler);
       const room = await agent.act(change('room'));
       expect(room.status, room.text).toBe(200);
-      await world.running.governor.recorder.retryLate();
+      await world.running.services.recorder.retryLate();
       const { db } = world.running.broker.store;
       const rowsOf = (item: number | string) =>
         db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();

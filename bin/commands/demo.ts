@@ -29,7 +29,7 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
   const sandboxes = await import('../../broker/sandbox.ts');
   const { readProfile } = await import('../../mcp/profile.ts');
   const { agentSigner } = await import('../../mcp/client/signer.ts');
-  const { verifyReceipt } = await import('../../broker/calls/verify-receipt.ts');
+  const { verifyReceipt } = await import('../../broker/audit/verify-receipt.ts');
   const started = performance.now();
   const steps: Record<string, unknown>[] = [];
   const tell = (text: string) => asJson || process.stdout.write(`${text}\n`);
@@ -44,8 +44,8 @@ async function tellStory(folder: string, asJson: boolean): Promise<void> {
   try {
     running = await serve(config, {
       allowPrivate: [new URL(sandbox.url).host],
-      beforeServing: async (governor) => {
-        await sandboxes.settleSandbox(governor, await firstStart(governor), sandbox);
+      beforeServing: async (services) => {
+        await sandboxes.settleSandbox(services, await firstStart(services), sandbox);
       },
     });
     const { baseUrl } = running;

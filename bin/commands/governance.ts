@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { Change } from '../../broker/config-file/planning.ts';
+import type { Change } from '../../broker/config-plan/planning.ts';
 import { type ConnectionOptions, connectAsOwner, print, withConnection } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile } from '../governance-file.ts';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
-import type { Governor } from '../../broker/calls/governor.ts';
 import type { Config } from '../../broker/config.ts';
+import type { Services } from '../../broker/services.ts';
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile, refuse } from '../governance-file.ts';
 import { releaseStartMemory } from '../start-memory.ts';
@@ -54,15 +54,15 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
           interrupt: stop,
           acceptClock: options.acceptClock ?? false,
           ...(sandbox && { allowPrivate: [new URL(sandbox.url).host] }),
-          beforeServing: async (governor) => {
+          beforeServing: async (services) => {
             const { firstStart, firstAdminLink } = await import('../../broker/first-start.ts');
-            const organisationId = await firstStart(governor);
-            if (sandbox && !(await sandboxes.settleSandbox(governor, organisationId, sandbox))) {
+            const organisationId = await firstStart(services);
+            if (sandbox && !(await sandboxes.settleSandbox(services, organisationId, sandbox))) {
               await sandbox.close();
               sandbox = undefined;
             }
-            if (options.config) await applyFile(governor, organisationId, options.config);
-            if (printsLink && !config.oidc) link = await firstAdminLink(governor.broker, organisationId);
+            if (options.config) await applyFile(services, organisationId, options.config);
+            if (printsLink && !config.oidc) link = await firstAdminLink(services.broker, organisationId);
           },
         });
       } catch (error) {
@@ -89,11 +89,11 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
  * Applies the file at the start; what is wrong with it stops the start. What owners did since to an agent of the file is
  * nothing wrong with it.
  */
-async function applyFile(governor: Governor, organisationId: string, file: string): Promise<void> {
-  const { applyGovernance } = await import('../../broker/calls/apply-governance.ts');
-  const { operatorAtStart } = await import('../../broker/calls/owner-change.ts');
+async function applyFile(services: Services, organisationId: string, file: string): Promise<void> {
+  const { applyGovernance } = await import('../../broker/config-plan/apply-recorded.ts');
+  const { operatorAtStart } = await import('../../broker/audit/record-change.ts');
   const { governance, values } = await readGovernanceFile(file);
-  const applied = await applyGovernance(governor, operatorAtStart(organisationId), governance, values, {
+  const applied = await applyGovernance(services, operatorAtStart(organisationId), governance, values, {
     atStart: true,
     detail: `serve --config ${file}`,
   });

@@ -14,7 +14,7 @@ export function addVerifyCommand(program: Command): void {
     .requiredOption('--keys <file>', 'key set saved from /.well-known/svc-receipt-keys.json')
     .option('--json', 'print JSON')
     .action(async (file: string | undefined, options: { keys: string; json?: boolean }) => {
-      const { verifyReceipt } = await import('../../broker/calls/verify-receipt.ts');
+      const { verifyReceipt } = await import('../../broker/audit/verify-receipt.ts');
       const result = verifyReceipt(read(file ?? 0, 'receipt'), read(options.keys, 'key set'));
       if (!result.ok) throw new CommandFailed(`The receipt does not verify: ${result.error}`);
       const { payload } = result;

@@ -1,9 +1,9 @@
 /** An agent that comes to be by a registration or an invite: its row and its grants. */
 
-import { DEFAULT_POLICY } from '../config-file/default-policy.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
 import { listPlatforms } from '../store/platforms.ts';

@@ -1,4 +1,6 @@
 /** What an agent asks its owners for (specification, Access request): raised once, however often it is asked. */
+
+import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { mintToken } from '../crypto/one-time-token.ts';
@@ -12,7 +14,6 @@ import {
 } from '../store/access-requests.ts';
 import { lockPending } from '../store/approvals.ts';
 import type { AccessRequestTable } from '../store/schema.ts';
-import type { ApprovalChanges } from './changes.ts';
 
 /** Per agent, with its children: a list that nobody reads to its end is approved unread. */
 export const MAX_OPEN_REQUESTS = 20;

@@ -1,8 +1,8 @@
 /** How much waits for the owners of an organisation, told to everybody who follows it as it changes. */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
 import { countWaiting, type Waiting } from '../store/inbox.ts';
-import type { ApprovalChanges } from './changes.ts';
 
 export type Follower = {
   waiting(now: Waiting): void;

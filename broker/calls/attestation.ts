@@ -1,5 +1,5 @@
 /** Attestations: to an MCP server, who is calling it (specification, Attestation on upstream MCP calls). */
-import type { ApprovalProvenance } from '../approvals/state.ts';
+import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import { type Broker, didOfAgent } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { signCompact } from '../crypto/jws.ts';

@@ -1,5 +1,7 @@
 /** Breakers around a call: strikes, closing, and the trial of a half-open one. */
 
+import type { Changing } from '../audit/record-change.ts';
+import { recordChange } from '../audit/record-change.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { correlationId } from '../crypto/ids.ts';
@@ -14,8 +16,6 @@ import {
   strike,
 } from '../store/breakers.ts';
 import type { FactsRow } from '../store/facts.ts';
-import type { Governor } from './governor.ts';
-import { recordChange } from './owner-change.ts';
 
 function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): BreakerKey {
   const key = { breaker_auth_failure: who.source, breaker_api_error: '', breaker_upstream_failure: platformId }[cause];
@@ -82,75 +82,77 @@ export async function giveBack({ store, log }: Broker, trials: readonly Trial[])
  * What the platform makes of it is nothing to them. A breaker that cannot be closed keeps no call from being made.
  */
 export async function closeByDecision(
-  governor: Governor,
+  services: Changing,
   who: AgentPrincipal,
   breakers: readonly BreakerFacts[],
 ): Promise<void> {
   for (const { cause } of breakers) {
     if (cause === 'breaker_upstream_failure') continue;
     try {
-      await close(governor, who.agent, keyOf(who, cause, ''));
+      await close(services, who.agent, keyOf(who, cause, ''));
     } catch (error) {
-      governor.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'a breaker could not be closed');
+      services.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'a breaker could not be closed');
     }
   }
 }
 
 /** Counts a failure of the caller; when it opens the breaker, that is on record. */
 export async function countFailure(
-  governor: Governor,
+  services: Changing,
   who: AgentPrincipal,
   cause: BreakerCause,
   platformId: string,
 ): Promise<void> {
-  await countOne(governor, who.agent, keyOf(who, cause, platformId));
+  await countOne(services, who.agent, keyOf(who, cause, platformId));
 }
 
 /** Counts a failure of the platform, and opens every breaker again whose trial the call was. */
 export async function countUpstreamFailure(
-  governor: Governor,
+  services: Changing,
   who: AgentPrincipal,
   platformId: string,
   trials: readonly Trial[],
 ): Promise<void> {
-  await countFailure(governor, who, 'breaker_upstream_failure', platformId);
-  for (const { agent, key } of trials) if (agent.id !== who.agent.id) await countOne(governor, agent, key);
+  await countFailure(services, who, 'breaker_upstream_failure', platformId);
+  for (const { agent, key } of trials) if (agent.id !== who.agent.id) await countOne(services, agent, key);
 }
 
-async function countOne(governor: Governor, agent: Whose, key: BreakerKey): Promise<void> {
-  const { store, clock } = governor.broker;
+async function countOne(services: Changing, agent: Whose, key: BreakerKey): Promise<void> {
+  const { store, clock } = services.broker;
   const now = clock();
   const row = await strike(store.db, key, BREAKER_LIMITS[key.cause], now);
-  if (row.opened_at === now) await noteBreaker(governor, 'breaker_opened', agent, key);
+  if (row.opened_at === now) await noteBreaker(services, 'breaker_opened', agent, key);
 }
 
 /** Closes the half-open breakers whose trial went well. */
-export async function closeByTrial(governor: Governor, trials: readonly Trial[]): Promise<void> {
-  for (const { agent, key } of trials) await close(governor, agent, key);
+export async function closeByTrial(services: Changing, trials: readonly Trial[]): Promise<void> {
+  for (const { agent, key } of trials) await close(services, agent, key);
 }
 
-async function close(governor: Governor, agent: Whose, key: BreakerKey): Promise<void> {
-  const { store, clock } = governor.broker;
-  if (await closeBreaker(store.db, key, clock())) await noteBreaker(governor, 'breaker_closed', agent, key);
+async function close(services: Changing, agent: Whose, key: BreakerKey): Promise<void> {
+  const { store, clock } = services.broker;
+  if (await closeBreaker(store.db, key, clock())) await noteBreaker(services, 'breaker_closed', agent, key);
 }
 
 /** Strangers open these: those of so many addresses at once are on record, and the rest in the log. */
 const MOST_ADDRESSES = 10;
 
-const openAddresses = ({ broker }: Governor, { organisation_id, id: agent_id }: Parameters<typeof noteBreaker>[2]) =>
-  countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
+const openAddresses = (
+  { broker }: { broker: Broker },
+  { organisation_id, id: agent_id }: Parameters<typeof noteBreaker>[2],
+) => countBreakersOpenAt(broker.store.db, { organisation_id, agent_id, cause: 'breaker_auth_failure' }, broker.clock());
 
 /**
  * Puts on record that a breaker opened or closed, without a receipt (specification, Audit receipts). The breaker stands also
  * when this cannot be recorded.
  */
 export async function noteBreaker(
-  governor: Governor,
+  services: Changing,
   reason: 'breaker_opened' | 'breaker_closed',
   agent: Whose,
   { cause, key }: Pick<BreakerKey, 'cause' | 'key'>,
 ): Promise<void> {
-  const { log } = governor.broker;
+  const { log } = services.broker;
   log.warn({ agent: agent.agent_id, cause, about: key }, reason.replace('_', ' '));
   const by = {
     owner: { id: 'broker', organisation_id: agent.organisation_id },
@@ -164,8 +166,8 @@ export async function noteBreaker(
     ...(cause === 'breaker_auth_failure' && { detail: `from ${key}` }),
   };
   try {
-    if (cause === 'breaker_auth_failure' && (await openAddresses(governor, agent)) > MOST_ADDRESSES) return;
-    await recordChange(governor, by, change, async (_db, note) => note({ cause }));
+    if (cause === 'breaker_auth_failure' && (await openAddresses(services, agent)) > MOST_ADDRESSES) return;
+    await recordChange(services, by, change, async (_db, note) => note({ cause }));
   } catch (error) {
     log.error({ err: error, agent: agent.agent_id }, 'what became of a breaker could not be recorded');
   }

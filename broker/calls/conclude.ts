@@ -1,20 +1,23 @@
 /** After the upstream: the final row, the breakers, and what the agent may see. */
+
+import type { Outcome } from '../audit/outcome.ts';
+import { type PiiFlags, piiKinds } from '../audit/pii.ts';
+import type { Recorded, Recording } from '../audit/record.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { noteFlags } from '../audit/row.ts';
 import type { Broker } from '../broker.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
 import { setConnectionStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
-import { type Call, noteFlags } from './call.ts';
-import type { ConnectionFacts } from './facts.ts';
+import type { Call } from './call.ts';
 import type { Concluded } from './forward.ts';
-import type { Governor } from './governor.ts';
-import type { Outcome } from './outcome.ts';
-import { type PiiFlags, piiKinds } from './pii.ts';
-import type { Recorded } from './record.ts';
+import type { FreshRefusals } from './fresh-refusals.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;
 
 /** Records what became of a call that was forwarded, and makes its outcome. `trials`: those that the call was. */
 export async function conclude(
-  governor: Governor,
+  services: Changing & { freshRefusals: FreshRefusals },
   call: Call,
   trials: readonly Trial[],
   connection: ConnectionFacts,
@@ -22,11 +25,11 @@ export async function conclude(
 ): Promise<Recorded<Outcome>> {
   switch (forwarded.kind) {
     case 'answer':
-      return await concludeAnswer(governor, call, trials, connection, forwarded);
+      return await concludeAnswer(services, call, trials, connection, forwarded);
     case 'unreachable':
-      return await concludeUnreachable(governor, call, trials, forwarded);
+      return await concludeUnreachable(services, call, trials, forwarded);
     case 'refused_locally':
-      return await concludeRefused(governor, call, connection, forwarded);
+      return await concludeRefused(services, call, connection, forwarded);
   }
 }
 
@@ -44,23 +47,23 @@ async function aside(broker: Broker, work: () => Promise<void>): Promise<void> {
 }
 
 async function concludeUnreachable(
-  governor: Governor,
+  services: Changing,
   call: Call,
   trials: readonly Trial[],
   { code, detail, sent }: Extract<Concluded, { kind: 'unreachable' }>,
 ): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = governor;
+  const { broker, recorder } = services;
   const { row } = call;
   row.result = 'errored';
   row.reason = 'upstream_unreachable';
   row.detail = detail;
   noteFlags(row, { ...notesOf(call), code, outcome: sent ? 'unknown' : 'not_sent' });
-  await aside(broker, () => countUpstreamFailure(governor, call.who, call.action.platform, trials));
+  await aside(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
   return await recorder.finish(row, { kind: 'unreachable', auditId: row.id, code, detail, sent }, true);
 }
 
 async function concludeRefused(
-  { broker, recorder }: Governor,
+  { broker, recorder }: Recording,
   call: Call,
   { id: connectionId }: ConnectionFacts,
   { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,
@@ -86,13 +89,13 @@ async function concludeRefused(
 }
 
 async function concludeAnswer(
-  governor: Governor,
+  services: Changing & { freshRefusals: FreshRefusals },
   call: Call,
   trials: readonly Trial[],
   connection: ConnectionFacts,
   { status, read, lapsed, justIssued }: Answered,
 ): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = governor;
+  const { broker, recorder } = services;
   const { row, who, action } = call;
   const notes = notesOf(call);
   row.upstream_status = status;
@@ -104,7 +107,7 @@ async function concludeAnswer(
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.
   if (
     isUnauthorized &&
-    !(justIssued && !governor.freshRefusals.note(connection.id, `${action.method} ${call.path}`, broker.clock()))
+    !(justIssued && !services.freshRefusals.note(connection.id, `${action.method} ${call.path}`, broker.clock()))
   ) {
     row.result = 'errored';
     row.reason = 'platform_reauth_needed';
@@ -113,12 +116,12 @@ async function concludeAnswer(
     await aside(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
     return await recorder.finish(row, { kind: 'reauth_needed', auditId: row.id, connectionId: connection.id }, true);
   }
-  if (status >= 500) await aside(broker, () => countUpstreamFailure(governor, who, action.platform, trials));
+  if (status >= 500) await aside(broker, () => countUpstreamFailure(services, who, action.platform, trials));
   else {
-    if (!isUnauthorized) governor.freshRefusals.forget(connection.id);
+    if (!isUnauthorized) services.freshRefusals.forget(connection.id);
     if (!isUnauthorized && connection.status === 'reauth_needed' && !lapsed)
       await aside(broker, () => setConnectionStatus(broker.store.db, place, 'active'));
-    if (trials.length > 0) await aside(broker, () => closeByTrial(governor, trials));
+    if (trials.length > 0) await aside(broker, () => closeByTrial(services, trials));
   }
   if (read.kind === 'blocked') {
     row.result = 'blocked';

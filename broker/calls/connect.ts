@@ -1,20 +1,26 @@
 /** Which connection an allowed or held call uses, and its credential; or why it cannot go. */
+
+import type { Outcome } from '../audit/outcome.ts';
+import type { Broker } from '../broker.ts';
+import type { CompiledPlatform } from '../facts/compiled.ts';
+import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
 import { isOver } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
-import type { CompiledPlatform } from './compiled.ts';
-import type { ConnectionFacts, LoadedFacts } from './facts.ts';
-import type { Credential } from './forward.ts';
-import type { Governor } from './governor.ts';
-import type { Outcome } from './outcome.ts';
+import type { Credential, Credentials } from './forward.ts';
 
 export type Connected =
   | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: Credential }
   | { ok: false; result: 'blocked' | 'errored'; reason: string; outcome: Outcome };
 
 /** `grantId`: the grant that the decision used. Notes the connection on the row. */
-export function connect(governor: Governor, call: Call, loaded: LoadedFacts, grantId: string | undefined): Connected {
+export function connect(
+  services: { broker: Broker; credentials: Credentials },
+  call: Call,
+  loaded: LoadedFacts,
+  grantId: string | undefined,
+): Connected {
   const { action, row, who } = call;
   const auditId = row.id;
   const { platform } = loaded;
@@ -29,7 +35,7 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
   const connection = grantId === undefined ? undefined : loaded.connections.get(grantId);
   row.connection_id = connection?.id ?? null;
   const basic = manifest.auth.type === 'basic';
-  const credential = connection && governor.credentials.open(who.agent.organisation_id, connection, basic);
+  const credential = connection && services.credentials.open(who.agent.organisation_id, connection, basic);
   if (credential === 'unreadable') {
     const reason = 'credential_unreadable';
     return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
@@ -42,7 +48,7 @@ export function connect(governor: Governor, call: Call, loaded: LoadedFacts, gra
   }
   const { oauth } = credential;
   // Nobody but a person can help, so nobody is asked.
-  if (oauth && !oauth.refreshable && isOver(oauth, governor.broker.clock()))
+  if (oauth && !oauth.refreshable && isOver(oauth, services.broker.clock()))
     return blocked('platform_reauth_needed', { kind: 'reauth_needed', auditId, connectionId: connection.id });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
     return blocked('needs_consent', { kind: 'needs_consent', auditId, connectionId: connection.id });

@@ -1,23 +1,25 @@
 /** A call that was allowed and then waited for a token: whether it is allowed still, on the facts of this moment. */
+import type { Broker } from '../broker.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts } from '../policy/facts.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
 import { type Call, noteVerdict } from './call.ts';
 import { anew } from './first-list.ts';
 import type { Forwarded } from './forward.ts';
-import type { Governor } from './governor.ts';
 
 /** Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. */
 export async function decideAgain(
-  governor: Governor,
+  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
   call: Call,
   ask: Ask,
   { connectionId, isApproved }: { connectionId: string; isApproved: boolean },
 ): Promise<Forwarded | undefined> {
-  const { broker } = governor;
+  const { broker } = services;
   const { platform: platformId } = call.action;
   const now = broker.clock();
-  const { rows } = await anew(governor, call);
-  const loaded = await governor.loadFacts(rows, platformId, now);
+  const { rows } = await anew(services, call);
+  const loaded = await services.loadFacts(rows, platformId, now);
   const verdict = decide(withoutBreakers(loaded.facts), ask, now);
   if (verdict.kind === 'deny') {
     noteVerdict(call.row, verdict, loaded);

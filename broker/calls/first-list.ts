@@ -1,12 +1,16 @@
 /** The first call to an MCP server: it cannot be decided before the server has said what its tools do. */
+
+import type { Recording } from '../audit/record.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { unreachable } from '../egress/unreachable.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { AuditRow } from '../store/audit.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
 import type { Call } from './call.ts';
-import type { Concluded, Forwarded } from './forward.ts';
+import type { Concluded, Credentials, Forwarded } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
 import { type McpPassage, whyUnlisted } from './forward-mcp.ts';
-import type { Governor } from './governor.ts';
+import type { McpManners } from './mcp-manners.ts';
 
 /** The tools are on file, and who asked for the call is as they are now; or what becomes of the call without a list. */
 export type FirstList = { kind: 'listed'; who: AgentPrincipal } | Concluded;
@@ -22,19 +26,23 @@ const LISTED: Forwarded = {
  * Asks a server for its tools before a call is decided, and puts them on file. Whatever goes wrong comes out as an answer:
  * the server was asked, so the call has to have a row.
  */
-export async function listFirst(governor: Governor, call: Call, passage: McpPassage): Promise<FirstList> {
+export async function listFirst(
+  services: Recording & { credentials: Credentials; facts: FactsReader; manners: McpManners; oauth: OAuthConnections },
+  call: Call,
+  passage: McpPassage,
+): Promise<FirstList> {
   const { platform, connection, credential } = passage;
   let isListed = false;
   try {
-    const listed = await governor.recorder.readFirst(rowOfList(call), () =>
+    const listed = await services.recorder.readFirst(rowOfList(call), () =>
       forwardFresh(
-        governor,
+        services,
         platform.manifest,
         call,
         connection,
         credential,
         async (fresh) => {
-          const unlisted = await whyUnlisted(governor, call, { ...passage, credential: fresh });
+          const unlisted = await whyUnlisted(services, call, { ...passage, credential: fresh });
           isListed = unlisted === undefined;
           return unlisted ?? LISTED;
         },
@@ -43,10 +51,10 @@ export async function listFirst(governor: Governor, call: Call, passage: McpPass
       ),
     );
     return isListed || listed.kind === 'held_back' || listed.kind === 'denied_meanwhile'
-      ? { kind: 'listed', who: await anew(governor, call) }
+      ? { kind: 'listed', who: await anew(services, call) }
       : listed;
   } catch (error) {
-    governor.broker.log.error(
+    services.broker.log.error(
       { err: error, auditId: call.row.id },
       'the tools of an MCP server could not be looked at',
     );
@@ -60,7 +68,7 @@ function rowOfList({ row }: Call): AuditRow {
 }
 
 /** Who calls, as of now: meanwhile the agent may have been suspended, have lost its grant, or have come to its end. */
-export async function anew({ facts }: Governor, { who, action }: Call): Promise<AgentPrincipal> {
+export async function anew({ facts }: { facts: FactsReader }, { who, action }: Call): Promise<AgentPrincipal> {
   const rows = await facts(who.agent.agent_id, action.platform, who.source);
   const agent = rows[0] ?? { ...who.agent, status: 'revoked' as const };
   return { ...who, agent, rows: rows.length > 0 ? rows : [agent] };

@@ -1,10 +1,13 @@
 /** A call with a token that may have to be refreshed first, or when the platform refuses it: then it is sent once more. */
+
+import { noteFlags } from '../audit/row.ts';
+import type { Broker } from '../broker.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
 import { isOver, type OAuthCredential } from '../oauth-client/credential.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { type Call, noteFlags } from './call.ts';
-import type { ConnectionFacts } from './facts.ts';
-import type { Credential, Forwarded } from './forward.ts';
-import type { Governor } from './governor.ts';
+import type { Call } from './call.ts';
+import type { Credential, Credentials, Forwarded } from './forward.ts';
 
 /** A platform that refuses a token which was just issued refuses more than the token. */
 const JUST_ISSUED_MS = 30_000;
@@ -16,7 +19,7 @@ const LONG_WAIT_MS = 1_000;
  * after a wait for another token; its answer, if there is one, takes the place of sending.
  */
 export async function forwardFresh(
-  governor: Governor,
+  services: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
   manifest: Manifest,
   call: Call,
   connection: ConnectionFacts,
@@ -24,13 +27,13 @@ export async function forwardFresh(
   send: (credential: Credential) => Promise<Forwarded>,
   decideAgain: () => Promise<Forwarded | undefined>,
 ): Promise<Forwarded> {
-  const { broker } = governor;
+  const { broker } = services;
   if (!credential.oauth) return await send(credential);
   let current = credential;
   let { oauth } = credential;
   if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= broker.clock()) {
     const begun = performance.now();
-    const fresh = await refreshed(governor, manifest, call, connection, { oauth, refused: false });
+    const fresh = await refreshed(services, manifest, call, connection, { oauth, refused: false });
     if (fresh.kind === 'credential') current = fresh.credential;
     // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
     else if (fresh.isGone || isOver(oauth, broker.clock())) return fresh.forwarded;
@@ -45,7 +48,7 @@ export async function forwardFresh(
   if (isRefused && broker.clock() - oauth.issuedAt < JUST_ISSUED_MS) return { ...first, justIssued: true };
   if (!isRefused || !oauth.refreshable) return oauth.lapsed ? { ...first, lapsed: true } : first;
   const begun = performance.now();
-  const fresh = await refreshed(governor, manifest, call, connection, { oauth, refused: true });
+  const fresh = await refreshed(services, manifest, call, connection, { oauth, refused: true });
   // The platform refused the call, so it did nothing of it: it may be sent again.
   if (fresh.kind !== 'credential') return fresh.forwarded;
   if (fresh.credential.oauth?.lapsed) return first;
@@ -65,7 +68,7 @@ const REAUTH: Forwarded = {
 const GONE = { kind: 'forwarded', forwarded: REAUTH, isGone: true } as const;
 
 async function refreshed(
-  { oauth: connections, credentials, broker }: Governor,
+  { oauth: connections, credentials, broker }: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
   manifest: Manifest,
   { row, action }: Call,
   connection: ConnectionFacts,

@@ -1,17 +1,20 @@
 /** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
+
+import type { Recording } from '../audit/record.ts';
+import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
 import { unreachable } from '../egress/unreachable.ts';
+import type { CompiledPlatform } from '../facts/compiled.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import type { Call } from './call.ts';
-import type { CompiledPlatform } from './compiled.ts';
-import type { ConnectionFacts } from './facts.ts';
 import { type Credential, type Forwarded, restPlatform } from './forward.ts';
-import type { Governor } from './governor.ts';
 import { listAll } from './mcp-list.ts';
+import type { McpManners } from './mcp-manners.ts';
 import { compareTools, type OfferedTools } from './mcp-tools.ts';
 import { heldBack } from './tool-on-file.ts';
 
@@ -30,14 +33,14 @@ type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnsw
 
 /** Calls a tool, or without one lists the tools of the call's scope. Whatever comes back, the credential is not in it. */
 export async function forwardMcp(
-  governor: Governor,
+  services: Recording & { manners: McpManners },
   call: Call,
   passage: McpPassage,
   tool: string | undefined,
 ): Promise<Forwarded> {
   const { platform, credential } = passage;
-  return await speaking(governor, call, passage, tool, async (client, meta) => {
-    const looked = await look(governor, call, passage, client);
+  return await speaking(services, call, passage, tool, async (client, meta) => {
+    const looked = await look(services, call, passage, client);
     if (!looked.ok) return unlisted(looked.answer, credential);
     if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
@@ -49,15 +52,19 @@ export async function forwardMcp(
 }
 
 /** Puts the tools of a server on file before a decision, where nothing is known of it yet; or says what kept them from it. */
-export async function whyUnlisted(governor: Governor, call: Call, passage: McpPassage): Promise<Forwarded | undefined> {
-  return await speaking(governor, call, passage, undefined, async (client) => {
-    const looked = await look(governor, call, passage, client);
+export async function whyUnlisted(
+  services: Recording & { manners: McpManners },
+  call: Call,
+  passage: McpPassage,
+): Promise<Forwarded | undefined> {
+  return await speaking(services, call, passage, undefined, async (client) => {
+    const looked = await look(services, call, passage, client);
     return looked.ok ? undefined : unlisted(looked.answer, passage.credential);
   });
 }
 
 async function speaking<Said>(
-  { broker, manners }: Governor,
+  { broker, manners }: { broker: Broker; manners: McpManners },
   call: Call,
   { platform: { manifest }, connection, credential, grant }: McpPassage,
   tool: string | undefined,
@@ -97,7 +104,7 @@ async function speaking<Said>(
 }
 
 async function look(
-  governor: Governor,
+  services: Recording,
   { row }: Call,
   { platform: { manifest }, credential: { needles } }: McpPassage,
   client: McpClient,
@@ -106,13 +113,13 @@ async function look(
   try {
     const listed = await listAll(client);
     if (!listed.ok) return listed;
-    const offered = await compareTools(governor, place, { listed: listed.tools, needles });
+    const offered = await compareTools(services, place, { listed: listed.tools, needles });
     return typeof offered === 'string'
       ? { ok: false, answer: unreachable(offered, true, 'list') }
       : { ok: true, offered };
   } catch (error) {
     // Not to be thrown from here: the call has its own row, which says what became of it. That is not an unknown outcome.
-    governor.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');
+    services.broker.log.error({ err: error, platform: place.platformId }, 'tools could not be compared');
     return { ok: false, answer: unreachable('tools_unknown', false) };
   }
 }

@@ -6,11 +6,11 @@ import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
 import { placementOf } from '../egress/credential-placement.ts';
 import { makeNeedles, type SecretNeedles } from '../egress/needles.ts';
 import { buildRequest, type RestPlatform } from '../egress/rest.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject, Verdict } from '../policy/facts.ts';
 import type { Call } from './call.ts';
-import type { ConnectionFacts } from './facts.ts';
 
 export type Forwarded =
   /**

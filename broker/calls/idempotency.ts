@@ -1,6 +1,9 @@
 /** `Idempotency-Key`: the first answer again, for 24 hours, instead of a second effect. */
+
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
@@ -14,8 +17,6 @@ import {
 } from '../store/idempotency.ts';
 import type { IdempotencyTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
-import { AuditUnavailable } from './audit-unavailable.ts';
-import type { Governor } from './governor.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
 /**
@@ -49,13 +50,13 @@ export type Idempotent =
  * made again.
  */
 export async function onceForKey(
-  governor: Governor,
+  services: { broker: Broker },
   who: AgentPrincipal,
   key: string,
   action: Action,
   perform: (auditId: string) => Promise<KeptAnswer>,
 ): Promise<Idempotent> {
-  const { broker } = governor;
+  const { broker } = services;
   const { db } = broker.store;
   const now = broker.clock();
   const claim = {
@@ -69,10 +70,10 @@ export async function onceForKey(
   };
   for (;;) {
     const earlier = await claimIdempotencyKey(db, claim);
-    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(governor, who, claim, perform) };
+    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(services, who, claim, perform) };
     // Whoever was first has just given it back.
     if (!earlier) continue;
-    const judged = await judge(governor, earlier, claim.request_hash);
+    const judged = await judge(services, earlier, claim.request_hash);
     if (judged !== 'abandoned') return judged;
     await releaseIdempotencyKey(db, earlier);
   }
@@ -87,7 +88,7 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
 });
 
 async function performOnce(
-  { broker }: Governor,
+  { broker }: { broker: Broker },
   { agent }: AgentPrincipal,
   claim: Claim,
   perform: (auditId: string) => Promise<KeptAnswer>,
@@ -120,7 +121,11 @@ async function performOnce(
   return answer;
 }
 
-async function judge({ broker }: Governor, earlier: IdempotencyTable, hash: string): Promise<Idempotent | 'abandoned'> {
+async function judge(
+  { broker }: { broker: Broker },
+  earlier: IdempotencyTable,
+  hash: string,
+): Promise<Idempotent | 'abandoned'> {
   const refused = (code: Extract<Idempotent, { kind: 'refused' }>['code'], detail: string): Idempotent => ({
     kind: 'refused',
     code,

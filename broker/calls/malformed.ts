@@ -1,14 +1,15 @@
 /** A request that is no call: nothing of it is decided, but that it came is on record, and it counts towards a breaker. */
 
+import type { Outcome } from '../audit/outcome.ts';
+import type { Recorded } from '../audit/record.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { beginRow } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import { decideAgent } from '../policy/decide.ts';
 import { Action } from '../wire/action.ts';
 import { countFailure } from './breakers.ts';
-import { beginRow } from './call.ts';
-import type { Governor } from './governor.ts';
-import type { Outcome } from './outcome.ts';
-import type { Recorded } from './record.ts';
 import { refuseStopped } from './stopped.ts';
 
 /**
@@ -20,22 +21,22 @@ import { refuseStopped } from './stopped.ts';
  * @param detail what is wrong, as the agent is told
  */
 export async function recordMalformed(
-  governor: Governor,
+  services: Changing & { loadFacts: FactsLoader },
   who: AgentPrincipal,
   request: { body: unknown; code?: 'invalid_request' | 'payload_too_large'; detail: string; correlationId: string },
 ): Promise<Recorded<Extract<Outcome, { kind: 'invalid' | 'denied' | 'inactive' }>>> {
-  const { broker, recorder } = governor;
+  const { broker, recorder } = services;
   const now = broker.clock();
   const asked = readableParts(request.body);
   const row = beginRow(who, asked, { auditId: uuidv7(now), correlationId: request.correlationId }, broker);
-  const loaded = await governor.loadFacts(who.rows, asked.platform ?? '', now);
+  const loaded = await services.loadFacts(who.rows, asked.platform ?? '', now);
   const stopped = decideAgent(loaded.facts, now);
-  if (stopped) return await refuseStopped(governor, row, loaded, stopped);
+  if (stopped) return await refuseStopped(services, row, loaded, stopped);
   row.result = 'errored';
   const { code = 'invalid_request' } = request;
   row.reason = code;
   row.detail = request.detail;
-  await countFailure(governor, who, 'breaker_api_error', '');
+  await countFailure(services, who, 'breaker_api_error', '');
   return await recorder.finish(row, { kind: 'invalid', auditId: row.id, code, detail: request.detail }, false);
 }
 

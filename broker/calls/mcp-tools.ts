@@ -3,6 +3,10 @@
  * the owner has just connected it. From then on a tool that is new, or that is not what it was, waits for an owner, so
  * that no server slips a model other words, or other arguments, under a name that was looked at (MC-04).
  */
+
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import type { Recording } from '../audit/record.ts';
+import { beginRow, noteFlags } from '../audit/row.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import type { SecretNeedles } from '../egress/needles.ts';
@@ -11,9 +15,6 @@ import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
-import { AuditUnavailable } from './audit-unavailable.ts';
-import { beginRow, noteFlags } from './call.ts';
-import type { Governor } from './governor.ts';
 
 /** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
 const MOST_KNOWN = 2_000;
@@ -76,17 +77,17 @@ export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState
  * @throws AuditUnavailable when the difference could not be recorded
  */
 export async function compareTools(
-  governor: Governor,
+  services: Recording,
   place: ToolPlace,
   tools: { listed: readonly JsonObject[]; needles: SecretNeedles },
 ): Promise<OfferedTools | NoTools> {
-  const { broker } = governor;
+  const { broker } = services;
   const offered = offeredRows(place, tools, broker.clock());
   if (typeof offered === 'string') return offered;
   const known = await listTools(broker.store.db, place);
-  if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(governor, place, offered));
+  if (known.length === 0 && offered.length > 0) return shown(offered, await acceptFirst(services, place, offered));
   const differing = offered.filter(differingFrom(known));
-  if (differing.length > 0) await noteDifferences(governor, place, differing);
+  if (differing.length > 0) await noteDifferences(services, place, differing);
   return shown(offered, differing.length > 0 ? await listTools(broker.store.db, place) : known);
 }
 
@@ -107,15 +108,15 @@ function shown(offered: readonly McpToolTable[], known: readonly McpToolTable[])
   );
 }
 
-async function acceptFirst(governor: Governor, place: ToolPlace, offered: readonly McpToolTable[]) {
-  const { db } = governor.broker.store;
+async function acceptFirst(services: Recording, place: ToolPlace, offered: readonly McpToolTable[]) {
+  const { db } = services.broker.store;
   const accepted = offered.map((row) => ({
     ...row,
     accepted: row.offered,
     accepted_hash: row.offered_hash,
     accepted_at: row.offered_at,
   }));
-  await onRecord(governor, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
+  await onRecord(services, place, 'mcp_tools_found', { tools: offered.length }, async (db) => {
     await lockOrganisation(db, place.organisationId);
     // Of two processes that ask at once, the first list is the first.
     if ((await listTools(db, place)).length > 0) return false;
@@ -125,8 +126,8 @@ async function acceptFirst(governor: Governor, place: ToolPlace, offered: readon
   return await listTools(db, place);
 }
 
-async function noteDifferences(governor: Governor, place: ToolPlace, differing: readonly McpToolTable[]) {
-  await onRecord(governor, place, 'mcp_tools_changed', {}, async (db, note) => {
+async function noteDifferences(services: Recording, place: ToolPlace, differing: readonly McpToolTable[]) {
+  await onRecord(services, place, 'mcp_tools_changed', {}, async (db, note) => {
     await lockOrganisation(db, place.organisationId);
     const known = await listTools(db, place);
     const fresh = differing.filter(differingFrom(known));
@@ -153,7 +154,7 @@ class NothingNew extends Error {}
 
 /** An event of the platform, which nobody of ours made, in one transaction with what it is about. */
 async function onRecord(
-  { broker, recorder }: Governor,
+  { broker, recorder }: Recording,
   { organisationId, platformId, server }: ToolPlace,
   reason: string,
   facts: JsonObject,

@@ -3,13 +3,13 @@
 import { formProblem } from '../egress/form.ts';
 import { type FilteredHeaders, filterAgentHeaders } from '../egress/request-headers.ts';
 import { platformHeaderNames } from '../egress/rest.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
 import type { Ask, JsonObject } from '../policy/facts.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
-import type { LoadedFacts } from './facts.ts';
 import { restPlatform } from './forward.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */

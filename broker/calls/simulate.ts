@@ -1,11 +1,13 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
+import type { Broker } from '../broker.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import type { RuleSource, Verdict } from '../policy/facts.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
-import type { Governor } from './governor.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import { toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
 
@@ -28,16 +30,16 @@ export type Simulated =
  * @param agentId `agt_…`, of an agent that there is
  */
 export async function simulate(
-  governor: Governor,
+  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader },
   agentId: string,
   action: Action,
   proposed: Proposed,
 ): Promise<Simulated> {
-  const now = governor.broker.clock();
+  const now = services.broker.clock();
   // No platform's id; in a question it would mean all of them.
   const platform = action.platform === ALL_PLATFORMS ? '' : action.platform;
-  const rows = await governor.facts(agentId, platform, ANY_ADDRESS);
-  const loaded = await governor.loadFacts(rows, platform, now);
+  const rows = await services.facts(agentId, platform, ANY_ADDRESS);
+  const loaded = await services.loadFacts(rows, platform, now);
   const read = readCall(action, loaded);
   const stopped = read.ok ? undefined : decideAgent(loaded.facts, now);
   if (!read.ok && !stopped) return { kind: 'invalid', refused: read };
@@ -52,7 +54,7 @@ export async function simulate(
   };
   const ask = read.ok ? askOf(action, read.call) : undefined;
   const onFile =
-    ask && loaded.platform && (await toolOnFile(governor, facts.agent.organisationId, loaded.platform, ask));
+    ask && loaded.platform && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : stopped!;
   const held = verdict.kind === 'deny' ? undefined : whyHeldBack(onFile);
   return {

@@ -1,17 +1,17 @@
 /** A malformed call of an agent that is halted, or not set up yet: it is told that first. */
+
+import type { Outcome } from '../audit/outcome.ts';
+import type { Recorded, Recorder } from '../audit/record.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { noteVerdict } from './call.ts';
-import type { LoadedFacts } from './facts.ts';
-import type { Governor } from './governor.ts';
-import type { Outcome } from './outcome.ts';
-import type { Recorded } from './record.ts';
 
 export type Stopped = Extract<Outcome, { kind: 'denied' | 'inactive' }>;
 
 /** Completes the row of the call with the verdict of `decideAgent`. Throws AuditUnavailable. */
 export async function refuseStopped(
-  { recorder }: Pick<Governor, 'recorder'>,
+  { recorder }: { recorder: Recorder },
   row: AuditRow,
   loaded: LoadedFacts,
   verdict: Extract<Verdict, { kind: 'deny' }>,

@@ -1,13 +1,14 @@
 /** The broker suspends an agent by itself: by a guardrail, or because it is refused too often. */
+
+import type { Changing } from '../audit/record-change.ts';
+import { recordChange } from '../audit/record-change.ts';
+import { hasStandingParent } from '../facts/facts.ts';
 import { AutoSuspend, countsAsAnomaly } from '../policy/auto-suspend.ts';
 import type { HaltCause, Verdict } from '../policy/facts.ts';
 import { moveAgent } from '../store/agents.ts';
 import { countRefusal, refusalsAt } from '../store/refusal-counts.ts';
 import type { Db } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { hasStandingParent } from './facts.ts';
-import type { Governor } from './governor.ts';
-import { recordChange } from './owner-change.ts';
 
 type Suspension = {
   /** The caller, or its parent. */
@@ -25,9 +26,9 @@ class NotActive extends Error {}
  * Suspends an agent for a call that is being refused, in force at the very next call on every replica, on record in the
  * same transaction. An agent that is not active any more stays what it is. Throws AuditUnavailable.
  */
-async function suspend(governor: Governor, { who, row }: Call, suspension: Suspension): Promise<void> {
+async function suspend(services: Changing, { who, row }: Call, suspension: Suspension): Promise<void> {
   const { agent, cause, detail, isStanding } = suspension;
-  const { broker } = governor;
+  const { broker } = services;
   const { organisation_id: organisationId } = who.agent;
   const by = {
     owner: { id: 'broker', organisation_id: organisationId },
@@ -37,7 +38,7 @@ async function suspend(governor: Governor, { who, row }: Call, suspension: Suspe
   const place = { organisationId, id: agent.id };
   const move = { from: ['active'] as const, to: 'suspended' as const, cause, detail };
   try {
-    await recordChange(governor, by, { reason: 'agent_suspended', detail, agent }, async (db, note) => {
+    await recordChange(services, by, { reason: 'agent_suspended', detail, agent }, async (db, note) => {
       if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotActive();
       if (isStanding && !(await isStanding(db))) throw new NotActive();
       note({ cause, call: row.id, ...(agent.id !== who.agent.id && { child: who.agent.agent_id }) });
@@ -53,25 +54,25 @@ async function suspend(governor: Governor, { who, row }: Call, suspension: Suspe
  * A count that cannot be kept does not keep the refusal from being recorded. Throws AuditUnavailable.
  */
 export async function afterRefusal(
-  governor: Governor,
+  services: Changing,
   call: Call,
   verdict: Extract<Verdict, { kind: 'deny' }>,
 ): Promise<void> {
   const { agent } = call.who;
   if (verdict.suspend) {
     const detail = `guardrail ${verdict.suspend.guardrail}`;
-    await suspend(governor, call, { agent, cause: 'suspended_by_policy', detail });
+    await suspend(services, call, { agent, cause: 'suspended_by_policy', detail });
   }
   const { auto_suspend: rule } = agent;
   // What an owner approved is not tried by the agent again when it is replayed.
   const isReplay = call.row.approval_id !== null;
   if (rule === null || isReplay || verdict.suspend || !countsAsAnomaly(verdict.reason)) return;
   // Whatever the child tries while its parent is stopped, an owner looks already.
-  if (!hasStandingParent(agent, governor.broker.clock())) return;
+  if (!hasStandingParent(agent, services.broker.clock())) return;
   try {
-    await count(governor, call, AutoSuspend.parse(JSON.parse(rule)), verdict.reason);
+    await count(services, call, AutoSuspend.parse(JSON.parse(rule)), verdict.reason);
   } catch (error) {
-    governor.broker.log.error({ err: error, agent: agent.agent_id }, 'a refusal could not be counted');
+    services.broker.log.error({ err: error, agent: agent.agent_id }, 'a refusal could not be counted');
   }
 }
 
@@ -79,8 +80,8 @@ export async function afterRefusal(
  * An agent and its children are counted as one, and it is the agent that is suspended: what a child tries was passed on to it,
  * and an agent that is refused could otherwise go on through the next child. Its suspension stops them all.
  */
-async function count(governor: Governor, call: Call, rule: AutoSuspend, reason: string): Promise<void> {
-  const { broker } = governor;
+async function count(services: Changing, call: Call, rule: AutoSuspend, reason: string): Promise<void> {
+  const { broker } = services;
   const caller = call.who.agent;
   const { organisation_id, parent_id, parent_agent_id } = caller;
   const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id! };
@@ -90,7 +91,7 @@ async function count(governor: Governor, call: Call, rule: AutoSuspend, reason: 
   const counted = await countRefusal(broker.store.db, counter, windowMs, broker.clock());
   if (counted < refusals) return;
   const last = `the last for ${reason} on ${call.action.platform}${parent_id === null ? '' : ` by ${caller.agent_id}`}`;
-  await suspend(governor, call, {
+  await suspend(services, call, {
     agent,
     cause: 'anomaly_auto_suspend',
     detail: `${counted} refused calls within ${within_seconds} s, those of its children included; ${last}`,

@@ -1,11 +1,12 @@
 /** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
+
+import type { Broker } from '../broker.ts';
+import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
 import { actsAs, type ToolState, toolState } from '../policy/tool.ts';
 import { toolOf } from '../policy/tool-endpoint.ts';
 import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
-import type { CompiledPlatform } from './compiled.ts';
-import type { Governor } from './governor.ts';
 
 export type ToolOnFile = {
   tool: string;
@@ -17,7 +18,7 @@ export type ToolOnFile = {
 
 /** Looks a tool up; undefined where none is named. One statement, and only for calls to MCP servers. */
 export async function toolOnFile(
-  { broker }: Pick<Governor, 'broker'>,
+  { broker }: { broker: Broker },
   organisationId: string,
   platform: CompiledPlatform,
   { platformId, call }: Ask,

@@ -1,11 +1,11 @@
 /** What one section says about another: names that must exist, scopes that a platform must have. */
 
 import type { Manifest } from '../platforms/manifest.ts';
+import { DEFAULT_POLICY } from '../policy/default-policy.ts';
+import { didYouMean, nearNames } from '../policy/did-you-mean.ts';
 import { recipientEntryKind } from '../policy/recipients.ts';
 import type { Checked } from './check-document.ts';
-import { DEFAULT_POLICY } from './default-policy.ts';
 import { entriesOf, termsOf } from './governance.ts';
-import { didYouMean, nearNames } from './near.ts';
 import { listNames, type Path } from './problems.ts';
 import type { GovernanceDocument, GrantTerms } from './schema.ts';
 

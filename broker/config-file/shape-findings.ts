@@ -1,8 +1,8 @@
 /** From what zod found to sentences that say what is wrong and what is allowed there. */
 import type { z } from 'zod';
+import { didYouMean } from '../policy/did-you-mean.ts';
 import { descriptionAt, membersAt } from './allowed.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { didYouMean } from './near.ts';
 import { type Finding, listNames, type Path, shorten } from './problems.ts';
 
 type Issue = z.core.$ZodIssue;

@@ -1,7 +1,7 @@
 /** The Express application: hardening, bodies, routes, and what was not found. */
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import type { Governor } from '../calls/governor.ts';
 import { correlationId } from '../crypto/ids.ts';
+import type { Services } from '../services.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
@@ -15,21 +15,21 @@ import type { Route } from './route.ts';
 import { serveRoute } from './serve-route.ts';
 
 /** `routes`: everything that is served. */
-export function makeApp(governor: Governor, routes: readonly Route[]): Express {
-  const { config } = governor.broker;
+export function makeApp(services: Services, routes: readonly Route[]): Express {
+  const { config } = services.broker;
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('case sensitive routing').enable('strict routing');
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
-  app.use(refuseForeignHosts(governor, routes));
+  app.use(refuseForeignHosts(services, routes));
   const limits = makeRateLimits(config.limitFactor);
   const bearers = countRefusedBearers(limits);
   const paths = new Map<string, Route[]>();
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
     paths.set(path, [...(paths.get(path) ?? []), route]);
-    const handlers: RequestHandler[] = [serveRoute(route, governor, limits, bearers)];
+    const handlers: RequestHandler[] = [serveRoute(route, services, limits, bearers)];
     if (route.anyOrigin) {
       handlers.unshift(allowAnyOrigin);
       app.options(path, answerPreflight);
@@ -37,9 +37,9 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
     if (route.dialect === 'problem') handlers.unshift(echoRequestId);
     app[route.method.toLowerCase() as 'get'](path, ...handlers);
   }
-  for (const [path, atPath] of paths) app.all(path, refuseMethod(governor, atPath));
-  app.use(refuseUnknown(governor));
-  app.use(refuseBroken(governor));
+  for (const [path, atPath] of paths) app.all(path, refuseMethod(services, atPath));
+  app.use(refuseUnknown(services));
+  app.use(refuseBroken(services));
   return app;
 }
 
@@ -47,8 +47,8 @@ export function makeApp(governor: Governor, routes: readonly Route[]): Express {
  * A page on the web may point its own name at 127.0.0.1 and then speak to us as itself (DNS rebinding). A listener on
  * loopback therefore answers only to loopback names and to its public address.
  */
-function refuseForeignHosts(governor: Governor, routes: readonly Route[]): RequestHandler {
-  const { config, baseUrl } = governor.broker;
+function refuseForeignHosts(services: Services, routes: readonly Route[]): RequestHandler {
+  const { config, baseUrl } = services.broker;
   const loopback = ['127.0.0.1', '::1', 'localhost'].includes(config.host);
   const known = new Set(['localhost', '127.0.0.1', '[::1]', new URL(baseUrl).hostname]);
   const dialects = new Map(routes.map((route) => [route.path, route.dialect]));
@@ -63,11 +63,11 @@ function refuseForeignHosts(governor: Governor, routes: readonly Route[]): Reque
             `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
           );
     const id = correlationId();
-    send(response, refusalIn(dialects.get(request.path), refusal, { governor, correlationId: id }), id);
+    send(response, refusalIn(dialects.get(request.path), refusal, { services, correlationId: id }), id);
   };
 }
 
-function refuseMethod(governor: Governor, routes: readonly Route[]): RequestHandler {
+function refuseMethod(services: Services, routes: readonly Route[]): RequestHandler {
   const dialect = routes.find((route) => route.dialect)?.dialect;
   const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])).join(', ');
   return (_request, response) => {
@@ -75,20 +75,20 @@ function refuseMethod(governor: Governor, routes: readonly Route[]): RequestHand
     const refusal = new Refusal('method_not_allowed', `This address takes ${allowed}.`, {
       headers: { Allow: allowed },
     });
-    send(response, refusalIn(dialect, refusal, { governor, correlationId: id }), id);
+    send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
   };
 }
 
-function refuseUnknown(governor: Governor): RequestHandler {
+function refuseUnknown(services: Services): RequestHandler {
   return (_request, response) => {
     const id = correlationId();
     const refusal = new Refusal('not_found', 'There is nothing at this address.');
-    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+    send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }
 
 /** Errors of the router itself, which come before any route. */
-function refuseBroken(governor: Governor): ErrorRequestHandler {
+function refuseBroken(services: Services): ErrorRequestHandler {
   return (error: Error & { status?: number }, _request, response, next) => {
     if (response.headersSent) return next(error);
     const id = correlationId();
@@ -97,7 +97,7 @@ function refuseBroken(governor: Governor): ErrorRequestHandler {
         ? new Refusal('invalid_request', 'The request could not be read.')
         : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
     if (refusal.code === 'internal_error')
-      governor.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
-    send(response, errorReply(refusal, { governor, correlationId: id }), id);
+      services.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
+    send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }

@@ -4,8 +4,8 @@ import { isOwnersToken } from '../auth/authenticate-owner.ts';
 import { readBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
-import type { Governor } from '../calls/governor.ts';
 import { mcpChallenge } from '../oauth-server/metadata.ts';
+import type { Services } from '../services.ts';
 import { Refusal } from './errors.ts';
 import { refusePlainHttp } from './plain-http.ts';
 import type { RefusedBearers } from './refused-bearers.ts';
@@ -19,16 +19,16 @@ const ROLES = ['viewer', 'approver', 'admin'] as const;
  */
 export async function authenticate(
   route: Route,
-  { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
+  { services, bearers }: { services: Services; bearers: RefusedBearers },
   request: Request,
   platform: AskedPlatform,
   source: string,
 ): Promise<Principal | undefined> {
   if (route.auth === 'none' || isStranger(route, request)) return undefined;
-  if (route.auth === 'mcp_client') refusePlainHttp(governor.broker);
-  const token = tokenOf(route, request, governor);
-  const who = await recognise(route, { governor, bearers }, token, platform, source);
-  if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, governor));
+  if (route.auth === 'mcp_client') refusePlainHttp(services.broker);
+  const token = tokenOf(route, request, services);
+  const who = await recognise(route, { services, bearers }, token, platform, source);
+  if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, services));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
   if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
@@ -41,15 +41,15 @@ export const isStranger = (route: Route, request: Request): boolean =>
   route.auth === 'anyone' && request.headers.authorization === undefined;
 
 /** The bearer; for owners, without one, the session cookie of a browser. */
-function tokenOf(route: Route, request: Request, governor: Governor): string {
-  const { baseUrl } = governor.broker;
+function tokenOf(route: Route, request: Request, services: Services): string {
+  const { baseUrl } = services.broker;
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice')
     throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
   const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
   const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
-  if (session === undefined) throw unauthenticated(bearer, challengeOf(route, governor));
+  if (session === undefined) throw unauthenticated(bearer, challengeOf(route, services));
   const foreign = foreignRequest(request, baseUrl);
   if (foreign !== undefined) throw new Refusal('forbidden', foreign);
   return session;
@@ -57,27 +57,27 @@ function tokenOf(route: Route, request: Request, governor: Governor): string {
 
 async function recognise(
   route: Route,
-  { governor, bearers }: { governor: Governor; bearers: RefusedBearers },
+  { services, bearers }: { services: Services; bearers: RefusedBearers },
   token: string,
   platform: AskedPlatform,
   source: string,
 ): Promise<Principal | AuthRefusal | ProviderUnavailable> {
   if (route.auth === 'local')
     return (
-      governor.local.matches(token) ?? {
+      services.local.matches(token) ?? {
         kind: 'refused',
         code: 'invalid_token',
         detail: "This needs the command line's local credential.",
       }
     );
-  const local = route.auth === 'owner_or_local' ? governor.local.matches(token) : undefined;
+  const local = route.auth === 'owner_or_local' ? services.local.matches(token) : undefined;
   if (local) return local;
-  if (route.auth === 'mcp_client') return await governor.authenticateMcpClient(token, source);
-  const asAgent = () => bearers.check(token, source, () => governor.authenticateAgent(token, platform, source));
+  if (route.auth === 'mcp_client') return await services.authenticateMcpClient(token, source);
+  const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
   if (route.auth === 'agent') return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
-  if (orAgent && !isOwnersToken(governor.provider, token)) return await asAgent();
-  return await governor.authenticateOwner(token);
+  if (orAgent && !isOwnersToken(services.provider, token)) return await asAgent();
+  return await services.authenticateOwner(token);
 }
 
 /** RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. */
@@ -87,5 +87,5 @@ function unauthenticated(refused: AuthRefusal, where: readonly string[]): Refusa
   return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });
 }
 
-const challengeOf = ({ auth }: Route, { broker }: Governor): readonly string[] =>
+const challengeOf = ({ auth }: Route, { broker }: Services): readonly string[] =>
   auth === 'mcp_client' ? mcpChallenge(broker) : [];

@@ -1,9 +1,9 @@
 /** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
 import { z } from 'zod';
+import { isOffered } from '../admin/mcp-consent.ts';
 import { splitScopes } from '../admin/new-agent.ts';
-import { isOffered } from '../calls/mcp-consent.ts';
-import { DEFAULT_POLICY } from '../config-file/default-policy.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
 import { listPlatforms } from '../store/platforms.ts';

@@ -1,7 +1,7 @@
 /** What an MCP client asks an owner for, read out of the authorization server, for the page on which the owner decides. */
 import { ServerResponse } from 'node:http';
 import type { Client, Interaction, default as Provider } from 'oidc-provider';
-import { type AskedConsent, DECIDED } from '../calls/mcp-consent.ts';
+import { type AskedConsent, DECIDED } from '../admin/mcp-consent.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import { mcpResource } from '../oauth-server/metadata.ts';
 import { redirectHost } from '../oauth-server/redirect-host.ts';
@@ -17,11 +17,11 @@ export type ConsentRequest = { interaction: Interaction; client: Client; asked: 
  * @throws Refusal not_found
  */
 export async function loadConsentRequest({
-  governor,
+  services,
   request,
   params,
-}: Pick<Context, 'governor' | 'request' | 'params'>): Promise<ConsentRequest> {
-  const provider = await governor.authorization.provider();
+}: Pick<Context, 'services' | 'request' | 'params'>): Promise<ConsentRequest> {
+  const provider = await services.authorization.provider();
   // As the provider itself: loaded when somebody connects an MCP client.
   const { errors } = await import('oidc-provider');
   let interaction: Interaction;
@@ -50,14 +50,14 @@ const unknown = () =>
     'This request is over, or began in another browser. Go back to the application and connect again.',
   );
 
-type Deciding = Pick<Context, 'governor' | 'request'>;
+type Deciding = Pick<Context, 'services' | 'request'>;
 
 /** Tells the authorization server that an owner says no. Answers where the browser goes on to. @throws Refusal conflict */
 export async function refuseConsent(context: Deciding, { interaction }: AskedConsent): Promise<string> {
-  const { store, clock } = context.governor.broker;
+  const { store, clock } = context.services.broker;
   return await store.db.transaction().execute(async (db) => {
     if (!(await useOAuthRecord(db, interaction, { now: clock() }))) throw new Refusal('conflict', DECIDED);
-    const provider = await context.governor.authorization.within(db);
+    const provider = await context.services.authorization.within(db);
     return await finish(provider, context, { error: 'access_denied', error_description: 'The owner said no.' });
   });
 }
@@ -72,7 +72,7 @@ export async function grantConsent(
   db: Db,
   { id, client, asked, given }: { id: string; client: Client; asked: AskedConsent; given: readonly string[] },
 ): Promise<string> {
-  const { broker, authorization } = context.governor;
+  const { broker, authorization } = context.services;
   const provider = await authorization.within(db as typeof broker.store.db);
   const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
   const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));

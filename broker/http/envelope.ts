@@ -1,5 +1,5 @@
 /** The two shapes of the agent API: `{data, _meta}` and the error envelope. */
-import type { Governor } from '../calls/governor.ts';
+import type { Services } from '../services.ts';
 import type { Refusal } from './errors.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
@@ -8,16 +8,16 @@ export type NextAction = { capability: string; endpoint: string };
 
 /** `_meta` of the specification. `extra` holds keys of this answer, such as `audit_id`. */
 export function meta(
-  governor: Governor,
+  services: Services,
   capability: string,
   extra: Record<string, unknown> = {},
   nextActions: readonly NextAction[] = [],
 ): Record<string, unknown> {
   return {
     capability,
-    timestamp: new Date(governor.broker.clock()).toISOString(),
+    timestamp: new Date(services.broker.clock()).toISOString(),
     next_actions: nextActions,
-    docs: `${governor.broker.baseUrl}/docs#${capability}`,
+    docs: `${services.broker.baseUrl}/docs#${capability}`,
     ...extra,
   };
 }
@@ -30,7 +30,7 @@ export function envelope(status: number, dataJson: string, metaValue: Record<str
 /** The error envelope, with a ready diagnostics payload for an agent that is known. */
 export function errorReply(
   refusal: Refusal,
-  context: Pick<Context, 'correlationId' | 'governor'>,
+  context: Pick<Context, 'correlationId' | 'services'>,
   hint?: ReportHint,
 ): Reply {
   return {
@@ -49,9 +49,9 @@ export function errorReply(
 type ReportHint = { code: string; severity: 'warning' | 'error'; endpoint: string };
 
 /** A payload that the agent may post as it is, when it believes that the refusal is a mistake. */
-export function reportHint(hint: ReportHint, context: Pick<Context, 'correlationId' | 'governor'>) {
+export function reportHint(hint: ReportHint, context: Pick<Context, 'correlationId' | 'services'>) {
   return {
-    url: `${context.governor.broker.baseUrl}/v1/agents/self/diagnostics`,
+    url: `${context.services.broker.baseUrl}/v1/agents/self/diagnostics`,
     suggested_payload: {
       message: `Unexpected ${hint.code} from ${hint.endpoint}`,
       severity: hint.severity,

@@ -12,7 +12,7 @@ const REASON: Record<AgentHalt['state'], DenyReason> = {
 /** The ActionDenied body of an agent that is halted as a whole (specification, ActionDenied). */
 export function haltedReply(
   halt: AgentHalt,
-  context: Pick<Context, 'governor' | 'correlationId'>,
+  context: Pick<Context, 'services' | 'correlationId'>,
   path: string,
 ): Reply {
   const reason = REASON[halt.state];

@@ -1,5 +1,5 @@
 /** A held call as owners read it, wherever they read it. */
-import { statusAt } from '../approvals/state.ts';
+import { statusAt } from '../audit/approval-state.ts';
 import type { Broker } from '../broker.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';

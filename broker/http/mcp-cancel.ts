@@ -4,7 +4,7 @@
  */
 
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Governor } from '../calls/governor.ts';
+import type { Services } from '../services.ts';
 import { isRequestId, type McpMessage } from './mcp-messages.ts';
 import { type McpSession, requestName } from './mcp-session.ts';
 
@@ -13,7 +13,7 @@ import { type McpSession, requestName } from './mcp-session.ts';
  * by one notice for each, until the client that cancels is `gone` itself.
  */
 export async function cancelRequests(
-  { broker, changes }: Governor,
+  { broker, changes }: Services,
   { agent }: AgentPrincipal,
   session: McpSession,
   messages: readonly McpMessage[],
@@ -32,7 +32,7 @@ export async function cancelRequests(
 
 /** Calls `cancelled` when one of these requests is; until `over`. */
 export function whenCancelled(
-  { changes }: Governor,
+  { changes }: Services,
   { agent }: AgentPrincipal,
   session: McpSession,
   messages: readonly McpMessage[],

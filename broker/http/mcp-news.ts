@@ -1,7 +1,7 @@
 /** For a client of 2026-07-28 that listens (subscriptions/listen): when what its agent may do is looked at again. */
 import type { PermissionWatch } from '../../mcp/tools/permission-watch.ts';
-import { ownersChangeIn } from '../approvals/changes.ts';
-import type { Governor } from '../calls/governor.ts';
+import { ownersChangeIn } from '../audit/changes.ts';
+import type { Services } from '../services.ts';
 
 /** Not everything that changes what an agent may do is an owner's doing: grants end, and files are applied. */
 const LOOK_EVERY_MS = 30_000;
@@ -13,7 +13,7 @@ const FIRST_LOOK_MS = 5_000;
  * `end` is called. What changed is `permissions`' to tell. Resolves after the first look.
  */
 export async function lookAtChanges(
-  { changes }: Governor,
+  { changes }: Services,
   organisationId: string,
   permissions: PermissionWatch,
   { over, end }: { over: AbortSignal; end: () => void },

@@ -1,7 +1,7 @@
 /** Which calls of an MCP client are the same call: in the store, because the next request may come to another replica. */
 import { newRepeat, type Repeats } from '../../mcp/tools/repeats.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Governor } from '../calls/governor.ts';
+import type { Services } from '../services.ts';
 import { beginMcpRepeat, endMcpRepeat, findMcpRepeat, holdMcpRepeat } from '../store/mcp-repeats.ts';
 import type { McpRepeatTable } from '../store/schema.ts';
 
@@ -11,7 +11,7 @@ const KEPT_MS = 24 * 3600 * 1000;
 const HELD_KEPT_MS = 30 * KEPT_MS;
 
 /** Those of one agent. */
-export function storedRepeats({ broker }: Governor, { agent }: AgentPrincipal): Repeats {
+export function storedRepeats({ broker }: Services, { agent }: AgentPrincipal): Repeats {
   const { db } = broker.store;
   const place = { organisation_id: agent.organisation_id, agent_id: agent.id };
   return {

@@ -1,9 +1,9 @@
 /** What a token of `/mcp` was asked for, held to what a request wants to do (RFC 6750 section 3.1, insufficient_scope). */
 import { readState } from '../../mcp/tools/request-state.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { Governor } from '../calls/governor.ts';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { MCP_SCOPES, type McpScope, mcpChallenge } from '../oauth-server/metadata.ts';
+import type { Services } from '../services.ts';
 import { holdsRead } from '../store/approvals.ts';
 import type { McpMessage } from './mcp-messages.ts';
 
@@ -18,7 +18,7 @@ export const mayLook = ({ access }: AgentPrincipal): boolean => access?.scopes.h
  * a held call is for either scope, so that whoever may only change learns what became of it; of a read it is for `mcp:read`.
  */
 export async function insufficientScope(
-  { broker }: Governor,
+  { broker }: Services,
   who: AgentPrincipal,
   messages: readonly McpMessage[],
 ): Promise<Response | undefined> {

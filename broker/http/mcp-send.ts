@@ -53,7 +53,7 @@ async function answerWithin(
   const found = find(method, path);
   if (!found) return replied(404, { error: 'not_found', detail: 'There is nothing at this address.' });
   const { route, params } = found;
-  const { governor, limits, correlationId, source } = outer;
+  const { services, limits, correlationId, source } = outer;
   let who: AgentPrincipal | undefined;
   let reply: Reply;
   try {
@@ -61,7 +61,7 @@ async function answerWithin(
     who = await withFacts(outer, route.facts ?? (parsed?.ok ? parsed.platform : ''));
     if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
     const context: Context = {
-      governor,
+      services,
       limits,
       correlationId,
       source,
@@ -109,8 +109,8 @@ function find(method: string, path: string): { route: Route; params: Record<stri
 }
 
 /** The agent as it is now, with the facts about this platform. */
-async function withFacts({ governor, who }: Outer, platformId: string): Promise<AgentPrincipal> {
-  const rows = await governor.facts(who.agent.agent_id, platformId, who.source);
+async function withFacts({ services, who }: Outer, platformId: string): Promise<AgentPrincipal> {
+  const rows = await services.facts(who.agent.agent_id, platformId, who.source);
   return { ...who, rows, agent: rows[0] ?? who.agent };
 }
 

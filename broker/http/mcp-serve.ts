@@ -35,7 +35,7 @@ type McpContext = Context<'mcp_client', undefined>;
 
 /** Answers the request, and ends with it. */
 export function serveMcp(context: McpContext, response: ServerResponse): void {
-  const { log } = context.governor.broker;
+  const { log } = context.services.broker;
   const onerror = (error: Error) => log.debug({ err: error }, 'an MCP request was refused');
   const gone = new AbortController();
   const served = serve(context, response, gone.signal, onerror);
@@ -53,11 +53,11 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
 
 /** The SDK's handler of one request, behind what the token was asked for. `close` ends what is under way, without an answer. */
 function serve(context: McpContext, response: ServerResponse, gone: AbortSignal, onerror: (error: Error) => void) {
-  const { governor, who, request } = context;
+  const { services, who, request } = context;
   const session = sessionOf(request.headers);
   const client = agentClient(mcpSend(context, gone));
   const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
-  const host = { client, permissions, repeats: storedRepeats(governor, who), waitMs: MOST_WAIT_MS };
+  const host = { client, permissions, repeats: storedRepeats(services, who), waitMs: MOST_WAIT_MS };
   const untold = !mayLook(who);
   const servers: Server[] = [];
   const handler = createMcpHandler(
@@ -78,15 +78,15 @@ function serve(context: McpContext, response: ServerResponse, gone: AbortSignal,
   const prepare = async (messages: readonly McpMessage[]): Promise<Response | undefined> => {
     takeOpenPlace(context, messages, response);
     await countMessages(context, messages);
-    const refused = await insufficientScope(governor, who, messages);
+    const refused = await insufficientScope(services, who, messages);
     if (refused) return refused;
     const requests = messages.filter(isRequest);
     if (session) {
-      await cancelRequests(governor, who, session, messages, gone);
-      whenCancelled(governor, who, session, requests, gone, close);
+      await cancelRequests(services, who, session, messages, gone);
+      whenCancelled(services, who, session, requests, gone, close);
     }
     if (requests.some(({ method }) => method === 'subscriptions/listen'))
-      await lookAtChanges(governor, who.agent.organisation_id, permissions, { over: gone, end: close });
+      await lookAtChanges(services, who.agent.organisation_id, permissions, { over: gone, end: close });
     return undefined;
   };
   const fetch: typeof handler.fetch = async (asked, options) => {

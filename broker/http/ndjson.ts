@@ -1,6 +1,6 @@
 /** A list that is too long for an answer, one JSON value a line (application/x-ndjson), read as fast as it is taken. */
 import { pipeline } from 'node:stream/promises';
-import type { Governor } from '../calls/governor.ts';
+import type { Services } from '../services.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
@@ -12,7 +12,7 @@ const PATIENCE_MS = 60_000;
  * here. When a page fails, or `stillMay` says no, the answer breaks off in the middle: nobody takes it for whole.
  */
 export function ndjson(
-  { governor, stillMay }: Pick<Context, 'stillMay'> & { governor: Governor },
+  { services, stillMay }: Pick<Context, 'stillMay'> & { services: Services },
   pages: AsyncIterable<readonly unknown[]>,
 ): Reply {
   return {
@@ -24,7 +24,7 @@ export function ndjson(
       response.setTimeout(PATIENCE_MS, () => response.destroy());
       pipeline(lines(pages, stillMay), response).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
-          governor.broker.log.warn({ err: error }, 'an export broke off');
+          services.broker.log.warn({ err: error }, 'an export broke off');
       });
     },
   };

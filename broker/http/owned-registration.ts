@@ -130,8 +130,8 @@ type Word = { status: 'rejected' } | ({ status: 'approved' } & Approving);
 
 /** Decides, and answers the registration as it is then. Of any number of owners at the same instant one decides. */
 export async function decideAs(context: Context<'owner'>, found: RegistrationTable, word: Word): Promise<Reply> {
-  const { governor, who } = context;
-  const { broker, changes } = governor;
+  const { services, who } = context;
+  const { broker, changes } = services;
   // Those at nobody are nobody's to decide, and answered like those at somebody else.
   if (!mayDecide(who.owner, found))
     throw new Refusal('forbidden', 'Only the owner who was asked, or an admin of that organisation, decides this.');

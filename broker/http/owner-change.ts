@@ -1,4 +1,4 @@
-import { type Change, recordChange } from '../calls/owner-change.ts';
+import { type Change, recordChange } from '../audit/record-change.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
 import type { Context } from './route.ts';
@@ -10,10 +10,10 @@ export function howOf({ request }: Pick<Context, 'request'>): 'console' | 'api' 
 
 /** Makes a change for the owner who asks, on record (see `recordChange`). A Refusal that `make` throws is the answer. */
 export async function ownerChange<Made>(
-  context: Pick<Context<'owner'>, 'governor' | 'who' | 'correlationId' | 'request'>,
+  context: Pick<Context<'owner'>, 'services' | 'who' | 'correlationId' | 'request'>,
   change: Change,
   make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
-  const { governor, who, correlationId } = context;
-  return await recordChange(governor, { owner: who.owner, how: howOf(context), correlationId }, change, make);
+  const { services, who, correlationId } = context;
+  return await recordChange(services, { owner: who.owner, how: howOf(context), correlationId }, change, make);
 }

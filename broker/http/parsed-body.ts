@@ -1,7 +1,7 @@
 /** The JSON of a request, before anybody asks whether it is what the route takes. */
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
-import { askedPlatform } from '../calls/asked-platform.ts';
+import { askedPlatform } from '../facts/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Route } from './route.ts';

@@ -23,7 +23,7 @@ export const Problem = z
 export function refusalIn(
   dialect: Route['dialect'],
   refusal: Refusal,
-  context: Pick<Context, 'correlationId' | 'governor'>,
+  context: Pick<Context, 'correlationId' | 'services'>,
   hint?: Parameters<typeof errorReply>[2],
 ): Reply {
   return dialect === 'problem' ? problemReply(refusal, context) : errorReply(refusal, context, hint);

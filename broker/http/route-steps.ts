@@ -1,7 +1,7 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 import type { ServerResponse } from 'node:http';
+import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
-import { AuditUnavailable, MaybeRecorded } from '../calls/audit-unavailable.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
@@ -71,15 +71,15 @@ export async function validate(route: Route, parsed: ParsedBody, context: Contex
 export function refusalReply(
   error: unknown,
   route: Pick<Route, 'path' | 'dialect'>,
-  base: Pick<Context, 'governor' | 'correlationId'>,
+  base: Pick<Context, 'services' | 'correlationId'>,
   who: Principal | undefined,
 ): Reply {
-  const { log } = base.governor.broker;
+  const { log } = base.services.broker;
   let refusal: Refusal;
   if (error instanceof Refusal) refusal = error;
   else if (error instanceof AuditUnavailable) {
     // That rows cannot be stored was logged when it began; what may have been made is worth a line each.
-    if (error.sent || !base.governor.recorder.isFailing())
+    if (error.sent || !base.services.recorder.isFailing())
       log.error({ err: error.cause, correlationId: base.correlationId, sent: error.sent }, error.message);
     refusal = new Refusal(
       'audit_unavailable',
@@ -91,7 +91,7 @@ export function refusalReply(
       { headers: { 'Retry-After': '5' } },
     );
   } else {
-    if (isStoreOutage(error)) base.governor.broker.storeOutage.failed(error);
+    if (isStoreOutage(error)) base.services.broker.storeOutage.failed(error);
     else if (!isConflict(error))
       log.error({ err: error, correlationId: base.correlationId, path: route.path }, 'unforeseen error');
     refusal = unforeseen(error);

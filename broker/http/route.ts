@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../auth/principal.ts';
-import type { Governor } from '../calls/governor.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import type { Services } from '../services.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
 import type { ErrorCode } from './errors.ts';
 import type { AnswerHeader } from './openapi-headers.ts';
@@ -28,7 +28,7 @@ type PrincipalOf<A extends Auth> = A extends 'none'
           : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
 
 export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams> = {
-  governor: Governor;
+  services: Services;
   who: PrincipalOf<A>;
   body: Body;
   params: Record<string, string>;

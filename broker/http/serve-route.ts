@@ -3,8 +3,8 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { clientKey, siteOf } from '../auth/client-address.ts';
 import type { Principal } from '../auth/principal.ts';
-import type { Governor } from '../calls/governor.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
+import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { queryOf, readQuery } from './query.ts';
@@ -18,13 +18,13 @@ import { agentKey, nameable, refusalReply, takeLimit, takePlace, validate } from
 const NO_QUERY = z.object({});
 
 /** An Express handler for a route. Every answer, also to what nobody foresaw, is in the route's error dialect. */
-export function serveRoute(route: Route, governor: Governor, limits: RateLimits, bearers: RefusedBearers) {
-  const by = { governor, bearers };
+export function serveRoute(route: Route, services: Services, limits: RateLimits, bearers: RefusedBearers) {
+  const by = { services, bearers };
   const isOwners = route.auth === 'owner' || route.auth === 'owner_or_local';
   const readBody = bodyReader(route);
   return async (request: Request, response: Response): Promise<void> => {
     const correlationId = newCorrelationId();
-    const base = { governor, correlationId, limits };
+    const base = { services, correlationId, limits };
     let who: Principal | undefined;
     let limited: LimitResult | undefined;
     let reply: Reply;
@@ -84,7 +84,7 @@ const countsFailures = ({ limit }: Route): boolean => limit?.per === 'address' &
 async function countFailure(
   route: Route,
   reply: Reply,
-  base: Pick<Context, 'governor' | 'correlationId' | 'limits'>,
+  base: Pick<Context, 'services' | 'correlationId' | 'limits'>,
   source: string,
 ): Promise<[Reply, LimitResult | undefined]> {
   const failed = reply.status >= 400 && reply.status < 500;

@@ -1,6 +1,6 @@
 /** Calls that were not made because somebody has to set something up first (specification, Governed call, 409 and 412). */
 import { pollUrlOf } from '../approvals/access-requests.ts';
-import { assertNever, type Outcome } from '../calls/outcome.ts';
+import { assertNever, type Outcome } from '../audit/outcome.ts';
 import type { Action } from '../wire/action.ts';
 import { json, type Reply } from './reply.ts';
 

@@ -1,7 +1,7 @@
 /** `?wait=`: answers as soon as there is news, without asking the store in between. */
 import { z } from 'zod';
-import type { Governor } from '../calls/governor.ts';
 import type { Instant } from '../policy/facts.ts';
+import type { Services } from '../services.ts';
 import type { Context } from './route.ts';
 
 const MAX_WAIT_SECONDS = 50;
@@ -22,7 +22,7 @@ export const Waiting = z.object({
  * `changesAt`: when time itself makes another thing of what was read, Infinity when it does not.
  */
 export async function readSettled<Found>(
-  { broker, changes }: Governor,
+  { broker, changes }: Services,
   id: string,
   read: () => Promise<Found>,
   options: {

@@ -1,6 +1,7 @@
 /** Many questions at once (OpenID AuthZEN Authorization API 1.0, section 7). */
+
 import type { z } from 'zod';
-import type { Governor } from '../calls/governor.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
@@ -14,7 +15,7 @@ export type ItemRefusals = { notYours: string; malformed(error: z.ZodError): str
  * may not ask about, is answered with `decision: false` and the status that it would have had alone.
  */
 export async function evaluateAll(
-  governor: Governor,
+  services: { loadFacts: FactsLoader },
   read: SubjectReader,
   { evaluations = [], options, ...defaults }: Evaluations,
   now: Instant,
@@ -24,7 +25,7 @@ export async function evaluateAll(
   const answer = async (item: unknown): Promise<Decision> => {
     const asked = Evaluation.safeParse(isObject(item) ? { ...defaults, ...item } : item);
     if (!asked.success) return refused(400, refusals.malformed(asked.error));
-    return (await evaluate(governor, readSubject, asked.data, now)) ?? refused(401, refusals.notYours);
+    return (await evaluate(services, readSubject, asked.data, now)) ?? refused(401, refusals.notYours);
   };
   const semantic = options?.evaluations_semantic ?? 'execute_all';
   if (semantic === 'execute_all') return await Promise.all(evaluations.map(answer));

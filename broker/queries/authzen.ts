@@ -1,12 +1,14 @@
 /** AuthZEN as a way to ask what a governed call would get: a translation there and back, no engine of its own. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
-import { askedPlatform } from '../calls/asked-platform.ts';
-import type { Governor } from '../calls/governor.ts';
+import type { Broker } from '../broker.ts';
+import { askedPlatform } from '../facts/asked-platform.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import { findAgent } from '../store/agents.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
 import type { Evaluation } from './authzen-request.ts';
 import { askStanding } from './standing.ts';
 
@@ -29,7 +31,11 @@ export type SubjectReader = (subjectId: string, platform: string) => Promise<rea
  *
  * @param read the platform whose rows came with the authentication of an agent, as the route says where it stands
  */
-export function subjectReader({ facts, broker }: Governor, who: Asker, read: string): SubjectReader {
+export function subjectReader(
+  { facts, broker }: { broker: Broker; facts: FactsReader },
+  who: Asker,
+  read: string,
+): SubjectReader {
   if (who.kind === 'agent')
     return async (subjectId, platform) => {
       if (subjectId !== who.agent.agent_id && subjectId.toLowerCase() !== who.agent.id) return undefined;
@@ -46,7 +52,7 @@ export function subjectReader({ facts, broker }: Governor, who: Asker, read: str
 
 /** Answers one question; undefined when whoever asks may not. */
 export async function evaluate(
-  governor: Governor,
+  services: { loadFacts: FactsLoader },
   readSubject: SubjectReader,
   { subject, action, resource, context }: Evaluation,
   now: Instant,
@@ -55,7 +61,7 @@ export async function evaluate(
   if (rows === undefined) return undefined;
   const { connection_id: connectionId } = context ?? {};
   const ask = { platformId: resource.id, scope: action.name, ...(connectionId !== undefined && { connectionId }) };
-  const { verdict } = await askStanding(governor, rows, ask, now);
+  const { verdict } = await askStanding(services, rows, ask, now);
   return decisionOf(verdict);
 }
 

@@ -1,5 +1,6 @@
 /** A question about a scope, without a call: the facts and the decision of a governed call, and nothing else. */
-import type { Governor } from '../calls/governor.ts';
+
+import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
@@ -12,11 +13,11 @@ export type Standing = { verdict: Verdict; policy: Policy | undefined };
  * question is no call.
  */
 export async function askStanding(
-  governor: Governor,
+  services: { loadFacts: FactsLoader },
   rows: readonly FactsRow[],
   ask: StandingAsk,
   now: Instant,
 ): Promise<Standing> {
-  const { facts } = await governor.loadFacts(rows, ask.platformId, now);
+  const { facts } = await services.loadFacts(rows, ask.platformId, now);
   return { verdict: decide(facts, ask, now), policy: facts.policy };
 }

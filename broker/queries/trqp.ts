@@ -1,11 +1,14 @@
 /** TRQP v2.0: what a registry says of an agent, to itself, to its owners, and where it is published to anyone. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
-import { askedPlatform } from '../calls/asked-platform.ts';
-import type { Governor } from '../calls/governor.ts';
+import type { Broker } from '../broker.ts';
+import { askedPlatform } from '../facts/asked-platform.ts';
+import type { FactsLoader } from '../facts/facts.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
 import type { FactsRow } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import type { PublishedReader } from '../store/published-agents.ts';
 import { type AuthorityName, type EntityName, readAuthority, readEntity } from './identifiers.ts';
 import { recognise } from './recognition.ts';
 import { askStanding, type Standing } from './standing.ts';
@@ -26,12 +29,12 @@ const RECOGNIZED =
 
 /** Whether the agent would be allowed now; undefined when this bearer may not ask about it. */
 export async function authorization(
-  governor: Governor,
+  services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
   who: Enquirer,
   query: TrqpAuthorizationQuery,
   now: Instant,
 ): Promise<Authorization | undefined> {
-  const found = await find(governor, who, query, askedPlatform(query.resource));
+  const found = await find(services, who, query, askedPlatform(query.resource));
   if (found === 'forbidden') return undefined;
   if (typeof found === 'string') return { authorized: false, message: found };
   const { connection_id: connectionId } = query.context ?? {};
@@ -40,7 +43,7 @@ export async function authorization(
     scope: query.action,
     ...(connectionId !== undefined && { connectionId }),
   };
-  const standing = await askStanding(governor, found, ask, now);
+  const standing = await askStanding(services, found, ask, now);
   const { kind, reason } = standing.verdict;
   const authorized = kind === 'allow';
   return { authorized, message: authorized ? AUTHORIZED : reason, context: contextOf(standing) };
@@ -48,12 +51,12 @@ export async function authorization(
 
 /** Whether the agent is one that the authority stands for now; undefined when this bearer may not ask about it. */
 export async function recognition(
-  governor: Governor,
+  services: { broker: Broker; facts: FactsReader; published: PublishedReader },
   who: Enquirer,
   query: TrqpRecognitionQuery,
   now: Instant,
 ): Promise<Recognition | undefined> {
-  const found = await find(governor, who, query, '');
+  const found = await find(services, who, query, '');
   if (found === 'forbidden') return undefined;
   if (typeof found === 'string') return { recognized: false, message: found };
   const standing = recognise(found[0]!, now);
@@ -82,7 +85,7 @@ type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
  * not there, or is of another authority (AZ-06), after the same statement.
  */
 async function find(
-  governor: Governor,
+  services: { broker: Broker; facts: FactsReader; published: PublishedReader },
   who: Enquirer,
   names: Names,
   platform: string,
@@ -90,9 +93,9 @@ async function find(
   // Both were read when the body was checked.
   const entity = readEntity(names.entity_id)!;
   const authority = readAuthority(names.authority_id)!;
-  const host = new URL(governor.broker.baseUrl).host;
+  const host = new URL(services.broker.baseUrl).host;
   const agentId = entity.host === undefined || entity.host === host ? entity.agentId : undefined;
-  const rows = agentId === undefined ? [] : await readFor(governor, who, agentId, platform);
+  const rows = agentId === undefined ? [] : await readFor(services, who, agentId, platform);
   const row = rows[0];
   const isNamed = row !== undefined && isOf(row, entity);
   if (who === undefined) return isNamed && governs(authority, host, row) ? rows : 'not_public';
@@ -102,7 +105,7 @@ async function find(
 
 /** No rows when whoever asks may not be told of this agent. */
 async function readFor(
-  { facts, published }: Governor,
+  { facts, published }: { facts: FactsReader; published: PublishedReader },
   who: Enquirer,
   agentId: string,
   platform: string,

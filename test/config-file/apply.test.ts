@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { governanceOf } from '../../broker/config-file/parse.ts';
-import { planGovernance, UnknownOrganisation } from '../../broker/config-file/plan.ts';
-import type { Present } from '../../broker/config-file/present.ts';
+import { planGovernance, UnknownOrganisation } from '../../broker/config-plan/plan.ts';
+import type { Present } from '../../broker/config-plan/present.ts';
 import { hashToken } from '../../broker/crypto/one-time-token.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_POLICY_RULES } from '../../broker/config-file/default-policy.ts';
 import { BUILTIN_NAMES, BUILTIN_PLATFORMS } from '../../broker/platforms/builtin.ts';
 import { compileManifest, Manifest } from '../../broker/platforms/manifest.ts';
+import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import type { AgentFacts, Ask, Facts, Method } from '../../broker/policy/facts.ts';
 import { METHODS } from '../../broker/policy/facts.ts';
 import { compilePolicy, matchRules, questionOf } from '../../broker/policy/rules.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exportGovernance } from '../../broker/config-file/export.ts';
+import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
 import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent } from '../../broker/store/agents.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_POLICY_RULES } from '../../broker/config-file/default-policy.ts';
+import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
 import { findPolicyRules } from '../../broker/store/governed-versions.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { Governed, makeOrganisation, openBroker } from './governed.ts';

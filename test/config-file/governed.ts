@@ -2,14 +2,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect } from 'vitest';
 import type { Broker } from '../../broker/broker.ts';
-import { type ApplyOptions, type ApplyResult, applyOn } from '../../broker/config-file/apply.ts';
-import { createOrganisation } from '../../broker/config-file/first-start.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
-import { planGovernance } from '../../broker/config-file/plan.ts';
-import type { BootstrapToken, Change, Plan } from '../../broker/config-file/planning.ts';
-import { loadPresent, type Present } from '../../broker/config-file/present.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
+import { type ApplyOptions, type ApplyResult, applyOn } from '../../broker/config-plan/apply.ts';
+import { createOrganisation } from '../../broker/config-plan/first-start.ts';
+import { planGovernance } from '../../broker/config-plan/plan.ts';
+import type { BootstrapToken, Change, Plan } from '../../broker/config-plan/planning.ts';
+import { loadPresent, type Present } from '../../broker/config-plan/present.ts';
 import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { Secret } from '../../broker/crypto/secret.ts';
 import type { Instant } from '../../broker/policy/facts.ts';
@@ -38,7 +38,7 @@ export async function openBroker(kind: StoreKind): Promise<GovernedBroker> {
   return { store, vault: makeVault({ current: generateMasterKey().key, previous: [] }) };
 }
 
-/** Applies in a transaction of its own; the broker does it on record (`broker/calls/apply-governance.ts`). */
+/** Applies in a transaction of its own; the broker does it on record (`broker/config-plan/apply-recorded.ts`). */
 export function applyGovernance(
   { store, vault }: GovernedBroker,
   organisationId: string,

@@ -1,10 +1,10 @@
 /** Files of thousands of agents: they fit, and whoever else is asking goes on being answered while they are read and applied. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { exportGovernance } from '../../broker/config-file/export.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { withGovernance } from '../../broker/config-file/parse-aside.ts';
-import { planGovernance } from '../../broker/config-file/plan.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
+import { exportGovernance } from '../../broker/config-plan/export.ts';
+import { planGovernance } from '../../broker/config-plan/plan.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { applyGovernance, CRM, Governed, newPublicKey, openBroker } from './governed.ts';
 

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { exportGovernance } from '../../broker/config-file/export.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { resolveReferences } from '../../broker/config-file/secrets.ts';
+import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { isProblem } from '../../broker/oauth-client/problem.ts';
 import { describedFor } from '../../broker/oauth-client/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';

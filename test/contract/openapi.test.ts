@@ -41,7 +41,7 @@ beforeAll(async () => {
   world = await startWorld('sqlite');
   document = await servedDocument(world.running.baseUrl);
   type Layer = { route?: { path: string; methods: Record<string, boolean> } };
-  const { stack } = makeApp(world.running.governor, servedRoutes()).router as unknown as { stack: Layer[] };
+  const { stack } = makeApp(world.running.services, servedRoutes()).router as unknown as { stack: Layer[] };
   for (const { route } of stack) {
     if (!route) continue;
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');

@@ -26,7 +26,7 @@ beforeAll(async () => {
   world = await startWorld();
 });
 const address = () => `${world.running.baseUrl}/lab/mcp`;
-const notes = async () => (await world.running.governor.lab.open()).notes;
+const notes = async () => (await world.running.services.lab.open()).notes;
 const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
   send(address(), {
     method: 'POST',

@@ -25,7 +25,7 @@ beforeAll(async () => {
 const held = (more: Record<string, unknown> = {}) => ({ ...SAID, data: { title: `t${++titles}` }, ...more });
 const decide = (id: string, verb: 'approve' | 'deny', body: object = {}) =>
   organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body);
-const waitersFor = (id: string) => world.running.governor.changes.waiting(id);
+const waitersFor = (id: string) => world.running.services.changes.waiting(id);
 const isWaiting = (id: string) => vi.waitUntil(() => waitersFor(id) > 0, { timeout: 15_000, interval: 5 });
 const pending = async (): Promise<string[]> =>
   (await agent.get('/v1/agents/me/pending-actions')).body.pending.map(

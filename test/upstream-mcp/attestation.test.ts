@@ -207,5 +207,5 @@ test('the lab of another broker sees that it arrives, by name', async () => {
   });
   const note = { ...who, endpoint: '/tools/write_note', data: { text: 'by way of the broker' } };
   expect((await agent.act(note)).body.data.structuredContent).toEqual({ number: 1, kept: 1 });
-  expect((await lab.running.governor.lab.open()).notes.all()[0]?.text).toBe('by way of the broker');
+  expect((await lab.running.services.lab.open()).notes.all()[0]?.text).toBe('by way of the broker');
 });

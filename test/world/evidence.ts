@@ -1,7 +1,7 @@
 /** What a call leaves behind: its row, and a receipt that anyone can verify with the published keys alone. */
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { expect } from 'vitest';
-import { rowHash } from '../../broker/calls/receipt.ts';
+import { rowHash } from '../../broker/audit/receipt.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import type { Answer, TestAgent } from './agent.ts';
 import { send } from './agent.ts';

@@ -27,7 +27,7 @@ export type Desk = {
 let titles = 0;
 
 export function deskOf(world: World, organisation: Organisation): Desk {
-  const waiting = (id: string) => world.running.governor.changes.waiting(id);
+  const waiting = (id: string) => world.running.services.changes.waiting(id);
   const urlOf = (id: string) => `${world.running.baseUrl}/approve/${id}`;
   const pending = async (name: string): Promise<string[]> => {
     const { approvals } = (await organisation.ask('GET', '/owner/approvals?status=pending')).body;

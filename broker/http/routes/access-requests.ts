@@ -1,9 +1,9 @@
 /** What an agent asks its owners for (specification, Approvals and access requests). */
 import { z } from 'zod';
+import { type ReasonCode, standingOf } from '../../admin/access.ts';
 import { openAccessRequest, pollUrlOf, requestStatusAt } from '../../approvals/access-requests.ts';
-import { type ReasonCode, standingOf } from '../../calls/access.ts';
-import { agentFacts, breakersOf, waitsUntil } from '../../calls/facts.ts';
 import { hashToken } from '../../crypto/one-time-token.ts';
+import { agentFacts, breakersOf, waitsUntil } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { findOpenRequest, findRequestByToken } from '../../store/access-requests.ts';
 import type { AccessRequestTable } from '../../store/schema.ts';
@@ -55,7 +55,7 @@ export const accessRequest = route({
     403: { description: 'The agent is halted.', schema: ActionDenied, headers: ['Retry-After'] },
   },
   onMalformed: async (context, { code, detail }) => {
-    const stopped = stop(context, context.governor.broker.clock());
+    const stopped = stop(context, context.services.broker.clock());
     if (stopped) return stopped;
     throw new Refusal(code, detail);
   },
@@ -69,8 +69,8 @@ export const accessRequest = route({
     'too_many_open_requests',
   ],
   handle: async (context) => {
-    const { governor, who, body } = context;
-    const { broker, changes } = governor;
+    const { services, who, body } = context;
+    const { broker, changes } = services;
     const { agent } = who;
     const now = broker.clock();
     const stopped = stop(context, now);
@@ -106,7 +106,7 @@ export const accessRequest = route({
  * An agent that is halted or not set up yet asks for nothing, and is told so before its body is looked at. A platform that
  * failed too often may be asked for.
  */
-function stop(context: Pick<Context<'agent'>, 'who' | 'governor' | 'correlationId'>, now: number): Reply | undefined {
+function stop(context: Pick<Context<'agent'>, 'who' | 'services' | 'correlationId'>, now: number): Reply | undefined {
   const { agent } = context.who;
   const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);
   if (halt) return haltedReply(halt, context, PATH);
@@ -119,9 +119,9 @@ function stop(context: Pick<Context<'agent'>, 'who' | 'governor' | 'correlationI
 }
 
 /** Why the agent cannot do it now. Throws a Refusal when it can, or when no owner could help. */
-async function reasonFor({ governor, who }: Context<'agent'>, asked: Asking, now: number): Promise<ReasonCode> {
+async function reasonFor({ services, who }: Context<'agent'>, asked: Asking, now: number): Promise<ReasonCode> {
   const { platform: platformId, scope } = asked;
-  const standing = await standingOf(governor, who.rows, { platformId, scope }, now);
+  const standing = await standingOf(services, who.rows, { platformId, scope }, now);
   switch (standing.kind) {
     case 'missing':
       return standing.reason;
@@ -175,8 +175,8 @@ export const accessRequestStatus = route({
     },
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query: { wait: waitMs }, request, left }) => {
-    const { broker } = governor;
+  handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
+    const { broker } = services;
     const token = params.token!;
     if (hashToken(token, 'access_request') === undefined) throw unknown();
     const read = async (): Promise<AccessRequestTable> => {
@@ -190,7 +190,7 @@ export const accessRequestStatus = route({
     const changesAt = ({ expires_at }: AccessRequestTable) => expires_at;
     let found = await read();
     if (waitMs > 0 && !isSettled(found, broker.clock()))
-      found = await readSettled(governor, found.id, read, { waitMs, request, left, isSettled, changesAt });
+      found = await readSettled(services, found.id, read, { waitMs, request, left, isSettled, changesAt });
     return json(200, {
       status: requestStatusAt(found, broker.clock()),
       ...(found.note !== null && { note: found.note }),

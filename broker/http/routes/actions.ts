@@ -1,13 +1,13 @@
+import { assertNever, type Outcome } from '../../audit/outcome.ts';
+import type { Recorded } from '../../audit/record.ts';
 import { act } from '../../calls/act.ts';
-import { agentFacts, breakersOf, hasStandingParent } from '../../calls/facts.ts';
-import type { Governor } from '../../calls/governor.ts';
 import { onceForKey } from '../../calls/idempotency.ts';
 import { readableParts, recordMalformed } from '../../calls/malformed.ts';
-import { assertNever, type Outcome } from '../../calls/outcome.ts';
-import type { Recorded } from '../../calls/record.ts';
+import { agentFacts, breakersOf, hasStandingParent } from '../../facts/facts.ts';
 import { isUndecided } from '../../policy/access.ts';
 import type { DenyReason } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
+import type { Services } from '../../services.ts';
 import { Action } from '../../wire/action.ts';
 import { readCaller } from '../caller.ts';
 import { ACTION_DOCUMENTED } from '../documented-action.ts';
@@ -62,17 +62,17 @@ export const actions = route({
       read.caller === given.body.caller && marked.who === given.who
         ? given
         : { ...given, who: marked.who, body: { ...given.body, caller: read.caller } };
-    const { governor, who, body, correlationId } = context;
+    const { services, who, body, correlationId } = context;
     const key = idempotencyKey(context);
     if (key !== undefined && !key.ok) return await malformed(given, { body, detail: key.error });
-    const now = governor.broker.clock();
+    const now = services.broker.clock();
     // Whoever is halted, or contained by its parent, is refused, also what was answered before.
     const halted = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now) !== undefined;
     if (key === undefined || halted || !hasStandingParent(who.agent, now))
-      return answer(context, await act(governor, who, body, { correlationId, now }));
+      return answer(context, await act(services, who, body, { correlationId, now }));
     let first: Reply | undefined;
-    const result = await onceForKey(governor, who, key.value, body, async (auditId) => {
-      const outcome = await act(governor, who, body, { correlationId, auditId, now });
+    const result = await onceForKey(services, who, key.value, body, async (auditId) => {
+      const outcome = await act(services, who, body, { correlationId, auditId, now });
       first = answer(context, outcome);
       return { status: first.status, body: String(first.body), effect: hadEffect(body, outcome.value) };
     });
@@ -107,11 +107,11 @@ function idempotencyKey({ request }: Pick<ActionContext, 'request'>) {
 
 /** A request that is no call: recorded, counted towards the breaker, and answered 400; of a halted agent answered 403. */
 async function malformed(
-  context: Pick<ActionContext, 'governor' | 'who' | 'correlationId'>,
+  context: Pick<ActionContext, 'services' | 'who' | 'correlationId'>,
   problem: Pick<MalformedBody, 'body' | 'detail'> & Partial<Pick<MalformedBody, 'code'>>,
 ): Promise<Reply> {
-  const { governor, who, correlationId } = context;
-  const recorded = await recordMalformed(governor, who, { ...problem, correlationId });
+  const { services, who, correlationId } = context;
+  const recorded = await recordMalformed(services, who, { ...problem, correlationId });
   if (recorded.value.kind !== 'invalid') {
     const body = { platform: '', scope: '', method: 'GET' as const, ...readableParts(problem.body) };
     return answer({ ...context, body }, recorded);
@@ -124,13 +124,13 @@ async function malformed(
   });
 }
 
-type Answered = Pick<ActionContext, 'governor' | 'correlationId'> & {
+type Answered = Pick<ActionContext, 'services' | 'correlationId'> & {
   body: Pick<Action, 'platform' | 'scope' | 'method'>;
 };
 
 /** From a recorded outcome to the wire. Nothing else can be answered: an unrecorded outcome does not compile. */
 function answer(context: Answered, { value: outcome }: Recorded<Outcome>): Reply {
-  const { governor, body, correlationId } = context;
+  const { services, body, correlationId } = context;
   const { platform } = body;
   const audit_id = outcome.auditId;
   const common = { platform, correlation_id: correlationId, audit_id };
@@ -143,22 +143,22 @@ function answer(context: Answered, { value: outcome }: Recorded<Outcome>): Reply
   switch (outcome.kind) {
     case 'answered': {
       const notes = { audit_id, upstream_status: outcome.upstreamStatus, ...outcome.notes };
-      return envelope(200, outcome.dataJson, meta(governor, CAPABILITY, notes, [receiptLink(audit_id)]));
+      return envelope(200, outcome.dataJson, meta(services, CAPABILITY, notes, [receiptLink(audit_id)]));
     }
     case 'held':
       return json(202, {
         status: 'pending_approval',
         approval_id: outcome.approvalId,
-        approval_url: approveUrl(governor.broker, outcome.approvalId),
-        message: `Held until a person decides: ${outcome.reason}. An owner decides at ${approveUrl(governor.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
+        approval_url: approveUrl(services.broker, outcome.approvalId),
+        message: `Held until a person decides: ${outcome.reason}. An owner decides at ${approveUrl(services.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
         expires_at: new Date(outcome.expiresAt).toISOString(),
-        _meta: meta(governor, CAPABILITY, { audit_id, ...outcome.notes }, [
+        _meta: meta(services, CAPABILITY, { audit_id, ...outcome.notes }, [
           { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },
           receiptLink(audit_id),
         ]),
       });
     case 'denied':
-      return denied(governor, context, outcome);
+      return denied(services, context, outcome);
     case 'invalid':
       return refused(outcome.code, sentence(outcome.detail), { audit_id });
     case 'inactive':
@@ -166,7 +166,7 @@ function answer(context: Answered, { value: outcome }: Recorded<Outcome>): Reply
     case 'needs_consent':
     case 'not_connected':
     case 'consent_required':
-      return unreadyReply(outcome, body, common, governor.broker.baseUrl);
+      return unreadyReply(outcome, body, common, services.broker.baseUrl);
     case 'credential_unreadable':
       return refused(
         'credential_unreadable',
@@ -208,7 +208,7 @@ const mayBeRequested = (verdict: Denied['verdict']) => MAY_BE_REQUESTED.has(verd
 type Denied = Extract<Outcome, { kind: 'denied' }>;
 
 /** ActionDenied of the specification. */
-function denied(governor: Governor, { correlationId, body }: Answered, { verdict, auditId }: Denied): Reply {
+function denied(services: Services, { correlationId, body }: Answered, { verdict, auditId }: Denied): Reply {
   const halted = verdict.halt !== undefined;
   const { halt, violating, reason } = verdict;
   const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
@@ -228,9 +228,9 @@ function denied(governor: Governor, { correlationId, body }: Answered, { verdict
       ...(reason === 'repo_not_allowed' && { constraint: { kind: 'repos', reason, violating: violating ?? [] } }),
       report_hint: reportHint(
         { code: reason, severity: 'warning', endpoint: '/v1/actions' },
-        { governor, correlationId },
+        { services, correlationId },
       ),
-      _meta: meta(governor, CAPABILITY, { audit_id: auditId }, next),
+      _meta: meta(services, CAPABILITY, { audit_id: auditId }, next),
     }),
     ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
   };

@@ -1,4 +1,4 @@
-import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { toWirePermissions } from '../../policy/permissions.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
@@ -32,12 +32,12 @@ export const agentPermissions = route({
   },
   errors: ['rate_limited'],
   handle: async (context) => {
-    const { governor, who, request } = context;
-    const now = governor.broker.clock();
+    const { services, who, request } = context;
+    const now = services.broker.clock();
     // A platform that failed too often stops the calls to it, and is left out below; the others can be used.
     const halt = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now);
     if (halt) return haltedReply(halt, context, '/v1/agent/permissions');
-    const permissions = await governor.permissions(governor, who);
+    const permissions = await services.permissions(who);
     const headers = { ETag: `"${permissions.version}"`, 'Cache-Control': 'private, no-cache' };
     if (matchesEtag(request.headers['if-none-match'], permissions.version)) return { status: 304, headers };
     const data = {
@@ -49,6 +49,6 @@ export const agentPermissions = route({
       version: permissions.version,
       egress: { hosts: permissions.hosts },
     };
-    return { ...envelope(200, JSON.stringify(data), meta(governor, 'permissions.read')), headers };
+    return { ...envelope(200, JSON.stringify(data), meta(services, 'permissions.read')), headers };
   },
 });

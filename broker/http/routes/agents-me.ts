@@ -1,5 +1,5 @@
 import { didOfAgent } from '../../broker.ts';
-import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { AgentIdentity } from '../governed-answers.ts';
 import { instant } from '../instant.ts';
@@ -16,7 +16,7 @@ export const agentsMe = route({
   summary: 'Who this agent is, and whether it is halted.',
   answers: { 200: { description: 'The identity of the calling agent.', schema: AgentIdentity } },
   errors: ['agent_not_found', 'rate_limited'],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const { agent } = who;
     const now = broker.clock();
     const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);

@@ -1,7 +1,7 @@
 /** An agent's own held calls (specification, Approval; Pending actions). */
 import { z } from 'zod';
 import { openResult } from '../../approvals/sealed.ts';
-import { isSettled, statusAt } from '../../approvals/state.ts';
+import { isSettled, statusAt } from '../../audit/approval-state.ts';
 import type { Broker } from '../../broker.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { SealError } from '../../crypto/seal.ts';
@@ -30,20 +30,20 @@ export const approval = route({
   query: Waiting,
   answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who, params, query: { wait: waitMs }, request, left }) => {
+  handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
     const id = params.id!.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
     const { organisation_id, id: agentUuid } = who.agent;
     const read = async (): Promise<ApprovalTable> => {
-      const found = await findApproval(governor.broker.store.db, organisation_id, id);
+      const found = await findApproval(services.broker.store.db, organisation_id, id);
       if (found?.agent_id !== agentUuid) throw new Refusal('not_found', 'This agent has no such approval.');
       return found;
     };
     const changesAt = ({ status, expires_at }: ApprovalTable) =>
       status === 'pending' ? expires_at : Number.POSITIVE_INFINITY;
     const options = { waitMs, request, left, isSettled, changesAt };
-    const found = waitMs === 0 ? await read() : await readSettled(governor, id, read, options);
-    return shown(governor.broker, found);
+    const found = waitMs === 0 ? await read() : await readSettled(services, id, read, options);
+    return shown(services.broker, found);
   },
 });
 
@@ -94,7 +94,7 @@ export const pendingActions = route({
   summary: 'Held calls of this agent that wait, and those of the last 24 hours that no longer do.',
   answers: { 200: { description: 'Both lists, newest first.', schema: PendingActions } },
   errors: ['rate_limited'],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const now = broker.clock();
     const { organisation_id, id } = who.agent;
     const window = { since: now - DAY_MS, now, limit: MAX_LISTED };

@@ -1,10 +1,10 @@
 /** What the approval page shows to whoever has its link: see docs/security.md for what that means. */
 import { z } from 'zod';
-import { statusAt } from '../../approvals/state.ts';
-import type { Governor } from '../../calls/governor.ts';
-import { readHeldRequest } from '../../calls/held-row.ts';
-import { type ShownRequest, shownRequest } from '../../calls/shown-request.ts';
+import { readHeldRequest } from '../../approvals/held-call.ts';
+import { type ShownRequest, shownRequest } from '../../approvals/shown-request.ts';
+import { statusAt } from '../../audit/approval-state.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
+import type { Services } from '../../services.ts';
 import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
@@ -32,8 +32,8 @@ export const approveRequest = route({
   }),
   answers: { 200: 'The held call, or once it was decided or is over, what became of it.' },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ governor, params, query }) => {
-    const { broker } = governor;
+  handle: async ({ services, params, query }) => {
+    const { broker } = services;
     const id = params.id!.toLowerCase();
     const held = UUID_PATTERN.test(id) ? await findHeldCallById(broker.store.db, id) : undefined;
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
@@ -52,8 +52,8 @@ export const approveRequest = route({
         reason: held.agent_reason,
         held_because: heldBecause(held),
         request_hash: held.request_hash,
-        passkeys: await canSign(governor, id),
-        ...(query.known !== held.request_hash && { request: await requestOf(governor, held) }),
+        passkeys: await canSign(services, id),
+        ...(query.known !== held.request_hash && { request: await requestOf(services, held) }),
       },
       HEADERS,
     );
@@ -61,13 +61,13 @@ export const approveRequest = route({
 });
 
 /** Null: altered in the store. Then there is nothing to show, and an approval of it comes to nothing. */
-async function requestOf(governor: Governor, held: HeldCall): Promise<ShownRequest | null> {
-  const opened = readHeldRequest(governor, held);
-  return opened ? await shownRequest(governor, held, opened) : null;
+async function requestOf(services: Services, held: HeldCall): Promise<ShownRequest | null> {
+  const opened = readHeldRequest(services, held);
+  return opened ? await shownRequest(services, held, opened) : null;
 }
 
 /** Whether `sign/begin` would find a passkey: which ones, and whose, it tells nobody here. */
-async function canSign({ broker }: Governor, id: string): Promise<boolean> {
+async function canSign({ broker }: Services, id: string): Promise<boolean> {
   const { db } = broker.store;
   const approval = await findSignableApproval(db, id);
   return approval !== undefined && (await listSigningPasskeys(db, approval)).length > 0;

@@ -36,7 +36,7 @@ export const attestation = route({
     200: { description: 'Where attestations are found, and by which keys they are signed.', schema: Attestation },
   },
   errors: [],
-  handle: async ({ governor: { broker } }) =>
+  handle: async ({ services: { broker } }) =>
     json(
       200,
       {

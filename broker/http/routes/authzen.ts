@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { askedPlatform } from '../../calls/asked-platform.ts';
-import type { Governor } from '../../calls/governor.ts';
+import { askedPlatform } from '../../facts/asked-platform.ts';
 import { type Asker, type Decision, evaluate, subjectReader } from '../../queries/authzen.ts';
 import { evaluateAll } from '../../queries/authzen-batch.ts';
 import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';
+import type { Services } from '../../services.ts';
 import { Refusal } from '../errors.ts';
 import type { Limit } from '../rate-limits.ts';
 import { json } from '../reply.ts';
@@ -60,12 +60,12 @@ const single = (path: string, capability: string): Route =>
     }),
     answers: { 200: { description: 'The decision; a refusal, too.', schema: Answer } },
     errors: ['not_your_agent'],
-    handle: async ({ governor, who, body }) => json(200, await decided(governor, who, body)),
+    handle: async ({ services, who, body }) => json(200, await decided(services, who, body)),
   });
 
-async function decided(governor: Governor, who: Asker, asked: Evaluation): Promise<Decision> {
-  const read = subjectReader(governor, who, askedPlatform(platformIn(asked)));
-  const decision = await evaluate(governor, read, asked, governor.broker.clock());
+async function decided(services: Services, who: Asker, asked: Evaluation): Promise<Decision> {
+  const read = subjectReader(services, who, askedPlatform(platformIn(asked)));
+  const decision = await evaluate(services, read, asked, services.broker.clock());
   if (!decision) throw new Refusal('not_your_agent', NOT_YOURS, { headers: { 'WWW-Authenticate': 'Bearer' } });
   return decision;
 }
@@ -95,13 +95,13 @@ export const authzenEvaluations = route({
     },
   },
   errors: ['not_your_agent'],
-  handle: async ({ governor, who, body }) => {
+  handle: async ({ services, who, body }) => {
     // Then it was checked as the single question that it is.
-    if (!body.evaluations?.length) return json(200, await decided(governor, who, body as Evaluation));
+    if (!body.evaluations?.length) return json(200, await decided(services, who, body as Evaluation));
     const refusals = { notYours: NOT_YOURS, malformed: firstProblem };
-    const read = subjectReader(governor, who, askedPlatform(platformIn(body)));
-    const now = governor.broker.clock();
-    const evaluations = await evaluateAll(governor, read, body, now, refusals);
+    const read = subjectReader(services, who, askedPlatform(platformIn(body)));
+    const now = services.broker.clock();
+    const evaluations = await evaluateAll(services, read, body, now, refusals);
     return json(200, { evaluations });
   },
 });
@@ -127,7 +127,7 @@ export const authzenConfiguration = route({
     },
   },
   errors: [],
-  handle: async ({ governor: { broker } }) =>
+  handle: async ({ services: { broker } }) =>
     json(
       200,
       {

@@ -1,6 +1,6 @@
 /** Secrets that come sealed, from senders who are trusted with nothing else (specification, Registration and binding). */
 import { z } from 'zod';
-import { openSentSecret, SecretRefused, takeSecret } from '../../calls/bind-secret.ts';
+import { openSentSecret, SecretRefused, takeSecret } from '../../admin/bind-secret.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
@@ -25,7 +25,7 @@ export const secretKeys = route({
     200: { description: 'A JWK Set with one key for ECDH-ES.', schema: JwkSet, headers: ['Cache-Control'] },
   },
   errors: ['rate_limited'],
-  handle: async ({ governor: { broker } }) => ({
+  handle: async ({ services: { broker } }) => ({
     status: 200,
     body: await publishedSecretKeys(broker, broker.clock()),
     headers: { 'Cache-Control': 'public, max-age=300' },
@@ -62,20 +62,20 @@ export const bindSecret = route({
     },
   },
   errors: ['invalid_request', 'rate_limited', 'audit_unavailable', 'credential_unreadable'],
-  handle: async ({ governor, body, correlationId }) => {
+  handle: async ({ services, body, correlationId }) => {
     const sent = { agentId: body.agent_id, platformId: body.platform_id, sealed: body.encrypted_secret };
     try {
-      const opened = await openSentSecret(governor, sent);
+      const opened = await openSentSecret(services, sent);
       // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
       const secret = Credential.safeParse(opened.secret.reveal());
       if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]!.message}.`);
       checkSecret(opened.ground.manifest, secret.data);
-      await takeSecret(governor, opened, correlationId);
+      await takeSecret(services, opened, correlationId);
       return json(200, { status: 'bound', agent_id: opened.ground.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {
       if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);
       if (!(error instanceof SealError)) throw error;
-      governor.broker.log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
+      services.broker.log.error({ err: error, security: true }, 'the key that secrets are sealed to cannot be opened');
       throw new Refusal(
         'credential_unreadable',
         'The key for sealed secrets cannot be opened; nothing was taken. Its operator has to publish another one.',

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { bindByBootstrap, findBootstrap } from '../../admin/bind.ts';
 import { bindByInvite, findOpenInvite, newIds } from '../../admin/invites.ts';
 import { AgentRefused } from '../../admin/refused.ts';
+import { recordChange } from '../../audit/record-change.ts';
 import type { Broker } from '../../broker.ts';
-import { recordChange } from '../../calls/owner-change.ts';
 import { type AgentPublicKey, parsePublicKey } from '../../crypto/public-key.ts';
 import { AGENT_STATUSES } from '../../policy/facts.ts';
 import type { AgentTable } from '../../store/schema.ts';
@@ -60,15 +60,15 @@ export const bindAgent = route({
   maxBodyBytes: MAX_BODY_BYTES,
   answers: { 200: { description: 'The agent, which can sign with its key from now on.', schema: Bound } },
   errors: ERRORS,
-  handle: async ({ governor, body, correlationId }) => {
-    const { broker } = governor;
+  handle: async ({ services, body, correlationId }) => {
+    const { broker } = services;
     const key = readKey(body.public_key_pem);
     return await answered(broker, async () => {
       const bootstrap = await findBootstrap(broker.store.db, body.bootstrap_token, broker.clock());
       const { agent } = bootstrap;
       const by = { id: agent.agent_id, organisation_id: agent.organisation_id };
       return await recordChange(
-        governor,
+        services,
         { owner: by, how: 'token', correlationId },
         { reason: 'agent_bound', agent },
         (db, note) => bindByBootstrap(db, bootstrap, key, broker.clock(), note),
@@ -90,15 +90,15 @@ export const bindInvite = route({
   maxBodyBytes: MAX_BODY_BYTES,
   answers: { 200: { description: 'The agent, which can sign with its key from now on.', schema: Bound } },
   errors: [...ERRORS, 'conflict'],
-  handle: async ({ governor, body, correlationId }) => {
-    const { broker } = governor;
+  handle: async ({ services, body, correlationId }) => {
+    const { broker } = services;
     const key = readKey(body.public_key_pem);
     return await answered(broker, async () => {
       const invite = await findOpenInvite(broker.store.db, body.bind_secret, broker.clock());
       const ids = newIds();
       const by = { id: ids.agent_id, organisation_id: invite.organisation_id };
       return await recordChange(
-        governor,
+        services,
         { owner: by, how: 'token', correlationId },
         { reason: 'agent_invited', agent: ids },
         (db, note) => bindByInvite(db, invite, ids, key, broker.clock(), note),

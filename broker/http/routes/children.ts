@@ -1,9 +1,9 @@
 /** POST /v1/agents/children (specification, Child identity). */
 import { z } from 'zod';
 import { GrantsRefused, type WantedGrant } from '../../admin/child-grants.ts';
-import { CHILD_TTL, issueChild } from '../../calls/children.ts';
-import { agentFacts, breakersOf } from '../../calls/facts.ts';
+import { CHILD_TTL, issueChild } from '../../admin/children.ts';
 import { GrantTerms } from '../../config-file/schema.ts';
+import { agentFacts, breakersOf } from '../../facts/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { recipientEntryKind } from '../../policy/recipients.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
@@ -107,13 +107,13 @@ export const issueChildren = route({
   },
   handle: async (context) => {
     refuseCaller(context);
-    const { governor, who, body, correlationId } = context;
+    const { services, who, body, correlationId } = context;
     const wish = {
       name: body.name ?? undefined,
       ttlSeconds: body.ttl_seconds ?? CHILD_TTL.default,
       grants: body.grants.map(wantedGrant),
     };
-    const issued = await issueChild(governor, who, wish, correlationId).catch((error: unknown) => {
+    const issued = await issueChild(services, who, wish, correlationId).catch((error: unknown) => {
       throw error instanceof GrantsRefused ? new Refusal(error.code, error.message) : error;
     });
     switch (issued.kind) {
@@ -147,7 +147,7 @@ export const issueChildren = route({
 });
 
 /** Who may not have children, whatever it asks for. @throws Refusal */
-function refuseCaller({ governor: { broker }, who }: Pick<Context<'agent'>, 'governor' | 'who'>): void {
+function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'services' | 'who'>): void {
   const { agent } = who;
   const now = broker.clock();
   const halt = haltOf(agentFacts(agent), breakersOf(agent, now), now);

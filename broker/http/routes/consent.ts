@@ -1,8 +1,8 @@
 /** The consent of an owner to an MCP client: what is asked, and the decision. */
 import { z } from 'zod';
 import { newIds } from '../../admin/invites.ts';
+import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../admin/mcp-consent.ts';
 import { AgentRefused } from '../../admin/refused.ts';
-import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../calls/mcp-consent.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { findAgent } from '../../store/agents.ts';
 import { consentOffer, Offer } from '../consent-offer.ts';
@@ -43,7 +43,7 @@ export const consentRequest = route({
   errors: ['not_found'],
   handle: async (context) => {
     const { client, asked, interaction } = await loadConsentRequest(context);
-    const { governor, who } = context;
+    const { services, who } = context;
     return json(200, {
       client: {
         id: client.clientId,
@@ -56,7 +56,7 @@ export const consentRequest = route({
       owner: { id: who.owner.id, email: who.owner.email, role: who.role },
       lasts_days: AUTHORISATION_SECONDS / 86_400,
       decided: interaction.result === undefined ? null : interaction.returnTo,
-      offer: await consentOffer(governor.broker.store.db, who.owner, asked.client_name),
+      offer: await consentOffer(services.broker.store.db, who.owner, asked.client_name),
     });
   },
 });
@@ -99,7 +99,7 @@ export const consentDecision = route({
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { client, asked } = await loadConsentRequest(context);
     if (!body.allow) return json(200, { location: await refuseConsent(context, asked), agent_id: null });
     if (who.role !== 'admin')
@@ -112,7 +112,7 @@ export const consentDecision = route({
     const choice = await choiceOf(context, body);
     const given = givenOf(asked, body);
     const change = { reason: 'mcp_client_allowed', detail: asked.client_name, agent: choice.ids };
-    const now = governor.broker.clock();
+    const now = services.broker.clock();
     const location = await ownerChange(context, change, async (db, note) => {
       const id = await consentToMcpClient(db, who.owner, asked, choice, given, now, note);
       return await grantConsent(context, db, { id, client, asked, given });
@@ -126,14 +126,14 @@ export const consentDecision = route({
 type Allowing = Extract<z.output<typeof Decision>, { allow: true }>;
 
 async function choiceOf(
-  { governor, who }: Pick<Context<'owner'>, 'governor' | 'who'>,
+  { services, who }: Pick<Context<'owner'>, 'services' | 'who'>,
   { agent: named, name, policy, grants }: Allowing,
 ): Promise<ConsentChoice> {
   if ((named === undefined) === (name === undefined))
     throw new Refusal('invalid_request', 'Say either the name of a new agent, or which agent it is.');
   if (name !== undefined)
     return { as: 'new', ids: newIds(), name, grants: grants ?? [], ...(policy !== undefined && { policy }) };
-  const agent = await findAgent(governor.broker.store.db, who.organisationId, named!);
+  const agent = await findAgent(services.broker.store.db, who.organisationId, named!);
   if (!agent) throw new Refusal('invalid_request', 'agent: the organisation has no such agent.');
   return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
 }

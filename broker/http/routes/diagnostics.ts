@@ -42,7 +42,7 @@ export const diagnostics = route({
     },
   },
   errors: ['invalid_request', 'payload_too_large', 'rate_limited'],
-  handle: async ({ governor: { broker }, who, body }) => {
+  handle: async ({ services: { broker }, who, body }) => {
     const context = body.context === undefined ? null : JSON.stringify(body.context);
     if (Buffer.byteLength(body.message) > MAX_MESSAGE_BYTES)
       throw new Refusal('payload_too_large', 'message: at most 4 KiB.');
@@ -110,7 +110,7 @@ export const ownerDiagnostics = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query: { agent: named, limit, before } }) => {
+  handle: async ({ services: { broker }, who, query: { agent: named, limit, before } }) => {
     const { db } = broker.store;
     const agent = named === undefined ? undefined : await findAgent(db, who.organisationId, named);
     if (named !== undefined && !agent) return json(200, { diagnostics: [], next: null });

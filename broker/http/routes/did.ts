@@ -55,7 +55,7 @@ export const rootDid = route({
   },
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {
-    const { broker } = context.governor;
+    const { broker } = context.services;
     const document = rootDocument(broker, broker.clock());
     if (!document) throw new Refusal('not_found', 'This broker has no root key, so it has no DID document.');
     return documentReply(document, context as Context);
@@ -79,9 +79,9 @@ export const agentDid = route({
   },
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {
-    const { params, governor } = context;
+    const { params, services } = context;
     const id = params.agentId!;
-    const found = AGENT_ID_PATTERN.test(id) ? await resolveAgent(governor.broker, id) : undefined;
+    const found = AGENT_ID_PATTERN.test(id) ? await resolveAgent(services.broker, id) : undefined;
     if (found?.kind === 'document') return documentReply(found.document, context as Context);
     if (found?.kind === 'gone')
       return { status: 410, type: TYPE, body: JSON.stringify({ deactivated: true, id: found.id }), headers: CACHING };

@@ -46,9 +46,9 @@ export const issuingKeys = route({
   summary: 'Keys of the bearer tokens that the broker issues.',
   answers: { 200: { description: 'A JWK Set.', schema: JwkSet, headers: ['Cache-Control'] } },
   errors: [],
-  handle: async ({ governor }) => ({
+  handle: async ({ services }) => ({
     status: 200,
-    body: governor.broker.keys.published('issuing'),
+    body: services.broker.keys.published('issuing'),
     headers: { 'Cache-Control': 'public, max-age=300' },
   }),
 });
@@ -63,7 +63,7 @@ export const receiptKeys = route({
   summary: 'Keys that verify receipts.',
   answers: { 200: { description: 'A JWK Set.', schema: JwkSet, headers: ['Cache-Control'] } },
   errors: ['not_found'],
-  handle: async ({ governor: { broker } }) => {
+  handle: async ({ services: { broker } }) => {
     if (broker.keys.set('evidence').entries.length === 0)
       throw new Refusal('not_found', 'This broker has no evidence key, so there is nothing to verify receipts with.');
     const headers = { 'Cache-Control': 'public, max-age=3600' };

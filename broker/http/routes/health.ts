@@ -29,10 +29,10 @@ const readiness = (path: '/health' | '/readyz', summary: string) =>
       503: { description: 'It is not: send calls to another replica.', schema: Unavailable },
     },
     errors: [],
-    handle: async ({ governor, request }) => {
-      const reasons = await governor.readiness.problems();
+    handle: async ({ services, request }) => {
+      const reasons = await services.readiness.problems();
       if (reasons.length === 0) return json(200, { status: 'ok' });
-      const told = isOperator(request, governor.broker.config);
+      const told = isOperator(request, services.broker.config);
       return json(503, { status: 'unavailable', ...(told && { reasons }) }, { 'Retry-After': '5' });
     },
   });

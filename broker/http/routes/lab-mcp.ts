@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { LAB_MAX_BODY_BYTES } from '../../../lab/mcp/bounds.ts';
 import type { LabAnswer } from '../../../lab/mcp.ts';
-import type { Governor } from '../../calls/governor.ts';
+import type { Services } from '../../services.ts';
 import { Refusal } from '../errors.ts';
 import { leaving } from '../event-stream.ts';
 import type { Reply } from '../reply.ts';
@@ -48,15 +48,15 @@ export const labMcp = route({
     406: { description: 'Accept names not both of the two types.', schema: JsonRpcError },
   },
   errors: ['forbidden', 'misdirected_request', 'payload_too_large'],
-  onMalformed: ({ governor, request }, { body }) => answer(governor, request, body),
-  handle: ({ governor, request, body }) => answer(governor, request, body),
+  onMalformed: ({ services, request }, { body }) => answer(services, request, body),
+  handle: ({ services, request, body }) => answer(services, request, body),
 });
 
-async function answer(governor: Governor, request: IncomingMessage, message: unknown): Promise<Reply> {
-  refuseForeign(governor.broker.baseUrl, request);
+async function answer(services: Services, request: IncomingMessage, message: unknown): Promise<Reply> {
+  refuseForeign(services.broker.baseUrl, request);
   const left = new AbortController();
-  const url = `${governor.broker.baseUrl}/lab/mcp`;
-  const lab = await governor.lab.open();
+  const url = `${services.broker.baseUrl}/lab/mcp`;
+  const lab = await services.lab.open();
   return replyOf(await lab.answer({ url, headers: request.headers, message }, left.signal), left);
 }
 

@@ -18,9 +18,9 @@ export const mcp = route({
   answers: { 200: 'A JSON-RPC answer, or a stream of server-sent events that ends with it.', 202: 'Taken.' },
   errors: ['forbidden', 'rate_limited', 'too_many_streams'],
   handle: async (context) => {
-    const { governor, request } = context;
+    const { services, request } = context;
     const { origin } = request.headers;
-    if (origin !== undefined && origin !== governor.broker.baseUrl)
+    if (origin !== undefined && origin !== services.broker.baseUrl)
       throw new Refusal('forbidden', 'A web page elsewhere makes this request. Connect from the MCP client itself.');
     // Loaded when the first client comes: most brokers have none, and it would be in their memory for nothing.
     const { serveMcp } = await import('../mcp-serve.ts');

@@ -39,7 +39,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     capability: 'registrations.schema',
     summary: 'JSON Schema of what POST /v1/register takes, with the names that RFC 7591 has for it.',
     answers: answer('A JSON Schema, draft 2020-12.', z.looseObject({ $schema: z.url(), type: z.literal('object') })),
-    handle: async ({ governor: { broker } }) => json(200, registrationSchema(broker.baseUrl), CACHING),
+    handle: async ({ services: { broker } }) => json(200, registrationSchema(broker.baseUrl), CACHING),
   });
   const llms = route({
     ...COMMON,
@@ -47,7 +47,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     capability: 'llms',
     summary: 'The agent API as plain text, for language models.',
     answers: answer('An overview with links.', z.string(), 'text/plain'),
-    handle: async ({ governor: { broker } }) => ({
+    handle: async ({ services: { broker } }) => ({
       status: 200,
       type: 'text/plain; charset=utf-8',
       body: llmsText(broker.baseUrl, routes().filter(isPublic), guides),
@@ -60,7 +60,7 @@ export function metadata(routes: () => readonly Route[]): Route[] {
     capability: 'manifest',
     summary: 'What can be done here, for programs.',
     answers: answer('The capabilities.', Manifest),
-    handle: async ({ governor: { broker } }) =>
+    handle: async ({ services: { broker } }) =>
       json(200, agentManifest(broker.baseUrl, routes().filter(isPublic)), CACHING),
   });
   return [agentSchema, llms, manifest];

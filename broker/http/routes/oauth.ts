@@ -31,7 +31,7 @@ const metadata = (
     summary,
     answers: { 200: { description: 'The metadata.', schema, headers: ['Cache-Control'] } },
     errors: ['not_found'],
-    handle: async ({ governor: { broker } }) => {
+    handle: async ({ services: { broker } }) => {
       refusePlainHttp(broker, 'not_found');
       return json(200, of(broker), CACHING);
     },
@@ -57,9 +57,9 @@ const delegated = (
     handle: async (context) => handOver(context as Context),
   });
 
-function handOver({ governor, request }: Pick<Context, 'governor' | 'request'>): Reply {
-  refusePlainHttp(governor.broker);
-  return { status: 200, handOver: (response) => governor.authorization.handle(request as IncomingMessage, response) };
+function handOver({ services, request }: Pick<Context, 'services' | 'request'>): Reply {
+  refusePlainHttp(services.broker);
+  return { status: 200, handOver: (response) => services.authorization.handle(request as IncomingMessage, response) };
 }
 
 /** RFC 8414, RFC 9728 for the broker and for `/mcp`, RFC 6749, RFC 7591, RFC 7009. */

@@ -44,7 +44,7 @@ export function agentOpenApi(routes: () => readonly Route[]): Route {
       },
     },
     errors: [],
-    handle: async ({ governor: { broker } }) => {
+    handle: async ({ services: { broker } }) => {
       const { baseUrl } = broker;
       if (built?.baseUrl !== baseUrl) {
         const about = {

@@ -1,11 +1,11 @@
 /** Passkeys: enrolment by owners, and approval by whoever holds the owner's authenticator (specification, Passkeys). */
 import { z } from 'zod';
+import { approveByPasskey } from '../../approvals/passkey-approval.ts';
 import { issueChallenge } from '../../approvals/passkey-challenge.ts';
 import { relyingPartyOf } from '../../approvals/passkey-client-data.ts';
+import { enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.ts';
 import { creationOptions, requestOptions } from '../../approvals/passkey-options.ts';
-import { statusAt } from '../../approvals/state.ts';
-import { approveByPasskey } from '../../calls/passkey-approval.ts';
-import { enrolPasskey, MOST_PASSKEYS } from '../../calls/passkey-enrolment.ts';
+import { statusAt } from '../../audit/approval-state.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findApproval } from '../../store/approvals.ts';
 import { findOrganisation } from '../../store/organisations.ts';
@@ -44,7 +44,7 @@ export const passkeyRegisterBegin = route({
   summary: 'Options to make a passkey of this owner with.',
   answers: { 200: { description: 'PublicKeyCredentialCreationOptions as JSON.', schema: CreationOptions } },
   errors: ['conflict', 'rate_limited'],
-  handle: async ({ governor: { broker }, who: { owner } }) => {
+  handle: async ({ services: { broker }, who: { owner } }) => {
     const { db } = broker.store;
     const ref = { organisationId: owner.organisation_id, ownerId: owner.id };
     const [organisation, passkeys] = await Promise.all([
@@ -92,9 +92,9 @@ export const passkeyRegisterFinish = route({
     'audit_unavailable',
   ],
   handle: async (context) => {
-    const { governor, who, body, correlationId } = context;
+    const { services, who, body, correlationId } = context;
     const by = { owner: who.owner, how: howOf(context), correlationId };
-    const enrolment = await enrolPasskey(governor, by, { response: body.response, deviceName: body.device_name });
+    const enrolment = await enrolPasskey(services, by, { response: body.response, deviceName: body.device_name });
     switch (enrolment.kind) {
       case 'enrolled': {
         const { credential_id, device_name } = enrolment.passkey;
@@ -124,7 +124,7 @@ export const passkeySignBegin = route({
   maxBodyBytes: MAX_BODY_BYTES,
   answers: { 200: { description: 'PublicKeyCredentialRequestOptions as JSON.', schema: RequestOptions } },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
-  handle: async ({ governor: { broker }, body }) => {
+  handle: async ({ services: { broker }, body }) => {
     const { db } = broker.store;
     const approval = await findSignableApproval(db, body.approval_id.toLowerCase());
     const waits = approval !== undefined && statusAt(approval, broker.clock()) === 'pending';
@@ -176,8 +176,8 @@ export const passkeySignFinish = route({
     'rate_limited',
     'audit_unavailable',
   ],
-  handle: async ({ governor, body, correlationId }) => {
-    const signed = await approveByPasskey(governor, body.response, { correlationId });
+  handle: async ({ services, body, correlationId }) => {
+    const signed = await approveByPasskey(services, body.response, { correlationId });
     switch (signed.kind) {
       case 'not_found':
         throw new Refusal('not_found', 'There is no approval for this challenge.');
@@ -200,7 +200,7 @@ export const passkeySignFinish = route({
       case 'decided': {
         await patiently(signed.replayed);
         const { organisation_id, id } = signed.approval;
-        const now = await findApproval(governor.broker.store.db, organisation_id, id);
+        const now = await findApproval(services.broker.store.db, organisation_id, id);
         const executedAt = now?.executed_at ?? null;
         return json(200, {
           status: 'approved',

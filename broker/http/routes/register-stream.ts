@@ -1,5 +1,5 @@
 import { registrationStatusAt } from '../../admin/registration.ts';
-import type { Governor } from '../../calls/governor.ts';
+import type { Services } from '../../services.ts';
 import { findRegistrationByToken } from '../../store/registrations.ts';
 import type { RegistrationTable } from '../../store/schema.ts';
 import { type EventStream, eventStream } from '../event-stream.ts';
@@ -30,24 +30,24 @@ export const registrationStream = route({
     204: 'The last event was received already (Last-Event-ID): there is nothing more to come for.',
   },
   errors: ['not_found', 'rate_limited', 'too_many_streams'],
-  handle: async ({ governor, params, request, stillMay }) => {
-    const found = await loadRegistration(governor.broker, params.token);
+  handle: async ({ services, params, request, stillMay }) => {
+    const found = await loadRegistration(services.broker, params.token);
     const seen = request.headers['last-event-id'];
-    const status = registrationStatusAt(found, governor.broker.clock());
+    const status = registrationStatusAt(found, services.broker.clock());
     if (status !== 'pending' && seen === idOf(status)) return { status: 204, headers: PRIVATE };
-    const reply = eventStream((stream) => follow(governor, found, String(seen), stream), stillMay);
+    const reply = eventStream((stream) => follow(services, found, String(seen), stream), stillMay);
     return { ...reply, headers: { ...reply.headers, ...PRIVATE } };
   },
 });
 
 /** Tells until nothing more can become of it. Answers what ends that early. */
 function follow(
-  governor: Governor,
+  services: Services,
   { id, token_hash }: RegistrationTable,
   seen: string,
   stream: EventStream,
 ): () => void {
-  const { broker, changes } = governor;
+  const { broker, changes } = services;
   const watch = changes.watch(id);
   let told = seen;
   const tell = async (): Promise<void> => {

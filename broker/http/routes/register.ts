@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
 import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../admin/registration.ts';
 import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../admin/registration-key.ts';
+import { recordChange } from '../../audit/record-change.ts';
 import type { Broker } from '../../broker.ts';
-import { recordChange } from '../../calls/owner-change.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { findAgent } from '../../store/agents.ts';
 import type { KnownRegistration } from '../../store/registrations.ts';
@@ -37,7 +37,7 @@ export const register = route({
     },
   },
   errors: ['invalid_request', 'rate_limited', 'too_many_open_requests'],
-  handle: async ({ governor: { broker, changes }, body, source }) => {
+  handle: async ({ services: { broker, changes }, body, source }) => {
     const registered = await openRegistration(broker, changes, {
       ownerId: body.owner_id,
       name: body.agent_name,
@@ -89,7 +89,7 @@ export const registrationStatus = route({
     },
   },
   errors: ['not_found', 'rate_limited'],
-  handle: async ({ governor: { broker }, params }) => {
+  handle: async ({ services: { broker }, params }) => {
     const found = await loadRegistration(broker, params.token);
     const status = registrationStatusAt(found, broker.clock());
     const { agent_id: agentId, owner_id: ownerId } = found;
@@ -148,8 +148,8 @@ export const claimKey = route({
     'audit_unavailable',
     'credential_unreadable',
   ],
-  handle: async ({ governor, params, request, correlationId }) => {
-    const { broker } = governor;
+  handle: async ({ services, params, request, correlationId }) => {
+    const { broker } = services;
     // An answer to HEAD has no body: the key would be gone, and nobody would have it.
     if (request.method === 'HEAD')
       throw new Refusal('method_not_allowed', 'This address takes GET.', { headers: { Allow: 'GET' } });
@@ -158,7 +158,7 @@ export const claimKey = route({
     const by = { id: found.agent_id, organisation_id: found.organisation_id };
     try {
       await recordChange(
-        governor,
+        services,
         { owner: by, how: 'token', correlationId },
         { reason: 'registration_key_claimed', agent },
         async (db, note) => {

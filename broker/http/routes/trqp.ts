@@ -79,9 +79,9 @@ export const trqpAuthorization = route({
   summary: 'Whether an authority lets an agent use a scope of a platform now (TRQP 2.0).',
   body: TrqpAuthorizationQuery,
   answers: { 200: { description: 'The answer; a refusal, too.', schema: Authorization } },
-  handle: async ({ governor, who, body }) => {
-    const now = governor.broker.clock();
-    return answer(body, await authorization(governor, who, body, now), now);
+  handle: async ({ services, who, body }) => {
+    const now = services.broker.clock();
+    return answer(body, await authorization(services, who, body, now), now);
   },
 });
 
@@ -93,9 +93,9 @@ export const trqpRecognition = route({
   summary: 'Whether an authority stands for an agent now (TRQP 2.0).',
   body: TrqpRecognitionQuery,
   answers: { 200: { description: 'The answer; a refusal, too.', schema: Recognition } },
-  handle: async ({ governor, who, body }) => {
-    const now = governor.broker.clock();
-    return answer(body, await recognition(governor, who, body, now), now);
+  handle: async ({ services, who, body }) => {
+    const now = services.broker.clock();
+    return answer(body, await recognition(services, who, body, now), now);
   },
 });
 

@@ -1,7 +1,7 @@
 /** What agents ask for, as owners see and decide it. */
 import { z } from 'zod';
-import { decideRequest, type RequestDecided } from '../../../calls/access-decision.ts';
-import { findGround, GrantRefused } from '../../../calls/grant-terms.ts';
+import { decideRequest, type RequestDecided } from '../../../admin/access-decision.ts';
+import { findGround, GrantRefused } from '../../../admin/grant-terms.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { findAccessRequest, listAccessRequests } from '../../../store/access-requests.ts';
 import { listGrants } from '../../../store/agents.ts';
@@ -45,7 +45,7 @@ export const ownerAccessRequests = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
+  handle: async ({ services: { broker }, who, query: { status, limit, before } }) => {
     const now = broker.clock();
     const page = { limit, now, ...(status && { status }), ...(before && { before }) };
     const found = await listAccessRequests(broker.store.db, who.organisationId, page);
@@ -75,13 +75,13 @@ export const ownerAccessRequest = route({
   answers: { 200: { description: 'The access request.', schema: WholeAccessRequest } },
   errors: ['not_found'],
   handle: async (context) => {
-    const { governor, who } = context;
-    const { db } = governor.broker.store;
+    const { services, who } = context;
+    const { db } = services.broker.store;
     const request = await findAccessRequest(db, who.organisationId, idOf(context));
     if (!request) throw notFound();
     const { agent_id, platform_id } = request;
-    const now = governor.broker.clock();
-    const ground = await findGround(governor, who.organisationId, agent_id, platform_id);
+    const now = services.broker.clock();
+    const ground = await findGround(services, who.organisationId, agent_id, platform_id);
     const grants = await listGrants(db, who.organisationId, agent_id);
     const { manifest, connections } = typeof ground === 'string' ? { connections: [] } : ground;
     return json(200, {
@@ -159,11 +159,11 @@ export const denyAccessRequest = route({
 });
 
 async function decide(context: Context<'owner'>, word: Parameters<typeof decideRequest>[3]): Promise<Reply> {
-  const { governor, who, correlationId } = context;
+  const { services, who, correlationId } = context;
   const by = { owner: who.owner, how: howOf(context), correlationId };
   let decided: RequestDecided;
   try {
-    decided = await decideRequest(governor, by, idOf(context), word);
+    decided = await decideRequest(services, by, idOf(context), word);
   } catch (error) {
     throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
   }
@@ -177,7 +177,7 @@ async function decide(context: Context<'owner'>, word: Parameters<typeof decideR
     case 'expired':
       throw new Refusal('request_expired', 'Nobody decided this request in time; the agent has to ask again.');
     case 'decided': {
-      const now = governor.broker.clock();
+      const now = services.broker.clock();
       const { request, grant, connections, remaining } = decided;
       if (!grant) return json(200, accessRequestShown(request, now));
       return json(200, {

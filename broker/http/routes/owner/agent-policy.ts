@@ -21,9 +21,9 @@ export const assignPolicy = route({
   answers: { 200: { description: 'The agent as it is now.', schema: Agent } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const agent = await findAgent(governor.broker.store.db, organisationId, context.params.id!);
+    const agent = await findAgent(services.broker.store.db, organisationId, context.params.id!);
     if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
     if (agent.parent_id !== null)
       throw new Refusal(

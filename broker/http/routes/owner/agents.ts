@@ -90,7 +90,7 @@ export const ownerAgents = route({
     },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const { db } = broker.store;
     const now = broker.clock();
     const [agents, open] = await Promise.all([
@@ -183,12 +183,12 @@ export const ownerAgentMoves = MOVES.map((move) =>
     answers: { 200: { description: 'The agent as it is now.', schema: Agent } },
     errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
     handle: async (context) => {
-      const { governor, who, params, body } = context;
-      const agent = await findAgent(governor.broker.store.db, who.organisationId, params.id!);
+      const { services, who, params, body } = context;
+      const agent = await findAgent(services.broker.store.db, who.organisationId, params.id!);
       if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
       const place = { organisationId: who.organisationId, id: agent.id };
       const detail = body.reason ?? null;
-      const { broker, changes } = governor;
+      const { broker, changes } = services;
       let ended: EndedRequest[] | undefined;
       const moved = await ownerChange(context, { reason: move.reason, detail, agent }, async (db) => {
         if (move.to === 'revoked')

@@ -1,10 +1,10 @@
 /** Held calls, as owners see and decide them. */
 import { z } from 'zod';
-import type { Governor } from '../../../calls/governor.ts';
-import { readHeldRequest } from '../../../calls/held-row.ts';
-import { decideHeld } from '../../../calls/owner-decision.ts';
-import { shownRequest } from '../../../calls/shown-request.ts';
+import { decideHeld } from '../../../approvals/decide.ts';
+import { readHeldRequest } from '../../../approvals/held-call.ts';
+import { shownRequest } from '../../../approvals/shown-request.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import type { Services } from '../../../services.ts';
 import { findApproval } from '../../../store/approvals.ts';
 import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-calls.ts';
 import { text } from '../../../wire/action.ts';
@@ -48,7 +48,7 @@ export const ownerApprovals = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query }) => {
+  handle: async ({ services: { broker }, who, query }) => {
     const page = { ...query, now: broker.clock() };
     const found = await listHeldCalls(broker.store.db, who.organisationId, page);
     return json(200, {
@@ -58,7 +58,7 @@ export const ownerApprovals = route({
   },
 });
 
-async function loadHeld({ broker }: Governor, organisationId: string, id: string): Promise<HeldCall> {
+async function loadHeld({ broker }: Services, organisationId: string, id: string): Promise<HeldCall> {
   const held = UUID_PATTERN.test(id)
     ? await findHeldCall(broker.store.db, organisationId, id.toLowerCase())
     : undefined;
@@ -76,12 +76,12 @@ export const ownerApproval = route({
   summary: 'One held call with the exact request that would be sent.',
   answers: { 200: { description: 'The held call.', schema: HeldCallOpened } },
   errors: ['not_found'],
-  handle: async ({ governor, who, params }) => {
-    const held = await loadHeld(governor, who.organisationId, params.id!);
-    const opened = readHeldRequest(governor, held);
+  handle: async ({ services, who, params }) => {
+    const held = await loadHeld(services, who.organisationId, params.id!);
+    const opened = readHeldRequest(services, held);
     // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
-    const request = opened ? await shownRequest(governor, held, opened) : null;
-    const facts = summary(governor.broker, held);
+    const request = opened ? await shownRequest(services, held, opened) : null;
+    const facts = summary(services.broker, held);
     const owned_by_me = held.agent_owner_id === who.owner.id;
     return json(200, { ...facts, agent: { ...facts.agent, owned_by_me }, request });
   },
@@ -126,15 +126,15 @@ export const denyApprovals = route({
   },
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body, correlationId } = context;
-    const { store, clock } = governor.broker;
+    const { services, who, body, correlationId } = context;
+    const { store, clock } = services.broker;
     const { note, ...filter } = body;
     const page = { ...filter, status: 'pending', limit: DENIED_AT_ONCE + 1, now: clock() } as const;
     const waiting = await listHeldCalls(store.db, who.organisationId, page);
     const denied: string[] = [];
     const word = { status: 'denied', how: howOf(context), ...(note !== undefined && { note }) } as const;
     for (const { id } of waiting.slice(0, DENIED_AT_ONCE)) {
-      const { kind } = await decideHeld(governor, who.owner, id, word, { correlationId });
+      const { kind } = await decideHeld(services, who.owner, id, word, { correlationId });
       // Whoever else decided it, or its time, was first.
       if (kind === 'decided') denied.push(id);
     }
@@ -168,8 +168,8 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
       'audit_unavailable',
     ],
     handle: async (context) => {
-      const { governor, who, params, body, correlationId } = context;
-      const { broker } = governor;
+      const { services, who, params, body, correlationId } = context;
+      const { broker } = services;
       const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
       const word = {
         status,
@@ -177,7 +177,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
         ...(body.note !== undefined && { note: body.note }),
         ...(body.request_hash !== undefined && { requestHash: body.request_hash }),
       } as const;
-      const decided = await decideHeld(governor, who.owner, id, word, { correlationId });
+      const decided = await decideHeld(services, who.owner, id, word, { correlationId });
       switch (decided.kind) {
         case 'not_found':
           throw new Refusal('not_found', 'The organisation has no such held call.');

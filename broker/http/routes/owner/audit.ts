@@ -34,7 +34,7 @@ export const ownerAudit = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query }) => {
+  handle: async ({ services: { broker }, who, query }) => {
     const { db } = broker.store;
     const page: Found = { rows: [], reached: query.before ?? null };
     for (let looks = 0; looks < MOST_LOOKS; looks++) {
@@ -72,8 +72,8 @@ export const exportAudit = route({
   },
   errors: ['invalid_request', 'too_many_streams'],
   handle: async (context) => {
-    const { governor, who, query } = context;
-    const { store, clock } = governor.broker;
+    const { services, who, query } = context;
+    const { store, clock } = services.broker;
     // What comes while it is read is the next export's: otherwise a busy broker's would have no end.
     const until = Math.min(query.until ?? Number.POSITIVE_INFINITY, clock() + 1);
     const filter = { ...auditFilter(query), until, final: true };

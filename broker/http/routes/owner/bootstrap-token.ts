@@ -42,9 +42,9 @@ export const bootstrapToken = route({
   },
   errors: ['invalid_request', 'not_found', 'conflict', 'agent_has_key', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params, body } = context;
+    const { services, who, params, body } = context;
     const rotates = body.rotate === true;
-    const { broker } = governor;
+    const { broker } = services;
     const { organisationId } = who;
     const agent = await findAgent(broker.store.db, organisationId, params.id!);
     if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');

@@ -1,16 +1,16 @@
 /** Connecting a platform through OAuth: an owner is sent to its authorization server, and comes back. */
 import { z } from 'zod';
+import { settleConsent } from '../../../admin/settle-consent.ts';
+import { scopesWaitingForConsent, wantedConsent } from '../../../admin/wanted-consent.ts';
+import { recordChange } from '../../../audit/record-change.ts';
 import type { OwnerPrincipal } from '../../../auth/principal.ts';
 import { foreignRequest, readSessionCookie } from '../../../auth/session-cookie.ts';
-import type { Governor } from '../../../calls/governor.ts';
-import { recordChange } from '../../../calls/owner-change.ts';
-import { settleConsent } from '../../../calls/settle-consent.ts';
-import { scopesWaitingForConsent, wantedConsent } from '../../../calls/wanted-consent.ts';
 import { readFacts } from '../../../oauth-client/facts.ts';
 import type { Connected } from '../../../oauth-client/oauth-connections.ts';
 import { isProblem, type OAuthProblem } from '../../../oauth-client/problem.ts';
 import { CONNECTED_PATH } from '../../../oauth-client/redirect-uri.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
+import type { Services } from '../../../services.ts';
 import { findConnection } from '../../../store/connections.ts';
 import { useOAuthFlow } from '../../../store/oauth-flows.ts';
 import { forgetTokens, putTokens } from '../../../store/oauth-tokens.ts';
@@ -63,14 +63,14 @@ export const connectOAuth = route({
   },
   errors: ['not_found', 'conflict', 'rate_limited', 'upstream_unreachable'],
   handle: async (context) => {
-    const { governor, who } = context;
-    const { db } = governor.broker.store;
+    const { services, who } = context;
+    const { db } = services.broker.store;
     const connection = await loadConnection(db, who.organisationId, context.params.id!);
     const manifest = await loadManifest(db, who.organisationId, connection.platform_id);
     // What one browser began no other one finishes. A program has none, so its owner may use any.
     const sessionId = howOf(context) === 'console' ? who.session.id : null;
-    const more = await wantedConsent(governor, connection, manifest);
-    const begun = await governor.oauth.begin(connection, manifest, { ownerId: who.owner.id, sessionId, more });
+    const more = await wantedConsent(services, connection, manifest);
+    const begun = await services.oauth.begin(connection, manifest, { ownerId: who.owner.id, sessionId, more });
     if (isProblem(begun)) throw refusalOf(begun);
     return json(200, { authorization_url: begun.url, expires_at: new Date(begun.expiresAt).toISOString() });
   },
@@ -95,9 +95,9 @@ export const disconnectOAuth = route({
   },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who } = context;
+    const { services, who } = context;
     const { organisationId } = who;
-    const { db } = governor.broker.store;
+    const { db } = services.broker.store;
     const connection = await loadConnection(db, organisationId, context.params.id!);
     const { id, label, platform_id: platform } = connection;
     if (connection.oauth === null)
@@ -112,7 +112,7 @@ export const disconnectOAuth = route({
       return { before, after };
     });
     // Nobody uses them here any more, whatever the server says now.
-    const revoked = await governor.oauth.revoke(before, manifest);
+    const revoked = await services.oauth.revoke(before, manifest);
     const detail =
       typeof revoked === 'object'
         ? `The tokens are forgotten here, but could not be revoked: ${revoked.detail} Take the access away at the platform, too.`
@@ -120,7 +120,7 @@ export const disconnectOAuth = route({
           ? 'The tokens are forgotten here, and revoked at the authorization server.'
           : 'The tokens are forgotten here. The authorization server has no place to revoke them: take the access away at the platform, too.';
     return json(200, {
-      connection: connectionShown(after, manifest, governor.broker.clock()),
+      connection: connectionShown(after, manifest, services.broker.clock()),
       revoked: revoked === true,
       detail,
     });
@@ -165,8 +165,8 @@ const STALE =
   'Nothing that was begun within the last 10 minutes waits for this answer. Press Connect in the console again.';
 
 async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
-  const { governor, query, correlationId } = context;
-  const { broker, oauth } = governor;
+  const { services, query, correlationId } = context;
+  const { broker, oauth } = services;
   const { db } = broker.store;
   const path = context.params.id === undefined ? CONNECTED_PATH : `${CONNECTED_PATH}/${context.params.id}`;
   const flow = await oauth.flowOf(path, query);
@@ -193,7 +193,7 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const detail = done.account === null ? null : `connected as ${done.account}`;
   const change = { reason: 'connection_connected', detail, platform, connection: id };
   const by = { owner: owner.owner, how: 'console' as const, correlationId };
-  await recordChange(governor, by, change, async (db, note) => {
+  await recordChange(services, by, change, async (db, note) => {
     const connected = await putTokens(db, { organisationId, id }, done.tokens);
     if (!connected) throw new Refusal('conflict', 'The connection was removed in the meantime.');
     note({ label, revision: connected.revision, scopes: [...done.scopes] });
@@ -202,24 +202,24 @@ async function comeBack(context: Context<'none', undefined>): Promise<Reply> {
   const before = readFacts(connection.oauth)?.account ?? null;
   if (before !== null && done.account !== null && before !== done.account) await oauth.revoke(connection, manifest);
   try {
-    await settleConsent(governor, by, platform);
+    await settleConsent(services, by, platform);
   } catch (error) {
     // It is connected whatever becomes of who waited; an owner can still answer them.
     broker.log.error({ err: error, connection: id }, 'requests for more consent could not be answered');
   }
-  return connectedPage(id, await unmetScopes(governor, connection, manifest, done));
+  return connectedPage(id, await unmetScopes(services, connection, manifest, done));
 }
 
 /** The scopes that agents wait for still, because the server granted less than they need. */
 async function unmetScopes(
-  governor: Governor,
+  services: Services,
   { organisation_id: organisationId, platform_id: platformId }: ConnectionTable,
   { needs = {} }: Manifest,
   { tokens }: Connected,
 ): Promise<string[]> {
   if (tokens.upstreamScopes === null) return [];
   const granted: string[] = JSON.parse(tokens.upstreamScopes);
-  const waiting = await scopesWaitingForConsent(governor, organisationId, platformId);
+  const waiting = await scopesWaitingForConsent(services, organisationId, platformId);
   return waiting.filter((scope) => needs[scope] && !needs[scope].some((one) => granted.includes(one)));
 }
 
@@ -230,10 +230,10 @@ const mayFinish = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTabl
   (flow.session_id === null || flow.session_id === session.id);
 
 /** Who is signed in with this browser, if its session came along. */
-async function ownerHere({ governor, request }: Context<'none', undefined>): Promise<OwnerPrincipal | undefined> {
-  const { baseUrl } = governor.broker;
+async function ownerHere({ services, request }: Context<'none', undefined>): Promise<OwnerPrincipal | undefined> {
+  const { baseUrl } = services.broker;
   const session = readSessionCookie(request, baseUrl);
   if (session === undefined || foreignRequest(request, baseUrl) !== undefined) return undefined;
-  const who = await governor.authenticateOwner(session);
+  const who = await services.authenticateOwner(session);
   return who.kind === 'owner' ? who : undefined;
 }

@@ -1,6 +1,6 @@
 /** Connections: credentials go in here and never come out again. */
 import { z } from 'zod';
-import { testConnection } from '../../../calls/connection-test.ts';
+import { testConnection } from '../../../admin/connection-test.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { uuidv4 } from '../../../crypto/ids.ts';
 import { forgetRegistration } from '../../../oauth-client/registration.ts';
@@ -43,7 +43,7 @@ export const ownerConnections = route({
     200: { description: 'All of them, oldest first.', schema: z.object({ connections: z.array(Connection) }) },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) =>
+  handle: async ({ services: { broker }, who }) =>
     json(200, { connections: await connectionsShown(broker.store.db, who.organisationId, broker.clock()) }),
 });
 
@@ -69,11 +69,11 @@ export const connect = route({
   answers: { 201: { description: 'The connection.', schema: Connection } },
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const { vault, clock } = governor.broker;
+    const { vault, clock } = services.broker;
     const { platform, label, secret } = body;
-    const manifest = await loadManifest(governor.broker.store.db, organisationId, platform);
+    const manifest = await loadManifest(services.broker.store.db, organisationId, platform);
     if (secret) checkSecret(manifest, secret);
     else if (manifest.auth.type !== 'oauth2')
       throw new Refusal(
@@ -130,9 +130,9 @@ export const replaceSecret = route({
   answers: { 200: { description: 'The connection as it is now.', schema: Connection } },
   errors: ['invalid_request', 'not_found', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const { broker } = governor;
+    const { broker } = services;
     const connection = await loadConnection(broker.store.db, organisationId, context.params.id!);
     const { id, platform_id: platform } = connection;
     const manifest = await loadManifest(broker.store.db, organisationId, platform);
@@ -146,7 +146,7 @@ export const replaceSecret = route({
       return changed;
     });
     // What a person consented to before is used by nobody any more.
-    await governor.oauth.revoke(connection, manifest);
+    await services.oauth.revoke(connection, manifest);
     return json(200, connectionShown(replaced, manifest, broker.clock()));
   },
 });
@@ -164,7 +164,7 @@ export const removeConnection = route({
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { organisationId } = context.who;
-    const { db } = context.governor.broker.store;
+    const { db } = context.services.broker.store;
     const connection = await loadConnection(db, organisationId, context.params.id!);
     const { id, label, platform_id: platform } = connection;
     const manifest = await loadManifest(db, organisationId, platform);
@@ -182,7 +182,7 @@ export const removeConnection = route({
       note({ label });
     });
     // It is gone here whatever the server says; there it ends with its tokens.
-    await context.governor.oauth.revoke(connection, manifest);
+    await context.services.oauth.revoke(connection, manifest);
     await forgetRegistration(db, { organisationId, platformId: platform, connectionId: id });
     return json(200, { id, removed: true });
   },
@@ -208,12 +208,12 @@ export const tryConnection = route({
   },
   errors: ['not_found', 'rate_limited', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who } = context;
-    const { db } = governor.broker.store;
+    const { services, who } = context;
+    const { db } = services.broker.store;
     const connection = await loadConnection(db, who.organisationId, context.params.id!);
     const platform = connection.platform_id;
     const manifest = await loadManifest(db, who.organisationId, platform);
-    const { ok, upstreamStatus, detail, sent } = await testConnection(governor, connection, manifest);
+    const { ok, upstreamStatus, detail, sent } = await testConnection(services, connection, manifest);
     const change = { reason: 'connection_tested', platform, connection: connection.id };
     if (sent)
       await ownerChange(context, change, async (_db, note) => {

@@ -14,10 +14,10 @@ export const ownerEvents = route({
     200: { description: 'A stream of events that goes on until the session is over.', type: 'text/event-stream' },
   },
   errors: ['too_many_streams'],
-  handle: async ({ governor, who, stillMay }) =>
+  handle: async ({ services, who, stillMay }) =>
     eventStream(
       (stream) =>
-        governor.inbox.follow(who.organisationId, {
+        services.inbox.follow(who.organisationId, {
           waiting: (waiting) => stream.send('inbox', { waiting }),
           over: () => stream.end(),
         }),

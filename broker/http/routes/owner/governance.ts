@@ -1,12 +1,12 @@
 /** Governance as code, for the command line: what a file would change, and changing it. */
 import { z } from 'zod';
-import { applyGovernance } from '../../../calls/apply-governance.ts';
-import { exportGovernance } from '../../../config-file/export.ts';
 import type { Governance } from '../../../config-file/governance.ts';
 import { withGovernance } from '../../../config-file/parse-aside.ts';
-import { planGovernance } from '../../../config-file/plan.ts';
-import { CHANGE_KINDS } from '../../../config-file/planning.ts';
 import { formatProblem, type Problem } from '../../../config-file/problems.ts';
+import { applyGovernance } from '../../../config-plan/apply-recorded.ts';
+import { exportGovernance } from '../../../config-plan/export.ts';
+import { planGovernance } from '../../../config-plan/plan.ts';
+import { CHANGE_KINDS } from '../../../config-plan/planning.ts';
 import { Secret } from '../../../crypto/secret.ts';
 import { Refusal } from '../../errors.ts';
 import { howOf } from '../../owner-change.ts';
@@ -77,7 +77,7 @@ export const governancePlan = route({
   maxBodyBytes: MAX_BYTES,
   answers: { 200: { description: 'The changes and warnings.', schema: Planned } },
   errors: ['invalid_request', 'invalid_governance'],
-  handle: async ({ governor: { broker }, who, body }) => {
+  handle: async ({ services: { broker }, who, body }) => {
     const planned = await reading(body, (governance, values) =>
       planGovernance(broker, who.organisationId, governance, values, broker.clock()),
     );
@@ -99,9 +99,9 @@ export const governanceApply = route({
   answers: { 200: { description: 'The changes that were made.', schema: AppliedShown } },
   errors: ['invalid_request', 'invalid_governance', 'audit_unavailable'],
   handle: async (context) => {
-    const { who, body, governor, correlationId } = context;
+    const { who, body, services, correlationId } = context;
     const by = { owner: who.owner, how: howOf(context), correlationId };
-    const applied = await reading(body, (governance, values) => applyGovernance(governor, by, governance, values));
+    const applied = await reading(body, (governance, values) => applyGovernance(services, by, governance, values));
     if (!applied.ok) return refuse(applied.problems);
     return json(200, {
       changes: applied.plan.changes,
@@ -126,6 +126,6 @@ export const governanceExport = route({
   summary: 'The present state as a governance file; secrets by their names only.',
   answers: { 200: { description: 'The file.', schema: z.object({ text: z.string() }) } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) =>
+  handle: async ({ services: { broker }, who }) =>
     json(200, { text: await exportGovernance(broker, who.organisationId, broker.clock()) }),
 });

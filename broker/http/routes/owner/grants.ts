@@ -1,8 +1,8 @@
 /** What an agent is granted, as owners see and change it. */
 import { z } from 'zod';
-import { type Remaining, whatRemains } from '../../../calls/access.ts';
-import { changeGrant, removeGrants } from '../../../calls/grant-change.ts';
-import { checkTerms, findGround, GrantRefused } from '../../../calls/grant-terms.ts';
+import { type Remaining, whatRemains } from '../../../admin/access.ts';
+import { changeGrant, removeGrants } from '../../../admin/grant-change.ts';
+import { checkTerms, findGround, GrantRefused } from '../../../admin/grant-terms.ts';
 import { GrantTerms } from '../../../config-file/schema.ts';
 import { PlatformId } from '../../../platforms/manifest.ts';
 import { findAgent, listGrants } from '../../../store/agents.ts';
@@ -43,7 +43,7 @@ export const ownerGrants = route({
     200: { description: 'All its grants, by platform.', schema: z.object({ grants: z.array(Grant) }) },
   },
   errors: ['not_found'],
-  handle: async ({ governor: { broker }, who, params }) => {
+  handle: async ({ services: { broker }, who, params }) => {
     const { db } = broker.store;
     const agent = await loadAgent(db, who.organisationId, params.agent_id!);
     const connections = await listConnections(db, who.organisationId);
@@ -89,10 +89,10 @@ export const changeOwnerGrant = route({
   },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params, body } = context;
+    const { services, who, params, body } = context;
     const platformId = params.platform!;
     const known = PlatformId.safeParse(platformId).success;
-    const ground = known ? await findGround(governor, who.organisationId, params.agent_id!, platformId) : 'no_platform';
+    const ground = known ? await findGround(services, who.organisationId, params.agent_id!, platformId) : 'no_platform';
     if (ground === 'no_agent') throw noAgent();
     if (ground === 'no_platform') throw new Refusal('not_found', 'The organisation has no such platform.');
     const { connection: name, recipients, ...terms } = body;
@@ -103,7 +103,7 @@ export const changeOwnerGrant = route({
         ...(name !== undefined && { connection: name }),
       });
       const named = ground.connections.find((one) => one.label === name);
-      const { grant, created } = await changeGrant(governor, speakerOf(context), ground, {
+      const { grant, created } = await changeGrant(services, speakerOf(context), ground, {
         ...(named && { connectionId: named.id }),
         ...(terms.scopes && { scopes: { all: terms.scopes } }),
         ...lasting(terms.expires_in_seconds),
@@ -112,10 +112,10 @@ export const changeOwnerGrant = route({
         ...(terms.repos !== undefined && { repos: terms.repos }),
         ...(terms.allow_repo_creation !== undefined && { allowRepoCreation: terms.allow_repo_creation }),
       });
-      const now = governor.broker.clock();
+      const now = services.broker.clock();
       const shown = grantShown(grant, ground.connections, now);
       const granted = { platformId, scopes: shown.scopes, connectionId: grant.connection_id };
-      const next_steps: Remaining[] = await whatRemains(governor, ground.agent, granted, now);
+      const next_steps: Remaining[] = await whatRemains(services, ground.agent, granted, now);
       return json(created ? 201 : 200, { grant: shown, warnings, next_steps });
     } catch (error) {
       throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
@@ -143,8 +143,8 @@ export const removeOwnerGrants = route({
   },
   errors: ['invalid_request', 'not_found', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params, query } = context;
-    const { db } = governor.broker.store;
+    const { services, who, params, query } = context;
+    const { db } = services.broker.store;
     const agent = await loadAgent(db, who.organisationId, params.agent_id!);
     const connections = await listConnections(db, who.organisationId);
     const platformId = params.platform!;
@@ -152,9 +152,9 @@ export const removeOwnerGrants = route({
     if (query.connection !== undefined && !named)
       throw new Refusal('invalid_request', 'connection: the platform has no connection of this name.');
     const which = { platformId, ...(named && { connection: named }) };
-    const removed = await removeGrants(governor, speakerOf(context), agent, which);
+    const removed = await removeGrants(services, speakerOf(context), agent, which);
     if (removed.length === 0) throw new Refusal('not_found', 'The agent has no such grant.');
-    const now = governor.broker.clock();
+    const now = services.broker.clock();
     return json(200, { removed: removed.map((grant) => grantShown(grant, connections, now)) });
   },
 });

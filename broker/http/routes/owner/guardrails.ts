@@ -38,7 +38,7 @@ export const ownerGuardrails = route({
   summary: 'The guardrails in force.',
   answers: { 200: { description: 'The guardrails and their version.', schema: InForce } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => json(200, await inForce(broker.store.db, who.organisationId)),
+  handle: async ({ services: { broker }, who }) => json(200, await inForce(broker.store.db, who.organisationId)),
 });
 
 const NewGuardrails = z.strictObject({ guardrails: Guardrails, version: SeenVersion });
@@ -61,9 +61,9 @@ export const changeGuardrails = route({
   },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const { store, clock } = governor.broker;
+    const { store, clock } = services.broker;
     const platforms = await knownPlatforms(store.db, organisationId);
     const { rules, warnings } = takeRules(body.guardrails, 'guardrail', 'guardrails', platforms);
     const changed = await ownerChange(context, { reason: 'guardrails_changed' }, async (db, note) => {

@@ -54,7 +54,7 @@ export const ownerInvites = route({
   summary: "The organisation's invites, newest first, without their secrets.",
   answers: { 200: { description: 'The invites.', schema: z.object({ invites: z.array(Invite) }) } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const invites = await listInvites(broker.store.db, who.organisationId);
     return json(200, { invites: invites.map((invite) => shown(invite, broker.clock())) });
   },
@@ -76,8 +76,8 @@ export const inviteAgent = route({
   answers: { 200: { description: 'The invite.', schema: NewInvite } },
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
-    const { broker } = governor;
+    const { services, who, body } = context;
+    const { broker } = services;
     const now = broker.clock();
     const inviting = {
       name: body.agent_name,
@@ -117,9 +117,9 @@ export const removeOwnerInvite = route({
   },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params } = context;
+    const { services, who, params } = context;
     const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-    const known = (await listInvites(governor.broker.store.db, who.organisationId)).find((one) => one.id === id);
+    const known = (await listInvites(services.broker.store.db, who.organisationId)).find((one) => one.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such invite.');
     await ownerChange(context, { reason: 'invite_removed', detail: known.agent_name }, async (db, note) => {
       if (!(await removeInvite(db, who.organisationId, id)))

@@ -32,7 +32,7 @@ export const rotateKeys = route({
     },
   },
   errors: ['invalid_request', 'conflict'],
-  handle: async ({ governor: { broker }, body }) => {
+  handle: async ({ services: { broker }, body }) => {
     if (body.use === 'master') {
       const rotated = await rotateMasterKey(broker);
       if (!rotated.ok) throw new Refusal('conflict', rotated.error);

@@ -88,7 +88,7 @@ export const ownerMcpAuthorisations = route({
     200: { description: 'The authorisations.', schema: z.object({ authorisations: z.array(Authorisation) }) },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const { db } = broker.store;
     const found = await listMcpAuthorisations(db, who.organisationId);
     const grants = await listGrants(db, who.organisationId);
@@ -108,8 +108,8 @@ export const endOwnerMcpAuthorisation = route({
   answers: { 200: { description: 'It has ended.', schema: Authorisation } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params } = context;
-    const { broker } = governor;
+    const { services, who, params } = context;
+    const { broker } = services;
     const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
     const find = async (db: Db) => (await listMcpAuthorisations(db, who.organisationId, { id }))[0];
     const known = await find(broker.store.db);

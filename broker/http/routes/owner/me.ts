@@ -42,7 +42,7 @@ export const ownerMe = route({
   summary: 'The owner whose session this is.',
   answers: { 200: { description: 'The owner, the organisation, and when the session ends.', schema: Me } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const others = who.session.signIn === 'oidc' ? await othersOf(broker, who.owner) : [];
     const organisation = await findOrganisation(broker.store.db, who.organisationId);
     return json(200, {
@@ -75,7 +75,7 @@ export const ownerSignInOptions = route({
     },
   },
   errors: [],
-  handle: async ({ governor: { broker, provider } }) =>
+  handle: async ({ services: { broker, provider } }) =>
     json(
       200,
       provider

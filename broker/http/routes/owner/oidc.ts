@@ -30,7 +30,7 @@ async function answering(
   step: (provider: IdentityProvider) => Promise<Reply>,
 ): Promise<Reply> {
   try {
-    const { provider } = context.governor;
+    const { provider } = context.services;
     if (!provider) throw new Refusal('not_found', 'Owners sign in by links here: no identity provider is configured.');
     return await step(provider);
   } catch (error) {
@@ -54,17 +54,17 @@ export const oidcStart = route({
   errors: ['not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) =>
     answering(context, [], async (provider) => {
-      const { governor, query, request } = context;
+      const { services, query, request } = context;
       const organisation = query.get('organisation')?.slice(0, 64) || null;
       // Only here is the session sent along: its cookie comes with no request from another site.
-      const replaces = (await sessionInBrowser(governor.broker, request)) ?? null;
+      const replaces = (await sessionInBrowser(services.broker, request)) ?? null;
       const begun = await provider.begin({ page: ownPage(query.get('page')), organisation, replaces });
       if ('problem' in begun) throw refusalOf(begun);
       return {
         status: 302,
         headers: {
           Location: begun.url,
-          'Set-Cookie': flowCookies(governor.broker, request, begun.flow),
+          'Set-Cookie': flowCookies(services.broker, request, begun.flow),
           'Referrer-Policy': 'no-referrer',
         },
       };
@@ -84,7 +84,7 @@ export const oidcCallback = route({
   },
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited', 'identity_provider_failed'],
   handle: async (context) => {
-    const { broker } = context.governor;
+    const { broker } = context.services;
     const { query } = context;
     const flow = readFlow(broker, context.request, query);
     // An answer to nothing that this browser began ends nothing that it did begin.

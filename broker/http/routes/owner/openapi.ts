@@ -29,7 +29,7 @@ export function ownerOpenApi(routes: () => readonly Route[]): Route {
       },
     },
     errors: [],
-    handle: async ({ governor: { broker } }) => {
+    handle: async ({ services: { broker } }) => {
       const { baseUrl } = broker;
       if (built?.baseUrl !== baseUrl) {
         const about = { title: 'Agent Broker, owner API', description: DESCRIPTION, baseUrl };

@@ -42,7 +42,7 @@ export const ownerOrganisation = route({
   summary: 'The organisation and its settings.',
   answers: { 200: { description: 'The organisation.', schema: Organisation } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) =>
+  handle: async ({ services: { broker }, who }) =>
     json(200, shown((await findOrganisation(broker.store.db, who.organisationId))!)),
 });
 
@@ -79,8 +79,8 @@ export const changeOrganisation = route({
   answers: { 200: { description: 'The organisation as it is now.', schema: Organisation } },
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
-    const before = (await findOrganisation(governor.broker.store.db, who.organisationId))!;
+    const { services, who, body } = context;
+    const before = (await findOrganisation(services.broker.store.db, who.organisationId))!;
     const was = shown(before);
     const { approval_ttl_seconds: ttl = was.approval_ttl_seconds } = body;
     const { require_user_verification: verify = was.require_user_verification } = body;

@@ -1,7 +1,7 @@
 /** The people of an organisation: who is one, with which role. */
 import { z } from 'zod';
+import { recordChange } from '../../../audit/record-change.ts';
 import type { Broker } from '../../../broker.ts';
-import { recordChange } from '../../../calls/owner-change.ts';
 import { UUID_PATTERN, uuidv4 } from '../../../crypto/ids.ts';
 import { listAgents, updateAgent } from '../../../store/agents.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
@@ -40,7 +40,7 @@ export const ownerOwners = route({
   summary: "The organisation's owners.",
   answers: { 200: { description: 'All owners, oldest first.', schema: z.object({ owners: z.array(OwnerListed) }) } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const owners = await listOwners(broker.store.db, who.organisationId);
     return json(200, {
       owners: owners.map(({ id, email, role, origin, created_at, oidc_subject }) => ({
@@ -81,12 +81,12 @@ export const addOwner = route({
     const { body } = context;
     const by = await changing(context, body.organisation);
     const email = foldEmail(body.email);
-    const { db } = context.governor.broker.store;
+    const { db } = context.services.broker.store;
     const known = (await listOwners(db, by.owner.organisation_id)).find((owner) => owner.email === email);
     const forgets = body.forget_identity && known !== undefined && known.oidc_subject !== null;
     if (known?.role === body.role && !forgets) return json(200, shown(known));
     const reason = known ? 'owner_changed' : 'owner_added';
-    const owner = await recordChange(context.governor, by, { reason, detail: email }, async (tx, note) => {
+    const owner = await recordChange(context.services, by, { reason, detail: email }, async (tx, note) => {
       const before = await ownersNow(tx, by.owner.organisation_id);
       const now = before.find((one) => one.email === email);
       if ((now === undefined) !== (known === undefined))
@@ -98,7 +98,7 @@ export const addOwner = route({
         email,
         role: body.role,
         origin: 'added',
-        created_at: context.governor.broker.clock(),
+        created_at: context.services.broker.clock(),
       });
       if (forgets) await forgetIdentity(tx, put);
       note({ owner: put.id, role: put.role, ...(forgets && { identity: 'forgotten' }) });
@@ -112,9 +112,9 @@ const shown = ({ id, email, role }: OwnerTable) => ({ id, email, role });
 
 /** Who makes the change, in which organisation: an admin in the own one, the operator in the one that is named. */
 async function changing(context: Context<'owner_or_local', unknown>, name: string | undefined) {
-  const { who, correlationId, governor } = context;
+  const { who, correlationId, services } = context;
   if (who.kind === 'local') {
-    const organisation = await organisationOf(governor.broker, name);
+    const organisation = await organisationOf(services.broker, name);
     return { owner: { id: 'operator', organisation_id: organisation }, how: 'local' as const, correlationId };
   }
   if (name !== undefined)
@@ -163,10 +163,10 @@ export const removeOwner = route({
   },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params } = context;
+    const { services, who, params } = context;
     const { organisationId } = who;
     const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-    const known = (await listOwners(governor.broker.store.db, organisationId)).find((owner) => owner.id === id);
+    const known = (await listOwners(services.broker.store.db, organisationId)).find((owner) => owner.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such owner.');
     if (id === who.owner.id)
       throw new Refusal('conflict', 'You cannot remove yourself. Let another admin of the organisation do it.');

@@ -1,6 +1,6 @@
 /** Owners' own passkeys. */
 import { z } from 'zod';
-import { told } from '../../../calls/passkey-enrolment.ts';
+import { told } from '../../../approvals/passkey-enrolment.ts';
 import { listPasskeys, removePasskey, renamePasskey } from '../../../store/passkeys.ts';
 import type { OwnerTable, PasskeyTable } from '../../../store/schema.ts';
 import { Refusal } from '../../errors.ts';
@@ -54,7 +54,7 @@ export const ownerPasskeys = route({
     },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) =>
+  handle: async ({ services: { broker }, who }) =>
     json(200, { passkeys: (await listPasskeys(broker.store.db, refOf(who.owner))).map(shown) }),
 });
 
@@ -69,7 +69,7 @@ export const renameOwnerPasskey = route({
   body: z.strictObject({ device_name: DeviceName }),
   answers: { 200: { description: 'The passkey as it is now.', schema: Passkey } },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ governor: { broker }, who, params, body }) => {
+  handle: async ({ services: { broker }, who, params, body }) => {
     const id = params.id!.toLowerCase();
     const renamed = await renamePasskey(broker.store.db, refOf(who.owner), id, body.device_name);
     if (!renamed) throw unknown();

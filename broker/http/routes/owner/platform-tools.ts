@@ -1,6 +1,6 @@
 /** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
 import { z } from 'zod';
-import { askServer } from '../../../calls/ask-mcp-server.ts';
+import { askServer } from '../../../admin/ask-mcp-server.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
 import type { JsonObject } from '../../../policy/facts.ts';
 import { effectOf, TOOL_EFFECTS, toolState } from '../../../policy/tool.ts';
@@ -80,7 +80,7 @@ export const platformTools = route({
   params,
   answers: { 200: { description: 'All of them, by name.', schema: Tools } },
   errors: ['not_found'],
-  handle: async ({ governor: { broker }, who, params: { platform } }) => {
+  handle: async ({ services: { broker }, who, params: { platform } }) => {
     const { db } = broker.store;
     return json(200, await toolsOf(db, await placeOf(db, who.organisationId, platform!)));
   },
@@ -98,10 +98,10 @@ export const refreshPlatformTools = route({
   params,
   answers: { 200: { description: 'All of them, by name.', schema: Tools } },
   errors: ['not_found', 'conflict', 'upstream_unreachable', 'audit_unavailable'],
-  handle: async ({ governor, who, params: { platform } }) => {
-    const { db } = governor.broker.store;
+  handle: async ({ services, who, params: { platform } }) => {
+    const { db } = services.broker.store;
     const place = await placeOf(db, who.organisationId, platform!);
-    const asked = await askServer(governor, place);
+    const asked = await askServer(services, place);
     if (!asked.ok) throw new Refusal(asked.sent ? 'upstream_unreachable' : 'conflict', asked.detail);
     return json(200, await toolsOf(db, place));
   },
@@ -125,8 +125,8 @@ export const acceptPlatformTool = route({
   answers: { 200: { description: 'The tool as it is now.', schema: McpTool } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body, params } = context;
-    const { broker } = governor;
+    const { services, who, body, params } = context;
+    const { broker } = services;
     const place = await placeOf(broker.store.db, who.organisationId, params.platform!);
     const name = params.tool!;
     if (!(await findTool(broker.store.db, place, name))) throw new Refusal('not_found', 'The server has no such tool.');

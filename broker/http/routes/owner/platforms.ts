@@ -75,7 +75,7 @@ export const ownerPlatforms = route({
     },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who: { organisationId } }) => {
+  handle: async ({ services: { broker }, who: { organisationId } }) => {
     const { db } = broker.store;
     const [platforms, connections] = await Promise.all([
       listPlatforms(db, organisationId),
@@ -98,7 +98,7 @@ export const ownerPlatform = route({
   params,
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
-  handle: async ({ governor: { broker }, who, params: { platform } }) =>
+  handle: async ({ services: { broker }, who, params: { platform } }) =>
     json(200, await loadWhole(broker.store.db, who.organisationId, platform!, broker.clock())),
 });
 
@@ -133,15 +133,15 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, reason, summary 
       const platformId = params.platform!;
       // Not on record what is none: a row names platforms that there are.
       await loadWhole(
-        context.governor.broker.store.db,
+        context.services.broker.store.db,
         who.organisationId,
         platformId,
-        context.governor.broker.clock(),
+        context.services.broker.clock(),
       );
       const change = { reason, detail: body.reason ?? null, platform: platformId };
       const changed = await ownerChange(context, change, async (db) => {
         const moved = await switchPlatform(db, { organisationId: who.organisationId, platformId }, { suspended });
-        const now = await loadWhole(db, who.organisationId, platformId, context.governor.broker.clock());
+        const now = await loadWhole(db, who.organisationId, platformId, context.services.broker.clock());
         if (!moved)
           throw new Refusal('conflict', `This platform is ${suspended ? 'suspended already' : 'not suspended'}.`);
         return now;

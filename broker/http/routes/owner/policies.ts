@@ -64,7 +64,7 @@ export const ownerPolicies = route({
   summary: "The organisation's policies.",
   answers: { 200: { description: 'All of them, by name.', schema: z.object({ policies: z.array(Listed) }) } },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const { db } = broker.store;
     const agents = await countAgentsByPolicy(db, who.organisationId);
     const policies = (await listPolicies(db, who.organisationId)).map(({ id, name, version, created_at }) => ({
@@ -89,7 +89,7 @@ export const ownerPolicy = route({
   params,
   answers: { 200: { description: 'The policy.', schema: Policy } },
   errors: ['not_found'],
-  handle: async ({ governor: { broker }, who, params }) => {
+  handle: async ({ services: { broker }, who, params }) => {
     const { db } = broker.store;
     const { id } = await load(db, who.organisationId, params.id!);
     return json(200, await shown(db, who.organisationId, id));
@@ -118,7 +118,7 @@ export const policyVersions = route({
     },
   },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ governor: { broker }, who, params, query: { limit, before } }) => {
+  handle: async ({ services: { broker }, who, params, query: { limit, before } }) => {
     const { db } = broker.store;
     const { organisationId } = who;
     const { id } = await load(db, organisationId, params.id!);
@@ -150,9 +150,9 @@ export const makePolicy = route({
   answers: { 201: { description: 'The policy.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const { store, clock } = governor.broker;
+    const { store, clock } = services.broker;
     const platforms = await knownPlatforms(store.db, organisationId);
     const { rules, warnings } = takeRules(body.rules, 'policy', 'rules', platforms);
     const made = await ownerChange(context, { reason: 'policy_created' }, async (db, note) => {
@@ -186,9 +186,9 @@ export const changePolicy = route({
   answers: { 200: { description: 'The policy as it is now.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body } = context;
+    const { services, who, body } = context;
     const { organisationId } = who;
-    const { store, clock } = governor.broker;
+    const { store, clock } = services.broker;
     const { id } = await load(store.db, organisationId, context.params.id!);
     const platforms = await knownPlatforms(store.db, organisationId);
     const { rules, warnings } = takeRules(body.rules, 'policy', 'rules', platforms);

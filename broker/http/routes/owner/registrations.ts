@@ -43,7 +43,7 @@ export const ownerRegistrations = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who, query: { status, limit, before } }) => {
+  handle: async ({ services: { broker }, who, query: { status, limit, before } }) => {
     const now = broker.clock();
     const page = { limit, now, ...(status && { status }), ...(before && { before }) };
     const found = await listRegistrations(broker.store.db, who.organisationId, page);
@@ -56,9 +56,9 @@ export const ownerRegistrations = route({
 
 const params = { id: z.guid().describe('the id of the registration') };
 
-async function loadOwned({ governor, who, params }: Context<'owner'>): Promise<ShownRegistration> {
+async function loadOwned({ services, who, params }: Context<'owner'>): Promise<ShownRegistration> {
   const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-  const found = await findRegistration(governor.broker.store.db, who.organisationId, id);
+  const found = await findRegistration(services.broker.store.db, who.organisationId, id);
   if (!found) throw new Refusal('not_found', 'The organisation has no such registration.');
   return found;
 }
@@ -75,7 +75,7 @@ export const ownerRegistration = route({
   answers: { 200: { description: 'The registration.', schema: WholeRegistration } },
   errors: ['not_found'],
   handle: async (context) =>
-    json(200, await wholeRegistration(context.governor.broker, await loadOwned(context), context.who.owner)),
+    json(200, await wholeRegistration(context.services.broker, await loadOwned(context), context.who.owner)),
 });
 
 const APPROVED = {
@@ -143,7 +143,7 @@ export const decideRegistrations = [
   }),
 ];
 
-const loadByToken = ({ governor, params }: Context<'owner'>) => loadRegistration(governor.broker, params.token);
+const loadByToken = ({ services, params }: Context<'owner'>) => loadRegistration(services.broker, params.token);
 
 const approving = ({ scopes, policy, name }: z.output<typeof ApprovingBody>) => ({
   status: 'approved' as const,

@@ -1,7 +1,7 @@
 /** Authorisations: with each of them one secret may come, for one agent and one platform. */
 import { z } from 'zod';
-import { findGround, GrantRefused } from '../../../calls/grant-terms.ts';
-import { authorizeSecret, secretAuthorizationStatusAt } from '../../../calls/secret-authorization.ts';
+import { findGround, GrantRefused } from '../../../admin/grant-terms.ts';
+import { authorizeSecret, secretAuthorizationStatusAt } from '../../../admin/secret-authorization.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
 import { PlatformId } from '../../../platforms/manifest.ts';
@@ -66,7 +66,7 @@ export const ownerSecretAuthorizations = route({
     200: { description: 'The authorisations.', schema: z.object({ authorizations: z.array(Authorization) }) },
   },
   errors: [],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     const found = await listSecretAuthorizations(broker.store.db, who.organisationId);
     return json(200, { authorizations: found.map((one) => shown(one, broker.clock())) });
   },
@@ -94,10 +94,10 @@ export const authorizeOwnerSecret = route({
   answers: { 200: { description: 'The authorisation.', schema: NewAuthorization } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, body, correlationId } = context;
-    const { broker } = governor;
+    const { services, who, body, correlationId } = context;
+    const { broker } = services;
     const known = PlatformId.safeParse(body.platform).success;
-    const ground = known ? await findGround(governor, who.organisationId, body.agent, body.platform) : 'no_platform';
+    const ground = known ? await findGround(services, who.organisationId, body.agent, body.platform) : 'no_platform';
     if (ground === 'no_agent') throw new Refusal('not_found', 'The organisation has no such agent.');
     if (ground === 'no_platform')
       throw new Refusal('invalid_request', 'platform: the organisation has none of this id.');
@@ -105,7 +105,7 @@ export const authorizeOwnerSecret = route({
     const label = body.label ?? `${body.platform.slice(0, 39)}-${agent_id}`;
     try {
       const by = { owner: who.owner, how: howOf(context), correlationId };
-      const { authorization, token } = await authorizeSecret(governor, by, ground, {
+      const { authorization, token } = await authorizeSecret(services, by, ground, {
         label,
         ...(body.scopes && { scopes: [...new Set(body.scopes)] }),
       });
@@ -134,9 +134,9 @@ export const removeOwnerSecretAuthorization = route({
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { governor, who, params } = context;
+    const { services, who, params } = context;
     const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-    const all = await listSecretAuthorizations(governor.broker.store.db, who.organisationId);
+    const all = await listSecretAuthorizations(services.broker.store.db, who.organisationId);
     const known = all.find((one) => one.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');
     await ownerChange(

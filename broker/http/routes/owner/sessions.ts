@@ -55,7 +55,7 @@ export const ownerToken = route({
     200: { description: 'The session as a JWT.', schema: Session.extend({ token: z.string() }) },
   },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ governor: { broker }, body }) => {
+  handle: async ({ services: { broker }, body }) => {
     const owner = await chooseOwner(broker, body.email);
     const session = mintOwnerSession(broker, owner);
     return json(200, {
@@ -88,7 +88,7 @@ export const ownerLink = route({
     },
   },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ governor: { broker, provider }, body }) => {
+  handle: async ({ services: { broker, provider }, body }) => {
     const owner = await chooseOwner(broker, body.email);
     if (provider)
       return json(200, {
@@ -113,7 +113,7 @@ export const ownerSignIn = route({
   body: z.strictObject({ token: z.string().max(128).describe('what stands behind # in the link') }),
   answers: { 200: { description: 'Who signed in; the session comes as a cookie.', schema: Session } },
   errors: ['invalid_request', 'forbidden', 'link_used', 'rate_limited'],
-  handle: async ({ governor: { broker, provider }, body, request }) => {
+  handle: async ({ services: { broker, provider }, body, request }) => {
     if (provider)
       throw new Refusal(
         'forbidden',
@@ -156,7 +156,7 @@ export const ownerSignOut = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ governor: { broker }, who }) => {
+  handle: async ({ services: { broker }, who }) => {
     await endSession(broker.store.db, {
       organisation_id: who.organisationId,
       session_id: who.session.id,

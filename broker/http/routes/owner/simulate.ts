@@ -74,16 +74,16 @@ export const ownerSimulate = route({
   nulAllowedIn: ['data'],
   answers: { 200: { description: 'The decision.', schema: Simulation } },
   errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found', 'rate_limited'],
-  handle: async ({ governor, who: { organisationId }, body }) => {
+  handle: async ({ services, who: { organisationId }, body }) => {
     const { agent_id, policy_rules, guardrails, ...action } = body;
-    const { db } = governor.broker.store;
+    const { db } = services.broker.store;
     const agent = await findAgent(db, organisationId, agent_id);
     if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
     const platforms = await knownPlatforms(db, organisationId);
     const policy = policy_rules && takeRules(policy_rules, 'policy', 'policy_rules', platforms);
     const guards = guardrails && takeRules(guardrails, 'guardrail', 'guardrails', platforms);
     const proposed = { ...(policy && { policy: policy.rules }), ...(guards && { guardrails: guards.rules }) };
-    const simulated = await simulate(governor, agent.agent_id, action, proposed);
+    const simulated = await simulate(services, agent.agent_id, action, proposed);
     if (simulated.kind === 'invalid') throw new Refusal(simulated.refused.code, simulated.refused.detail);
     const { verdict } = simulated;
     const { violating, suspend } = verdict.kind === 'deny' ? verdict : {};

@@ -1,0 +1,146 @@
+/** An owner's word on an access request: recorded and signed in the transaction that decides it and changes the grant. */
+
+import { requestStatusAt } from '../approvals/access-requests.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
+import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
+import { putGrant } from '../store/agents.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import type { AccessRequestTable, ConnectionTable, GrantTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { type Remaining, whatRemains } from './access.ts';
+import {
+  changedGrant,
+  checkTerms,
+  describeGrant,
+  findGrant,
+  findGround,
+  GrantRefused,
+  type GrantWord,
+  type Ground,
+} from './grant-terms.ts';
+
+/** What an approval grants. Scopes that are left out are the one that was asked for; see `GrantWord`. */
+export type Granting = Pick<GrantWord, 'connectionId' | 'lastsMs' | 'requireApproval'> & { scopes?: readonly string[] };
+
+/** `note` is for the agent to read. */
+export type RequestWord = { note: string | null } & ({ status: 'denied' } | { status: 'approved'; granting: Granting });
+
+export type RequestDecided =
+  | {
+      kind: 'decided';
+      request: ShownRequest;
+      /** Of an approval. */
+      grant?: GrantTable;
+      connections: readonly ConnectionTable[];
+      remaining: Remaining[];
+    }
+  | { kind: 'not_found' }
+  | { kind: 'already_decided'; status: AccessRequestTable['status'] }
+  | { kind: 'expired' };
+
+/** Undoes the transaction of whoever was not first. */
+class Lost extends Error {}
+
+/**
+ * Decides a request of the owner's organisation. With an approval the grant gains the scopes in the same transaction, so
+ * that the agent's very next call is decided with them. Of any number of owners at the same instant one decides. Throws
+ * GrantRefused when what would be granted cannot be, and AuditUnavailable; then nothing is decided.
+ */
+export async function decideRequest(
+  services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader },
+  by: ChangingOwner,
+  id: string,
+  word: RequestWord,
+): Promise<RequestDecided> {
+  const { broker, changes } = services;
+  const { db } = broker.store;
+  const now = broker.clock();
+  const find = () => findAccessRequest(db, by.owner.organisation_id, id);
+  const request = await find();
+  if (!request) return { kind: 'not_found' };
+  const refused = whyNot(request, now);
+  if (refused) return refused;
+  const gift = word.status === 'approved' ? await prepare(services, request, word.granting) : undefined;
+  const ref = { organisation_id: request.organisation_id, id: request.id };
+  let grant: GrantTable | undefined;
+  try {
+    grant = await recordChange(services, by, changeOf(request, word), async (tx, note, auditId) => {
+      await lockOrganisation(tx, request.organisation_id);
+      const { status, note: detail } = word;
+      const granted = gift?.scopes ?? null;
+      const decision = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
+      if (!(await decideAccessRequest(tx, ref, decision))) throw new Lost();
+      note({ access_request: request.id });
+      const given = gift && (await give(tx, gift, now, note));
+      await changes.announce(tx, ref);
+      return given;
+    });
+  } catch (error) {
+    if (!(error instanceof Lost)) throw error;
+    const after = await find();
+    return (after && whyNot(after, now)) ?? { kind: 'expired' };
+  }
+  changes.tell(ref);
+  const { ground, scopes } = gift ?? {};
+  const granted = { platformId: request.platform_id, scopes: scopes ?? [], connectionId: grant?.connection_id ?? null };
+  const remaining = ground ? await whatRemains(services, ground.agent, granted, now) : [];
+  const connections = ground?.connections ?? [];
+  return { kind: 'decided', request: (await find())!, ...(grant && { grant }), connections, remaining };
+}
+
+function whyNot(
+  request: ShownRequest,
+  now: Instant,
+): Extract<RequestDecided, { kind: 'already_decided' | 'expired' }> | undefined {
+  const status = requestStatusAt(request, now);
+  if (status === 'pending') return undefined;
+  return status === 'expired' ? { kind: 'expired' } : { kind: 'already_decided', status };
+}
+
+const changeOf = (request: ShownRequest, { status, note }: RequestWord) => ({
+  reason: `access_request_${status}`,
+  detail: note,
+  agent: { id: request.agent_id, agent_id: request.agent_public_id },
+  platform: request.platform_id,
+  ...(request.scope !== '' && { scope: request.scope }),
+});
+
+type Gift = { ground: Ground; scopes: readonly string[]; granting: Granting };
+
+/** What can be said against an approval without looking at the grant. */
+async function prepare(
+  services: { broker: Broker; compiled: Compiled },
+  request: ShownRequest,
+  granting: Granting,
+): Promise<Gift> {
+  const { platform_id: platformId } = request;
+  const scopes = granting.scopes ?? (request.scope === '' ? undefined : [request.scope]);
+  if (!scopes) throw new GrantRefused('invalid_request', 'scopes: say which; the agent named none.');
+  const ground = await findGround(services, request.organisation_id, request.agent_id, platformId);
+  if (typeof ground === 'string')
+    throw new GrantRefused('conflict', 'The agent or the platform is no longer there. Deny the request.');
+  checkTerms(ground, { scopes: [...scopes] });
+  return { ground, scopes, granting };
+}
+
+/** What the grant has already stays as it is, unless the approval says another. */
+async function give(db: Db, gift: Gift, now: Instant, note: (facts: JsonObject) => void): Promise<GrantTable> {
+  const { ground, scopes, granting } = gift;
+  const before = await findGrant(db, ground, granting.connectionId);
+  const endedAt = before?.expires_at ?? null;
+  if (endedAt !== null && endedAt <= now && granting.lastsMs === undefined)
+    throw new GrantRefused(
+      'invalid_request',
+      `expires_in_seconds: the grant ended on ${new Date(endedAt).toISOString()}. Say how long it lasts from now, or null for no end.`,
+    );
+  const grant = changedGrant(ground, before, { ...granting, scopes: { more: scopes } }, now);
+  await putGrant(db, grant);
+  note({ granted: [...scopes], before: before ? describeGrant(before) : null, after: describeGrant(grant) });
+  return grant;
+}

@@ -1,0 +1,172 @@
+/** What stands between an agent and a scope today: the decision that calls get, and the connection that they would use. */
+
+import { connectionLack } from '../calls/connect.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { connectionOf, type LoadedFacts } from '../facts/facts.ts';
+import { accessTo } from '../policy/access.ts';
+import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
+import { decide } from '../policy/decide.ts';
+import { didYouMean } from '../policy/did-you-mean.ts';
+import type { Ask, DenyReason, Instant } from '../policy/facts.ts';
+import type { FactsRow } from '../store/facts.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
+
+export type ReasonCode = AccessRequestTable['reason_code'];
+
+/** `detail` is a sentence without its full stop. */
+export type Standing =
+  | { kind: 'unknown_platform' }
+  | { kind: 'usable'; detail: string }
+  | { kind: 'missing'; reason: ReasonCode; detail: string }
+  | { kind: 'refused'; detail: string };
+
+type Rows = readonly FactsRow[];
+
+/**
+ * Whether an agent lacks a scope, and whether its owners could give it. Without a scope: the platform as a whole, as the
+ * best that can be said of any of its scopes.
+ *
+ * @param rows the facts about the agent and that platform
+ */
+export async function standingOf(
+  services: { loadFacts: FactsLoader },
+  rows: Rows,
+  asked: { platformId: string; scope: string | undefined },
+  now: Instant,
+): Promise<Standing> {
+  const { platformId, scope } = asked;
+  const loaded = await services.loadFacts(rows, platformId, now);
+  const { platform } = loaded.facts;
+  if (!platform) return { kind: 'unknown_platform' };
+  if (scope === undefined) return standingOnPlatform(loaded, rows, platformId, now);
+  const standing = standingOfScope(loaded, rows, { platformId, scope }, now);
+  if (standing.kind !== 'refused' || platform.rules.scopes.has(scope)) return standing;
+  const detail = `${standing.detail}.${didYouMean(scope, platform.rules.scopes.keys())}`;
+  return { kind: 'refused', detail: detail.replace(/\.$/, '') };
+}
+
+/** Where a call would have to name a connection: the best that can be said of one. */
+function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
+  const { platform, grants } = loaded.facts;
+  const choices = connectionChoices(grants, ask, platform!.defaultConnectionId);
+  if (choices.length === 0) return standingThrough(loaded, rows, ask, now);
+  const standings = choices.map(({ connectionId, connection }): Standing => {
+    const standing = standingThrough(loaded, rows, { ...ask, connectionId: connectionId! }, now);
+    if (standing.kind !== 'usable') return standing;
+    const name = connection ? `${connectionId} (${connection.label})` : connectionId;
+    return { kind: 'usable', detail: `${standing.detail}, with connection_id ${name}` };
+  });
+  return bestOf(standings);
+}
+
+/** What the decision says, and whether its connection is there for it. An owner can change either. */
+function standingThrough(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
+  const { platformId } = ask;
+  const access = accessTo(loaded.facts, ask, now);
+  if (access.kind === 'refused') return access;
+  const lack = lackOf(loaded, rows, ask);
+  if (lack === 'platform_not_connected')
+    return { kind: 'missing', reason: 'not_connected', detail: `no connection of ${platformId} can be used` };
+  if (access.kind === 'missing' || lack === undefined) return access;
+  return lack === 'needs_consent'
+    ? {
+        kind: 'missing',
+        reason: 'needs_consent',
+        detail: `the connection of ${platformId} was granted less than it needs`,
+      }
+    : {
+        kind: 'missing',
+        reason: 'not_connected',
+        detail: `${platformId} refused the credential of its connection, which has to be connected again`,
+      };
+}
+
+/** What says most when nothing is said of one scope or connection, the best first. */
+const TELLING: readonly (ReasonCode | 'usable')[] = [
+  'usable',
+  'needs_consent',
+  'not_connected',
+  'grant_expired',
+  'not_granted',
+  'scope_denied',
+];
+
+/** `standings`: at least one. */
+function bestOf<T extends Standing>(standings: readonly T[]): T {
+  const rank = (one: Standing) =>
+    one.kind === 'missing'
+      ? TELLING.indexOf(one.reason)
+      : one.kind === 'usable'
+        ? TELLING.indexOf('usable')
+        : TELLING.length;
+  return standings.toSorted((a, b) => rank(a) - rank(b))[0]!;
+}
+
+function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string, now: Instant): Standing {
+  const { facts } = loaded;
+  const scopes = new Set([...facts.platform!.rules.scopes.keys(), ...facts.grants.flatMap((grant) => grant.scopes)]);
+  const all = [...scopes].map((scope) => ({
+    scope,
+    ...standingOfScope(loaded, rows, { platformId, scope }, now),
+  }));
+  if (all.length === 0) return { kind: 'refused', detail: `${platformId} has no scope that could be granted` };
+  const best = bestOf(all);
+  if (best.kind !== 'usable') return best;
+  const usable = all.filter(({ kind }) => kind === 'usable').map((one) => one.scope);
+  return { kind: 'usable', detail: `the agent can use ${usable.join(', ')} there. Name the scope that it lacks` };
+}
+
+/** Of a platform with tokens per person the shared connection says nothing. */
+function lackOf({ facts, platform, connections }: LoadedFacts, rows: Rows, ask: Ask) {
+  const { manifest } = platform!;
+  if (manifest.per_person?.enabled) return undefined;
+  const grant = effectiveGrant(facts, ask);
+  // Of an agent without a grant there the rows tell of the default connection.
+  const connection = grant === undefined ? connectionOf(rows[0]!) : connections.get(grant.id);
+  return connectionLack(manifest, connection, ask.scope);
+}
+
+/** What keeps a granted scope from being used still, as far as it is an owner's to change. */
+export type Remaining = {
+  reason: DenyReason | 'platform_not_connected' | 'platform_reauth_needed' | 'needs_consent' | 'governance_file';
+  detail: string;
+};
+
+/** What else has to be done before an agent can use what it was granted; empty when it can. */
+export async function whatRemains(
+  services: { facts: FactsReader; loadFacts: FactsLoader },
+  agent: Pick<AgentTable, 'agent_id' | 'origin'>,
+  granted: { platformId: string; scopes: readonly string[]; connectionId: string | null },
+  now: Instant,
+): Promise<Remaining[]> {
+  const { platformId, connectionId } = granted;
+  const rows = await services.facts(agent.agent_id, platformId, '');
+  const loaded = rows.length === 0 ? undefined : await services.loadFacts(rows, platformId, now);
+  if (!loaded?.platform) return [];
+  const found: Remaining[] = granted.scopes.flatMap((scope): Remaining[] => {
+    const ask = { platformId, scope, ...(connectionId !== null && { connectionId }) };
+    const verdict = decide({ ...loaded.facts, breakers: [] }, ask, now);
+    if (verdict.kind === 'deny') return [{ reason: verdict.reason, detail: `${scope}: ${verdict.detail}.` }];
+    const reason = lackOf(loaded, rows, ask);
+    if (reason === undefined) return [];
+    return [{ reason, detail: toConnect(reason, platformId, scope) }];
+  });
+  if (agent.origin === 'governance')
+    found.push({
+      reason: 'governance_file',
+      detail: 'A governance file decides about this agent: write the grant there too, or the next apply takes it back.',
+    });
+  return [...new Map(found.map((one) => [one.detail, one])).values()];
+}
+
+function toConnect(lack: NonNullable<ReturnType<typeof connectionLack>>, platformId: string, scope: string): string {
+  switch (lack) {
+    case 'needs_consent':
+      return `Connect ${platformId} again and consent to more: ${scope} needs it.`;
+    case 'platform_reauth_needed':
+      return `Connect ${platformId} again: it refused the credential of this connection.`;
+    case 'platform_not_connected':
+      return `Connect ${platformId}: calls have no connection of it that they could use.`;
+  }
+}

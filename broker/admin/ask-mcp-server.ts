@@ -1,0 +1,61 @@
+/** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
+
+import type { Recording } from '../audit/record.ts';
+import { readBuild } from '../build.ts';
+import type { Credentials } from '../calls/forward.ts';
+import { restPlatform } from '../calls/forward.ts';
+import { listAll } from '../calls/mcp-list.ts';
+import { compareTools } from '../calls/mcp-tools.ts';
+import { makeMcpClient } from '../egress/mcp-client.ts';
+import { unreachable } from '../egress/unreachable.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listConnections } from '../store/connections.ts';
+import type { ToolPlace } from '../store/mcp-tools.ts';
+import { freshCredential } from './fresh-credential.ts';
+
+const { version } = readBuild();
+
+/** `sent`: whether the server was asked at all. `detail`: our own words. */
+export type AskedServer = { ok: true } | { ok: false; detail: string; sent: boolean };
+
+/** Reads the tools through the platform's default connection, and notes what is new. Never throws for what a server does. */
+export async function askServer(
+  services: Recording & { credentials: Credentials; oauth: OAuthConnections },
+  place: ToolPlace & { manifest: Manifest },
+): Promise<AskedServer> {
+  const { broker } = services;
+  const unsent = (detail: string): AskedServer => ({ ok: false, detail, sent: false });
+  const { manifest, organisationId, platformId } = place;
+  const connections = await listConnections(broker.store.db, organisationId);
+  const connection = connections.find((one) => one.platform_id === platformId && one.is_default === 1);
+  if (connection === undefined) return unsent('The platform has no default connection: connect it first.');
+  const fresh = await freshCredential(services, connection, manifest);
+  if (!fresh.ok) return unsent(fresh.detail);
+  const { credential } = fresh;
+  const target = {
+    platform: restPlatform(manifest),
+    credential: credential.secret,
+    connectionKey: connection.id,
+    headers: {},
+    manner: undefined,
+  };
+  const listed = await listAll(makeMcpClient(broker.outbound, target, version));
+  if (listed.ok) {
+    const { needles } = credential;
+    const offered = await compareTools(services, place, { listed: listed.tools, needles });
+    if (typeof offered !== 'string') return { ok: true };
+    const detail =
+      offered === 'not_mcp'
+        ? 'The server lists a tool twice, or one whose text is broken.'
+        : unreachable(offered, true).detail;
+    return { ok: false, detail, sent: true };
+  }
+  const { answer } = listed;
+  if (!('kind' in answer)) return unsent('The stored secret cannot be sent: replace it.');
+  const detail =
+    answer.kind === 'unreachable'
+      ? answer.detail
+      : `The server answered ${answer.kind === 'result' ? 'something else' : `with status ${answer.received.status}`} when it was asked for its tools.`;
+  return { ok: false, detail, sent: true };
+}

@@ -1,0 +1,145 @@
+/** A secret that came sealed, with an owner's authorisation, becomes a connection, and the agent's grant uses it. */
+
+import type { Changing } from '../audit/record-change.ts';
+import { recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { hashToken } from '../crypto/one-time-token.ts';
+import { openSealed } from '../crypto/sealed-secret.ts';
+import { Secret } from '../crypto/secret.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import { secretKeyOf } from '../secret-keys.ts';
+import { putGrant } from '../store/agents.ts';
+import { addConnection } from '../store/connections.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import type { GrantTable, NewConnection, SecretAuthorizationTable } from '../store/schema.ts';
+import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
+import type { Db } from '../store/store.ts';
+import { parseStrictJson } from '../wire/strict-json.ts';
+import { changedGrant, describeGrant, findGrant, findGround, GrantRefused, type Ground } from './grant-terms.ts';
+import { secretAuthorizationStatusAt } from './secret-authorization.ts';
+
+/** What came is good for nothing: in a transaction, undoes it. Why, its sender is not told. */
+export class SecretRefused extends Error {}
+
+/** What is sent: for whom the sender believes it to be, and what only the broker can read. */
+export type SentSecret = { agentId: string; platformId: string; sealed: string };
+
+/** A secret that may be taken, if it is taken in time. */
+export type Acceptable = { authorization: SecretAuthorizationTable; ground: Ground; secret: Secret };
+
+/**
+ * Opens what was sent, and finds what it is for. Throws SecretRefused for everything that is not an open authorisation of
+ * just this agent and platform: a key of others, a used or made-up token, an agent of another organisation.
+ */
+export async function openSentSecret(
+  services: { broker: Broker; compiled: Compiled },
+  { agentId, platformId, sealed }: SentSecret,
+): Promise<Acceptable> {
+  const { broker } = services;
+  const now = broker.clock();
+  const text = await openSealed(sealed, (kid) => secretKeyOf(broker, kid, now));
+  const content = text === undefined ? undefined : readContent(text);
+  const hash = content && hashToken(content.authorization, 'secret');
+  const authorization = hash === undefined ? undefined : await findSecretAuthorization(broker.store.db, hash);
+  if (!content || !authorization || secretAuthorizationStatusAt(authorization, now) !== 'open')
+    throw new SecretRefused();
+  const { organisation_id, agent_id, platform_id } = authorization;
+  const ground = await findGround(services, organisation_id, agent_id, platform_id);
+  if (typeof ground === 'string' || ground.agent.status === 'revoked') throw new SecretRefused();
+  const named = agentId.toLowerCase();
+  if (platformId !== platform_id || (named !== ground.agent.id && named !== ground.agent.agent_id))
+    throw new SecretRefused();
+  return { authorization, ground, secret: new Secret(content.secret) };
+}
+
+/** `{"authorization": "sat_…", "secret": "…"}`, and nothing else. */
+function readContent(text: string): { authorization: string; secret: string } | undefined {
+  const parsed = parseStrictJson(text);
+  if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null) return undefined;
+  const { authorization, secret, ...more } = parsed.value as Record<string, unknown>;
+  if (typeof authorization !== 'string' || typeof secret !== 'string' || Object.keys(more).length > 0) return undefined;
+  return { authorization, secret };
+}
+
+/**
+ * Takes a secret: a connection of its own, which is never the platform's default one, and the grant that the agent's calls
+ * without a connection use, which from now on uses this. Of any number at once one is taken. On record as a change of the
+ * owner who authorised it. Throws SecretRefused; AuditUnavailable, and then nothing has happened.
+ */
+export async function takeSecret(
+  services: Changing,
+  { authorization, ground, secret }: Acceptable,
+  correlationId: string,
+): Promise<void> {
+  const { broker } = services;
+  const { organisation_id: organisationId, owner_id, platform_id: platform, id } = authorization;
+  const connectionId = uuidv4();
+  const by = { owner: { id: owner_id, organisation_id: organisationId }, how: 'token' as const, correlationId };
+  const change = { reason: 'secret_bound', agent: ground.agent, platform, connection: connectionId };
+  await recordChange(services, by, change, async (db, note) => {
+    await lockOrganisation(db, organisationId);
+    const now = broker.clock();
+    if (!(await useSecretAuthorization(db, authorization, connectionId, now))) throw new SecretRefused();
+    const label = await putConnectionFor(db, broker, { authorization, connectionId, secret });
+    const { before, after } = await grantOnIt(db, ground, authorization, connectionId, now);
+    await putGrant(db, after);
+    note({
+      authorization: id,
+      label,
+      revision: 1,
+      before: before ? describeGrant(before) : null,
+      after: describeGrant(after),
+    });
+  });
+}
+
+const MOST_NAMESAKES = 100;
+
+/** By the label that the owner chose, or, when somebody took that meanwhile, by one close to it. Answers the label. */
+async function putConnectionFor(
+  db: Db,
+  { vault, clock }: Broker,
+  {
+    authorization: { organisation_id, platform_id, label },
+    connectionId,
+    secret,
+  }: { authorization: SecretAuthorizationTable; connectionId: string; secret: Secret },
+): Promise<string> {
+  const place = { table: 'connections' as const, organisationId: organisation_id, rowId: connectionId };
+  const connection: NewConnection = {
+    organisation_id,
+    id: connectionId,
+    platform_id,
+    label,
+    is_default: 0,
+    status: 'active',
+    credential: vault.seal(place, secret.reveal()),
+    secret_reference: null,
+    upstream_scopes: null,
+    revision: 1,
+    created_at: clock(),
+  };
+  for (let n = 2; n < MOST_NAMESAKES; n++) {
+    if (await addConnection(db, connection)) return connection.label;
+    connection.label = `${label.slice(0, 60)}-${n}`;
+  }
+  throw new SecretRefused();
+}
+
+/** The scopes that were authorised count only where there still is no grant: what an owner said since then stands. */
+async function grantOnIt(
+  db: Db,
+  ground: Ground,
+  { scopes }: SecretAuthorizationTable,
+  connectionId: string,
+  now: number,
+): Promise<{ before: GrantTable | undefined; after: GrantTable }> {
+  const before = await findGrant(db, ground, undefined).catch((error) => {
+    throw error instanceof GrantRefused ? new SecretRefused() : error;
+  });
+  if (before) return { before, after: { ...before, connection_id: connectionId } };
+  if (scopes === null) throw new SecretRefused();
+  const word = { connectionId, scopes: { all: JSON.parse(scopes) as string[] } };
+  return { before: undefined, after: changedGrant(ground, undefined, word, now) };
+}

@@ -1,0 +1,170 @@
+/** An agent makes a child identity (specification, Child identity; POST /v1/agents/children). */
+
+import type { Changing } from '../audit/record-change.ts';
+import { recordChange } from '../audit/record-change.ts';
+import { mintChildToken } from '../auth/child-token.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import { newAgentId, uuidv4 } from '../crypto/ids.ts';
+import type { SigningKey } from '../crypto/key-set.ts';
+import type { Secret } from '../crypto/secret.ts';
+import { grantOfFacts } from '../facts/facts.ts';
+import { earliest } from '../policy/attenuation.ts';
+import type { Grant, Instant } from '../policy/facts.ts';
+import { findAgent, putAgent, putGrant } from '../store/agents.ts';
+import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
+import type { FactsRow } from '../store/facts.ts';
+import type { Db } from '../store/store.ts';
+import { endLifetime } from './child-end.ts';
+import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
+
+/** Live children of one agent: those that are neither revoked nor over. */
+export const MAX_LIVE_CHILDREN = 50;
+/** In seconds. */
+export const CHILD_TTL = { default: 3600, most: 24 * 3600 } as const;
+
+export type ChildWish = { name: string | undefined; ttlSeconds: number; grants: readonly WantedGrant[] };
+
+export type IssuedChild = { agentId: string; token: Secret; expiresAt: Instant; granted: readonly PassedOn[] };
+
+export type Issued =
+  | { kind: 'issued'; child: IssuedChild }
+  /** The parent was stopped meanwhile. */
+  | { kind: 'parent_not_active' }
+  | { kind: 'too_many'; limit: number }
+  /** No key that signs such tokens is here; nothing was made. */
+  | { kind: 'no_key' };
+
+class NoPlace extends Error {}
+
+/** Places that may be freed, and taken by somebody else, before this is given up. */
+const MOST_TRIES = 200;
+
+/**
+ * Makes a child of an active agent: its row, its grants, the parent's place and the event with its receipt, in one transaction.
+ * The grants are at most what the parent held when it was authenticated; what it holds later narrows every call of the child.
+ * When all places are taken, children whose lifetime is over give theirs back first. Throws GrantsRefused, and
+ * AuditUnavailable: then nothing is made.
+ *
+ * @param who with the facts about all its platforms
+ */
+export async function issueChild(
+  services: Changing,
+  who: AgentPrincipal,
+  wish: ChildWish,
+  correlationId: string,
+): Promise<Issued> {
+  const { broker } = services;
+  const { db } = broker.store;
+  const now = broker.clock();
+  const granted = passOn(wish.grants, holdingsOf(who.rows), now);
+  const key = issuingKey(services, now);
+  if (!key) return { kind: 'no_key' };
+  const made = newChild(services, who.agent, wish, key, now);
+  const parent = { organisationId: who.agent.organisation_id, id: who.agent.id };
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    try {
+      await recordIssue(services, who.agent, made, granted, correlationId);
+      const { row, token } = made;
+      return { kind: 'issued', child: { agentId: row.agent_id, token, expiresAt: row.expires_at, granted } };
+    } catch (error) {
+      if (!(error instanceof NoPlace)) throw error;
+    }
+    const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
+    if (overdue.length === 0) break;
+    // Others who need a place look at the same list.
+    await endLifetime(services, overdue[Math.floor(Math.random() * overdue.length)]!);
+  }
+  const today = await findAgent(db, parent.organisationId, parent.id);
+  return today?.status === 'active' ? { kind: 'too_many', limit: MAX_LIVE_CHILDREN } : { kind: 'parent_not_active' };
+}
+
+/** An agent's grants, out of the facts about all its platforms. */
+function holdingsOf(rows: readonly FactsRow[]): Holdings {
+  const grants = new Map<string, Grant>();
+  const defaultConnections = new Map<string, string | null>();
+  for (const row of rows) {
+    if (row.grant_id === null || row.platform_id === null) continue;
+    grants.set(row.grant_id, grantOfFacts(row));
+    defaultConnections.set(row.platform_id, row.default_connection_id);
+  }
+  return { grants: [...grants.values()], defaultConnections };
+}
+
+function issuingKey({ broker }: { broker: Broker }, now: Instant): SigningKey | undefined {
+  try {
+    return broker.keys.signer('issuing', now);
+  } catch (error) {
+    broker.log.error({ err: error }, 'no issuing key can sign: children cannot be issued');
+    return undefined;
+  }
+}
+
+function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildWish, key: SigningKey, now: Instant) {
+  const issuedAt = Math.floor(now / 1000);
+  // Tokens tell whole seconds: it lives for all of the time that was asked for, but not beyond its parent.
+  const asked = Math.ceil(now / 1000 + wish.ttlSeconds);
+  const expiresAt = earliest(asked, parent.expires_at === null ? null : Math.floor(parent.expires_at / 1000))!;
+  const agentId = newAgentId();
+  const ids = { agentId, ownerId: parent.owner_id, parentAgentId: parent.agent_id };
+  const { token, fingerprint } = mintChildToken(broker, key, ids, { issuedAt, expiresAt });
+  const row = {
+    organisation_id: parent.organisation_id,
+    id: uuidv4(),
+    agent_id: agentId,
+    name: wish.name ?? defaultName(parent.name),
+    owner_id: parent.owner_id,
+    agent_type: 'child' as const,
+    status: 'active' as const,
+    status_since: now,
+    status_cause: null,
+    status_detail: null,
+    // It is under whatever policy its parent is under.
+    policy_id: null,
+    origin: 'owner' as const,
+    parent_id: parent.id,
+    public_key_pem: null,
+    key_fingerprint: fingerprint,
+    created_at: now,
+    expires_at: expiresAt * 1000,
+  };
+  return { row, token };
+}
+
+/** Names have at most 100 characters. */
+const defaultName = (parent: string): string => `child of ${parent}`.slice(0, 100).toWellFormed();
+
+async function recordIssue(
+  services: Changing,
+  parent: FactsRow,
+  { row }: ReturnType<typeof newChild>,
+  granted: readonly PassedOn[],
+  correlationId: string,
+): Promise<void> {
+  const organisationId = parent.organisation_id;
+  const by = { owner: { id: parent.agent_id, organisation_id: organisationId }, how: 'agent' as const, correlationId };
+  const change = { reason: 'child_issued', agent: { id: row.id, agent_id: row.agent_id } };
+  await recordChange(services, by, change, async (db, note) => {
+    const { clock } = services.broker;
+    if (!(await takeChildPlace(db, { organisationId, id: parent.id }, MAX_LIVE_CHILDREN, clock()))) throw new NoPlace();
+    await putAgent(db, row);
+    for (const grant of granted) await putPassedOn(db, row, grant);
+    const grants = granted.map(({ platformId, scopes }) => ({ platform: platformId, scopes: [...scopes] }));
+    note({ parent: parent.agent_id, expires_at: new Date(row.expires_at).toISOString(), grants });
+  });
+}
+
+const putPassedOn = (db: Db, child: ReturnType<typeof newChild>['row'], grant: PassedOn): Promise<void> =>
+  putGrant(db, {
+    organisation_id: child.organisation_id,
+    id: uuidv4(),
+    agent_id: child.id,
+    platform_id: grant.platformId,
+    connection_id: grant.connectionId,
+    scopes: JSON.stringify(grant.scopes),
+    constraints: JSON.stringify(grant.constraints),
+    require_approval: grant.requireApproval ? 1 : 0,
+    expires_at: grant.expiresAt,
+    expires_text: null,
+    created_at: child.created_at,
+  });

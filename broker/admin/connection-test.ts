@@ -1,0 +1,65 @@
+/** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
+
+import type { Broker } from '../broker.ts';
+import type { Credentials } from '../calls/forward.ts';
+import { restPlatform } from '../calls/forward.ts';
+import { buildRequest } from '../egress/rest.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { freshCredential } from './fresh-credential.ts';
+
+/** `detail`: our own words; of the platform's nothing but its status. `sent`: whether it may have been asked at all. */
+export type ConnectionTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
+
+/** Whoever looks on while it is tested does not wait as long as a call may. */
+const PATIENCE_MS = 15_000;
+const MAX_BYTES = 1024 * 1024;
+
+/** Asks the platform, with the credential, through the guarded way out. A token that is over is refreshed; else nothing changes. */
+export async function testConnection(
+  services: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
+  connection: ConnectionTable,
+  manifest: Manifest,
+): Promise<ConnectionTest> {
+  const unsent = (detail: string): ConnectionTest => ({ ok: false, upstreamStatus: null, detail, sent: false });
+  const fresh = await freshCredential(services, connection, manifest);
+  if (!fresh.ok) return unsent(fresh.detail);
+  const { credential } = fresh;
+  const built = buildRequest(...addressOf(manifest), credential.secret);
+  if (!built.ok)
+    return unsent(
+      built.error === 'credential_malformed'
+        ? 'The stored secret cannot be sent: replace it.'
+        : 'The base address of the platform cannot be asked.',
+    );
+  return await ask(services.broker, { ...built.request, connectionKey: connection.id });
+}
+
+/** The base address itself, as it stands in the manifest. */
+function addressOf(manifest: Manifest): [Parameters<typeof buildRequest>[0], Parameters<typeof buildRequest>[1]] {
+  const call = { method: 'GET', endpoint: { path: '/', query: '' }, headers: {} } as const;
+  return [{ ...restPlatform(manifest), wholeAddress: true }, call];
+}
+
+async function ask(broker: Broker, request: Parameters<Broker['outbound']['send']>[0]): Promise<ConnectionTest> {
+  const answer = await broker.outbound.send({ ...request, totalTimeoutMs: PATIENCE_MS, maxResponseBytes: MAX_BYTES });
+  if (answer.kind === 'unreachable')
+    return { ok: false, upstreamStatus: null, detail: answer.detail, sent: answer.sent };
+  return { ...judge(answer.status), upstreamStatus: answer.status, sent: true };
+}
+
+function judge(status: number): Pick<ConnectionTest, 'ok' | 'detail'> {
+  const at = `The platform answered ${status} at its base address`;
+  if (status === 401) return { ok: false, detail: `${at}: it refused the credential. Replace it.` };
+  if (status === 403)
+    return { ok: false, detail: `${at}: it refused the credential, or this address to everybody. A real call tells.` };
+  if (status >= 500) return { ok: false, detail: `${at}: it was reached, and is not well.` };
+  if (status < 300) return { ok: true, detail: `${at}: it was reached, and did not refuse the credential.` };
+  if (status < 400)
+    return { ok: false, detail: `${at}: it sends one elsewhere, where no call follows. Look at base_url.` };
+  return {
+    ok: true,
+    detail: `${at}: it was reached, and did not refuse the credential; there is nothing more to see.`,
+  };
+}

@@ -1,0 +1,170 @@
+/** What an owner's word makes of a grant, checked by the rules of governance files. */
+
+import type { Broker } from '../broker.ts';
+import { checkReferences } from '../config-file/check-references.ts';
+import type { GrantTerms } from '../config-file/schema.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import { grantOf } from '../facts/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { connectionChoices, selectGrant } from '../policy/attenuation.ts';
+import type { Constraints, Instant, JsonObject } from '../policy/facts.ts';
+import { findAgent, listGrants } from '../store/agents.ts';
+import { listConnections } from '../store/connections.ts';
+import { findPlatform } from '../store/governed-versions.ts';
+import type { AgentTable, ConnectionTable, GrantTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+
+/** What is absent stays as it is. */
+export type GrantWord = {
+  /** Absent: the grant that a call without a connection uses. */
+  connectionId?: string;
+  /** All of them, or what comes to those that are there. */
+  scopes?: { all: readonly string[] } | { more: readonly string[] };
+  /** From now, in milliseconds; null: without an end. */
+  lastsMs?: number | null;
+  requireApproval?: boolean;
+  /** null: no limit. */
+  recipients?: readonly string[] | null;
+  repos?: readonly string[] | null;
+  allowRepoCreation?: boolean;
+};
+
+/** What a grant is about: an agent, a platform, and the connections that lead there. */
+export type Ground = {
+  agent: AgentTable;
+  platformId: string;
+  manifest: Manifest;
+  connections: readonly ConnectionTable[];
+};
+
+/** A word that cannot be: in a transaction, undoes it. */
+export class GrantRefused extends Error {
+  readonly code: 'invalid_request' | 'conflict';
+  constructor(code: GrantRefused['code'], detail: string) {
+    super(detail);
+    this.code = code;
+  }
+}
+
+/** Undefined: the organisation has no such agent, or no such platform. */
+export async function findGround(
+  { broker, compiled }: { broker: Broker; compiled: Compiled },
+  organisationId: string,
+  agentId: string,
+  platformId: string,
+): Promise<Ground | 'no_agent' | 'no_platform'> {
+  const { db } = broker.store;
+  const agent = await findAgent(db, organisationId, agentId);
+  if (!agent || agent.status === 'deleted') return 'no_agent';
+  const platform = await findPlatform(db, organisationId, platformId);
+  if (!platform) return 'no_platform';
+  const { manifest } = await compiled.platform(organisationId, platformId, platform.version);
+  return { agent, platformId, manifest, connections: await listConnections(db, organisationId) };
+}
+
+/** What is said about a grant, by the rules of governance files. Throws GrantRefused; answers warnings, in sentences. */
+export function checkTerms(ground: Ground, terms: Partial<GrantTerms>): string[] {
+  const { agent, platformId, manifest, connections } = ground;
+  if (agent.status === 'revoked')
+    throw new GrantRefused('conflict', 'This agent is revoked for good: it can be granted nothing any more.');
+  const grants = { [platformId]: { ...terms, scopes: terms.scopes ?? [] } };
+  const { problems, warnings } = checkReferences(
+    { agents: { agent: { grants } } },
+    {
+      platforms: new Map([[platformId, manifest]]),
+      connections: new Map(
+        connections.map((one) => [one.label, { platform: one.platform_id, isDefault: one.is_default === 1 }]),
+      ),
+      policies: undefined,
+      owners: undefined,
+    },
+  );
+  const said = ({ path, message }: (typeof problems)[number]) => {
+    const where = path.slice(4).join('.');
+    return where === '' ? message : `${where}: ${message}`;
+  };
+  const [first] = problems;
+  if (first) throw new GrantRefused('invalid_request', said(first));
+  return warnings.map(said);
+}
+
+/**
+ * The grant on a connection of a platform, or the one that calls without a connection use, as it is in the store. Throws
+ * GrantRefused when there is no such connection, or when it has to be named because several grants could be meant.
+ */
+export async function findGrant(
+  db: Db,
+  { agent, platformId }: Ground,
+  connectionId: string | undefined,
+): Promise<GrantTable | undefined> {
+  const grants = await listGrants(db, agent.organisation_id, agent.id);
+  const connections = (await listConnections(db, agent.organisation_id)).filter(
+    (one) => one.platform_id === platformId,
+  );
+  if (connectionId !== undefined && !connections.some(({ id }) => id === connectionId))
+    throw new GrantRefused('invalid_request', `connection_id: ${platformId} has no such connection.`);
+  const ask = { platformId, scope: '', ...(connectionId !== undefined && { connectionId }) };
+  const standard = connections.find((one) => one.is_default === 1);
+  const held = grants.map(grantOf);
+  const choices = connectionChoices(held, ask, standard?.id ?? null);
+  if (choices.length > 0) {
+    const labels = choices.map((one) => connections.find(({ id }) => id === one.connectionId)?.label ?? '');
+    throw new GrantRefused(
+      'conflict',
+      `The agent has grants on several connections of ${platformId} (${labels.sort().join(', ')}) and none on its default one: calls have to name a connection there. Say which grant is meant.`,
+    );
+  }
+  const found = selectGrant(held, ask, standard?.id ?? null);
+  return grants.find(({ id }) => id === found?.id);
+}
+
+/** The grant as the owner's word makes it. Throws GrantRefused. */
+export function changedGrant(
+  { agent, platformId }: Ground,
+  before: GrantTable | undefined,
+  word: GrantWord,
+  now: Instant,
+): GrantTable {
+  const { scopes, lastsMs } = word;
+  const held: readonly string[] = before ? JSON.parse(before.scopes) : [];
+  if (!before && !scopes) throw new GrantRefused('invalid_request', 'scopes: a new grant needs some.');
+  const wanted = scopes === undefined ? held : 'all' in scopes ? scopes.all : [...held, ...scopes.more];
+  const limits = before ? (JSON.parse(before.constraints) as Constraints) : {};
+  return {
+    organisation_id: agent.organisation_id,
+    id: before?.id ?? uuidv4(),
+    agent_id: agent.id,
+    platform_id: platformId,
+    connection_id: before ? before.connection_id : (word.connectionId ?? null),
+    scopes: JSON.stringify([...new Set(wanted)]),
+    constraints: JSON.stringify(changedLimits(limits, word)),
+    require_approval: (word.requireApproval ?? before?.require_approval === 1) ? 1 : 0,
+    expires_at: lastsMs === undefined ? (before?.expires_at ?? null) : lastsMs === null ? null : now + lastsMs,
+    // The words of a governance file stand only for what it decided.
+    expires_text: lastsMs === undefined ? (before?.expires_text ?? null) : null,
+    created_at: before?.created_at ?? now,
+  };
+}
+
+function changedLimits(before: Constraints, word: GrantWord): Constraints {
+  const recipients = word.recipients === undefined ? before.recipients : (word.recipients ?? undefined);
+  const repos = word.repos === undefined ? before.repos : (word.repos ?? undefined);
+  const creation = word.allowRepoCreation ?? before.allow_repo_creation;
+  return { ...(recipients && { recipients }), ...(repos && { repos }), ...(creation && { allow_repo_creation: true }) };
+}
+
+/** A grant as an event tells it: who receives is nobody's business there, so of recipients only how many. */
+export function describeGrant(grant: GrantTable): JsonObject {
+  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  return {
+    grant_id: grant.id,
+    connection_id: grant.connection_id,
+    scopes: JSON.parse(grant.scopes),
+    require_approval: grant.require_approval === 1,
+    expires_at: grant.expires_at === null ? null : new Date(grant.expires_at).toISOString(),
+    ...(recipients && { recipients: recipients.length }),
+    ...(repos && { repos: [...repos] }),
+    ...(allow_repo_creation && { allow_repo_creation }),
+  };
+}

@@ -1,0 +1,61 @@
+/** An owner who consents to more at a platform answers the agents that waited for just that. No grant changes by it. */
+
+import type { Changing } from '../audit/record-change.ts';
+import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { decideAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { standingOf } from './access.ts';
+
+/** For the agent to read. */
+const NOTE = 'The platform was connected again, with the consent that was missing.';
+const MOST = 500;
+
+/** Undoes the transaction where somebody else has decided already. */
+class Lost extends Error {}
+
+/**
+ * Approves what waits for more consent on a platform and could be called now, in the name of the owner who has just
+ * connected it. What else would keep a call from being made still waits. Throws AuditUnavailable.
+ */
+export async function settleConsent(
+  services: Changing & { facts: FactsReader; loadFacts: FactsLoader },
+  by: ChangingOwner,
+  platformId: string,
+): Promise<void> {
+  const { db } = services.broker.store;
+  const now = services.broker.clock();
+  const pending = await listAccessRequests(db, by.owner.organisation_id, { status: 'pending', limit: MOST, now });
+  for (const request of pending) {
+    if (request.platform_id !== platformId || request.reason_code !== 'needs_consent') continue;
+    const rows = await services.facts(request.agent_public_id, platformId, '');
+    if (rows.length === 0) continue;
+    const asked = { platformId, scope: request.scope === '' ? undefined : request.scope };
+    const standing = await standingOf(services, rows, asked, now);
+    if (standing.kind === 'usable') await settle(services, by, request, now);
+  }
+}
+
+async function settle(services: Changing, by: ChangingOwner, request: ShownRequest, now: number): Promise<void> {
+  const { changes } = services;
+  const ref = { organisation_id: request.organisation_id, id: request.id };
+  const change = {
+    reason: 'access_request_approved',
+    detail: NOTE,
+    agent: { id: request.agent_id, agent_id: request.agent_public_id },
+    platform: request.platform_id,
+    ...(request.scope !== '' && { scope: request.scope }),
+  };
+  try {
+    await recordChange(services, by, change, async (tx, note, auditId) => {
+      const decision = { status: 'approved' as const, note: NOTE, at: now, by: by.owner.id, granted: [], auditId };
+      if (!(await decideAccessRequest(tx, ref, decision))) throw new Lost();
+      note({ access_request: request.id, granted: [] });
+      await changes.announce(tx, ref);
+    });
+  } catch (error) {
+    if (error instanceof Lost) return;
+    throw error;
+  }
+  changes.tell(ref);
+}

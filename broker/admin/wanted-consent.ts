@@ -1,0 +1,35 @@
+/** What a connection has to be granted beyond what the manifest asks for: what agents wait for, and what it has already. */
+import type { Broker } from '../broker.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { listAccessRequests } from '../store/access-requests.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+
+const MOST = 500;
+
+/** The platform's scopes, by our names, that agents wait for because a connection was granted less than they need. */
+export async function scopesWaitingForConsent(
+  { broker: { store, clock } }: { broker: Broker },
+  organisationId: string,
+  platformId: string,
+): Promise<string[]> {
+  const page = { status: 'pending', limit: MOST, now: clock() } as const;
+  const pending = await listAccessRequests(store.db, organisationId, page);
+  const waiting = pending.filter((one) => one.platform_id === platformId && one.reason_code === 'needs_consent');
+  return [...new Set(waiting.map(({ scope }) => scope))].filter((scope) => scope !== '').sort();
+}
+
+/** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
+export async function wantedConsent(
+  services: { broker: Broker },
+  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted }: ConnectionTable,
+  { needs = {} }: Manifest,
+): Promise<string[]> {
+  // What was consented to before is not lost by connecting again; disconnecting gives it up.
+  const needed = new Set(Object.values(needs).flat());
+  const wanted = ((granted === null ? [] : JSON.parse(granted)) as string[]).filter((scope) => needed.has(scope));
+  for (const scope of await scopesWaitingForConsent(services, organisationId, platformId)) {
+    const [first] = needs[scope] ?? [];
+    if (first !== undefined && !needs[scope]!.some((one) => wanted.includes(one))) wanted.push(first);
+  }
+  return wanted;
+}

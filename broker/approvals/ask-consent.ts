@@ -1,0 +1,35 @@
+/** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
+
+import type { ApprovalChanges } from '../audit/changes.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import { waitsUntil } from '../facts/facts.ts';
+import type { Action } from '../wire/action.ts';
+import { openAccessRequest } from './access-requests.ts';
+
+/**
+ * Raises the request, or finds the one that waits. Answers its token; nothing when too many of the agent are open, or when
+ * the store fails: the refusal of the call is on record already, and is the answer either way.
+ */
+export async function askConsent(
+  { broker, changes }: { broker: Broker; changes: ApprovalChanges },
+  { who: { agent }, action }: { who: AgentPrincipal; action: Action },
+): Promise<{ token?: string }> {
+  const { platform: platformId, scope, reason = null } = action;
+  const asked = { organisationId: agent.organisation_id, agentUuid: agent.id, platformId, scope };
+  const now = broker.clock();
+  const about = {
+    reasonCode: 'needs_consent' as const,
+    reason,
+    now,
+    expiresAt: waitsUntil(agent, now),
+    eldestUuid: agent.parent_id ?? agent.id,
+  };
+  try {
+    const opened = await openAccessRequest(broker, changes, asked, about);
+    return opened.kind === 'too_many' ? {} : { token: opened.request.token };
+  } catch (error) {
+    broker.log.error({ err: error, agent: agent.agent_id }, 'an access request for more consent could not be raised');
+    return {};
+  }
+}

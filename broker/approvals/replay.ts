@@ -1,0 +1,237 @@
+/**
+ * The replay of an approved call, at most once: the claim is durable before anything else, every check is made again on
+ * today's facts, and each step is written together with the audit row that says the same.
+ */
+
+import { type ApprovalProvenance, provenanceOf } from '../audit/approval-state.ts';
+import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import type { ApprovalChanges } from '../audit/changes.ts';
+import { executionError } from '../audit/execution-error.ts';
+import type { Outcome } from '../audit/outcome.ts';
+import type { Companion, Recorded, Recorder, Recording } from '../audit/record.ts';
+import type { Changing } from '../audit/record-change.ts';
+import { noteFlags } from '../audit/row.ts';
+import { storable } from '../audit/storable-row.ts';
+import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import type { AuditRow } from '../store/audit.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
+import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+import type { Action } from '../wire/action.ts';
+import { readHeldRequest, rowOfHeld } from './held-call.ts';
+import { actionOf } from './held-request.ts';
+import { sealResult, summarise, type Upstream } from './sealed.ts';
+
+/**
+ * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
+ * for a refusal, not for another request, not for another connection.
+ */
+export type Replay = {
+  approvalId: string;
+  provenance: ApprovalProvenance;
+  /** SHA-256 of the request that was approved. */
+  requestHash: string;
+  /** The connection that it was held for. */
+  connectionId: string | null;
+  companion: Companion;
+};
+
+/** Makes an approved call: decided again on today's facts, sent at most once, recorded. */
+export type MakeReplay = (
+  who: AgentPrincipal,
+  action: Action,
+  options: { correlationId: string; auditId: string; now: number; replay: Replay },
+) => Promise<unknown>;
+
+type ReplayServices = Changing & { facts: FactsReader };
+
+export type Replays = {
+  /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */
+  start(claimed: ApprovalTable, options?: { recovered: boolean }): Promise<void>;
+  isRunning(id: string): boolean;
+  /** Begins none from now on: what is approved and not begun is left to another process, or to the next start. */
+  stop(): void;
+  /** Resolves when no replay is under way, or after `patienceMs`. */
+  settled(patienceMs: number): Promise<void>;
+};
+
+export function makeReplays(services: ReplayServices, make: MakeReplay): Replays {
+  const running = new Map<string, Promise<void>>();
+  let isStopped = false;
+  const run = async (claimed: ApprovalTable, recovered: boolean): Promise<void> => {
+    const { broker, changes } = services;
+    try {
+      await replayOnce(services, make, claimed, recovered);
+    } catch (error) {
+      // Before its intent nothing was sent, and the next round of recovery tries again; after it nobody does.
+      if (error instanceof AuditUnavailable && error.cause instanceof Superseded) return;
+      broker.log.error({ err: error, approval: claimed.id }, 'a replay could not be brought to its end');
+    } finally {
+      changes.tell(claimed);
+    }
+  };
+  return {
+    start: (claimed, { recovered } = { recovered: false }) => {
+      const found = running.get(claimed.id);
+      if (found) return found;
+      if (isStopped) return Promise.resolve();
+      const replay = run(claimed, recovered).finally(() => running.delete(claimed.id));
+      running.set(claimed.id, replay);
+      return replay;
+    },
+    isRunning: (id) => running.has(id),
+    stop: () => {
+      isStopped = true;
+    },
+    settled: async (patienceMs) => {
+      let timeout: NodeJS.Timeout | undefined;
+      const patience = new Promise((resolve) => {
+        timeout = setTimeout(resolve, patienceMs);
+      });
+      await Promise.race([Promise.all(running.values()), patience]);
+      clearTimeout(timeout);
+    },
+  };
+}
+
+async function replayOnce(
+  services: ReplayServices,
+  make: MakeReplay,
+  claimed: ApprovalTable,
+  recovered: boolean,
+): Promise<void> {
+  const { broker, recorder } = services;
+  const held = await findHeldCall(broker.store.db, claimed.organisation_id, claimed.id);
+  // Whoever took the claim over sees to it.
+  if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
+  const now = broker.clock();
+  const ids = { auditId: uuidv7(now), correlationId: newCorrelationId() };
+  const provenance = provenanceOf(held, {
+    at: held.decided_at!,
+    by: held.decided_by!,
+    how: held.decided_how!,
+    with: held.decided_with,
+  });
+  const companion = companionOf(services, held);
+  const refuse = async (reason: string, detail: string) => {
+    const row = rowOfHeld(held, provenance, ids, broker);
+    recorder.accompany(row, companion);
+    await refuseReplay(services, row, reason, detail);
+  };
+  if (recovered && held.expires_at <= now)
+    return await refuse(
+      'approval_expired',
+      'The approval expired before the call could be begun, so nothing was sent.',
+    );
+  const request = readHeldRequest(services, held);
+  if (request === undefined) return await refuse('request_unreadable', 'The stored request cannot be opened.');
+  const rows = await services.facts(held.agent_public_id, held.platform_id, '');
+  const agent = rows[0];
+  if (!agent) return await refuse('agent_revoked', 'The agent is no longer there.');
+  const who = { kind: 'agent' as const, rows, agent, source: '', sessionId: held.session_id };
+  const replay: Replay = {
+    approvalId: held.id,
+    provenance,
+    requestHash: held.request_hash,
+    connectionId: held.connection_id,
+    companion,
+  };
+  try {
+    await make(who, actionOf(request), { ...ids, now, replay });
+  } catch (error) {
+    if (!(error instanceof AuditUnavailable && error.cause instanceof ClosedElsewhere)) throw error;
+    await noteLate(services, held, {
+      auditId: ids.auditId,
+      provenance,
+      outcome: error.cause.value as Outcome | undefined,
+    });
+  }
+}
+
+/** Another process took this one for dead and closed the row as unknown. What is signed stands; what came is beside it. */
+async function noteLate(
+  { broker, recorder }: Recording,
+  held: HeldCall,
+  { auditId, provenance, outcome }: { auditId: string; provenance: ApprovalProvenance; outcome: Outcome | undefined },
+): Promise<void> {
+  const ids = { auditId: uuidv7(broker.clock()), correlationId: newCorrelationId() };
+  const row = rowOfHeld(held, provenance, ids, broker);
+  row.kind = 'event';
+  row.reason = 'late_outcome';
+  row.upstream_status = outcome?.kind === 'answered' ? outcome.upstreamStatus : null;
+  row.detail = `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`;
+  noteFlags(row, { late_for: auditId });
+  await recorder.finish(row, undefined, false);
+}
+
+/** Moves the approval along with the row of its replay. */
+function companionOf(services: { broker: Broker; changes: ApprovalChanges }, held: HeldCall): Companion {
+  const { broker, changes } = services;
+  return async (db, row, value) => {
+    // It was not sent, and its intent may or may not be stored: without one the claim stands, and is tried again.
+    if (row.state === 'final' && row.reason === 'audit_unavailable') {
+      const step = {
+        exec_state: 'failed' as const,
+        executed_at: null,
+        execution_error: executionError(row, undefined).text,
+      };
+      await endIntendedReplay(db, held, row.id, step);
+      return;
+    }
+    const step = stepOf(services, held, row, value as Outcome | undefined);
+    const moved = await moveReplay(db, held, row.id, step);
+    if (!moved) throw new Superseded(`another process has the replay of ${held.id}`);
+    if (step.exec_state !== 'intent') await changes.announce(db, held);
+    broker.log.debug({ approval: held.id, state: step.exec_state }, 'a replay went on');
+  };
+}
+
+function stepOf(
+  { broker }: { broker: Broker },
+  held: HeldCall,
+  row: AuditRow,
+  outcome: Outcome | undefined,
+): ReplayStep {
+  if (row.state === 'intent') return { exec_state: 'intent' };
+  const at = row.finished_at!;
+  if (outcome?.kind === 'answered') {
+    const { encoding, upstream_headers: headers } = outcome.notes;
+    const { dataJson, bytes, contentType } = outcome;
+    const answer: Upstream = {
+      status: outcome.upstreamStatus,
+      dataJson,
+      bytes,
+      encoding,
+      headers,
+      ...(contentType && { contentType }),
+    };
+    return {
+      exec_state: 'done',
+      executed_at: at,
+      result: sealResult(broker, held, answer),
+      result_summary: summarise(answer),
+    };
+  }
+  const { unknown, made, ...said } = executionError(row, outcome);
+  const text = storable(said.text);
+  return unknown
+    ? { exec_state: 'unknown', execution_error: text }
+    : { exec_state: 'failed', executed_at: made ? at : null, execution_error: text };
+}
+
+/** Records that an approved call is not made, because it would be another one than was approved. */
+export async function refuseReplay(
+  { recorder }: { recorder: Recorder },
+  row: AuditRow,
+  reason: string,
+  detail: string,
+): Promise<Recorded<Outcome>> {
+  row.result = 'blocked';
+  row.reason = reason;
+  row.detail = detail;
+  return await recorder.finish(row, { kind: 'not_as_approved', auditId: row.id, detail }, false);
+}

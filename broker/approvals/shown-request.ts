@@ -1,0 +1,58 @@
+/** The exact request of a held call, laid out for whoever decides on it. */
+import type { Broker } from '../broker.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import { parseEndpoint } from '../policy/endpoint.ts';
+import type { CallAsk, JsonObject, JsonValue } from '../policy/facts.ts';
+import { namedRecipients } from '../policy/recipients.ts';
+import { findPlatform } from '../store/governed-versions.ts';
+import type { HeldCall } from '../store/held-calls.ts';
+import { actionOf } from './held-request.ts';
+
+export type ShownRequest = {
+  method: string;
+  /** With its query. */
+  endpoint: string;
+  body: JsonValue;
+  /** The agent's headers that are sent, none of which carries a credential. */
+  headers: Readonly<Record<string, string>>;
+  /** Whom the body names as receiving it, where the platform's manifest points; the manifest of now. */
+  recipients: string[];
+};
+
+/** `request`: as it was opened. Everything in it is the agent's words. */
+export async function shownRequest(
+  services: { broker: Broker; compiled: Compiled },
+  held: HeldCall,
+  request: JsonObject,
+): Promise<ShownRequest> {
+  const action = actionOf(request);
+  return {
+    method: action.method,
+    endpoint: action.endpoint,
+    body: request.data ?? null,
+    headers: action.headers ?? {},
+    recipients: await recipientsOf(services, held, request),
+  };
+}
+
+async function recipientsOf(
+  { broker, compiled }: { broker: Broker; compiled: Compiled },
+  held: HeldCall,
+  request: JsonObject,
+): Promise<string[]> {
+  const { organisation_id, platform_id } = held;
+  const platform = await findPlatform(broker.store.db, organisation_id, platform_id);
+  if (!platform) return [];
+  const { rules } = await compiled.platform(organisation_id, platform_id, platform.version);
+  const action = actionOf(request);
+  const endpoint = parseEndpoint(action.endpoint, { allowEncodedSlash: true });
+  if (!endpoint.ok) return [];
+  const call: CallAsk = {
+    method: action.method,
+    path: endpoint.path,
+    query: endpoint.query,
+    headers: action.headers ?? {},
+    body: action.data as JsonObject | undefined,
+  };
+  return namedRecipients(rules, call);
+}

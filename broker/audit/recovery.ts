@@ -1,0 +1,194 @@
+/** Calls whose process died: their rows come to say so, signed, and they are never sent again. */
+
+import type { Broker } from '../broker.ts';
+import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
+import { forgetInstance, listInstances } from '../store/instances.ts';
+import { readsLeftBehind } from '../store/reads-in-flight.ts';
+import { endIntendedReplay, listStrandedClaims, takeClaim } from '../store/replays.ts';
+import type { ApprovalTable } from '../store/schema.ts';
+import { AuditUnavailable } from './audit-unavailable.ts';
+import type { ApprovalChanges } from './changes.ts';
+import { STOPPED_IN_FLIGHT } from './execution-error.ts';
+import { readsFolder } from './read-notes.ts';
+import type { Readiness } from './readiness.ts';
+import type { Recorder } from './record.ts';
+import type { Changing } from './record-change.ts';
+
+const BEAT_MS = 5_000;
+/**
+ * A process is dead when so many rounds in a row saw no beat of it: at least 20 s, so that a slow database or a long pause
+ * does not make a living one look dead. Counted in rounds, because the clocks of two machines are never compared.
+ */
+const SILENT_ROUNDS = 4;
+const BATCH = 100;
+
+/** The replays of this process, as far as recovery starts them. */
+type Replays = {
+  start(claimed: ApprovalTable, options: { recovered: boolean }): Promise<void>;
+  isRunning(id: string): boolean;
+};
+
+export type Recovery = {
+  /** From now on replays that were claimed and not begun are begun. Not before governance is as it shall be. */
+  beginReplays(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Beats, and looks for what dead processes left behind, every `everyMs` until stopped. The first round is done when the
+ * promise resolves: embedded, and wherever the data folder stayed the same, everything is closed by then.
+ */
+export async function startRecovery(
+  services: Changing & { readiness: Readiness; replays: Replays },
+  everyMs = BEAT_MS,
+): Promise<Recovery> {
+  const { broker, recorder } = services;
+  const { store, instanceId } = broker;
+  const watch = watchInstances(broker);
+  const round = async () => {
+    await broker.storeClock.check();
+    await services.readiness.beat();
+    await recorder.retryLate();
+    await closeReads(broker, recorder);
+    await watch();
+    await closeOrphans(services);
+    if (replaying) await takeOverReplays(services);
+  };
+  let replaying = false;
+  await round();
+  const joining = broker.fleetRun.settle(everyMs);
+  let running: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    running ??= round()
+      .catch((error) => {
+        // That the store is away was logged when it went.
+        if (!broker.storeOutage.isLasting())
+          broker.log.error({ err: error }, 'a round of recovery failed; the next one tries again');
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  }, everyMs);
+  return {
+    beginReplays: async () => {
+      replaying = true;
+      await takeOverReplays(services);
+    },
+    stop: async () => {
+      replaying = false;
+      clearInterval(timer);
+      await running;
+      await joining.stop();
+      await recorder.retryLate();
+      await forgetInstance(store.db, instanceId);
+    },
+  };
+}
+
+/** One look at the list of processes; whoever was silent for too long is taken off it. */
+function watchInstances({ store, instanceId, log }: Broker): () => Promise<void> {
+  const seen = new Map<string, { at: number; silent: number }>();
+  return async () => {
+    const present = (await listInstances(store.db)).filter(({ id }) => id !== instanceId);
+    const ids = new Set(present.map(({ id }) => id));
+    for (const id of seen.keys()) if (!ids.has(id)) seen.delete(id);
+    for (const { id, seen_at: at } of present) {
+      const last = seen.get(id);
+      const silent = last?.at === at ? last.silent + 1 : 0;
+      seen.set(id, { at, silent });
+      // Embedded, the folder's lock says that nobody else is there.
+      if (store.dialect !== 'sqlite' && silent < SILENT_ROUNDS) continue;
+      await forgetInstance(store.db, id, at);
+      log.warn({ instance: id }, 'a broker process is gone; its calls in flight are closed');
+    }
+  };
+}
+
+/** Closes the intents of processes that are not on the list, in batches, until none is left. Answers how many. */
+async function closeOrphans(services: Changing): Promise<number> {
+  const { broker } = services;
+  let closed = 0;
+  for (;;) {
+    const orphans = await findOrphanedIntents(broker.store.db, BATCH);
+    let now = 0;
+    for (const row of orphans) {
+      // This process's own: it was taken for dead, and its next beat puts it back.
+      if (row.instance_id === broker.instanceId) continue;
+      if (await closeIntent(services, row)) now++;
+    }
+    closed += now;
+    // The rest cannot be closed now: another process is at it, or the store is away. The next round looks again.
+    if (orphans.length < BATCH || now === 0) break;
+  }
+  if (closed > 0) broker.log.warn({ count: closed }, 'closed calls whose outcome is unknown');
+  return closed;
+}
+
+/** With the intent of a replay goes its approval, in one transaction. */
+async function closeIntent(
+  { recorder, changes }: { changes: ApprovalChanges; recorder: Recorder },
+  row: AuditRow,
+): Promise<boolean> {
+  const { organisation_id, approval_id } = row;
+  if (approval_id === null) return await closeUnknown(recorder, row, 'It was not repeated.');
+  const ref = { organisation_id, id: approval_id };
+  recorder.accompany(row, async (db) => {
+    const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
+    if (await endIntendedReplay(db, ref, row.id, step)) await changes.announce(db, ref);
+  });
+  const closed = await closeUnknown(recorder, row, 'It was not repeated.');
+  if (closed) changes.tell(ref);
+  return closed;
+}
+
+/**
+ * Replays that were claimed and not begun: nothing was sent, so they are begun now, under a new claim. Nobody waits for
+ * them here; what cannot be begun now is found again in the next round.
+ */
+async function takeOverReplays({ broker, replays }: { broker: Broker; replays: Replays }): Promise<void> {
+  const { store, instanceId, log } = broker;
+  for (const stranded of await listStrandedClaims(store.db, instanceId, BATCH)) {
+    if (replays.isRunning(stranded.id)) continue;
+    const claimed = await takeClaim(store.db, stranded, instanceId);
+    if (!claimed) continue;
+    log.warn({ approval: claimed.id }, 'an approved call had not been begun; it is now, if it still may');
+    void replays.start(claimed, { recovered: true });
+  }
+}
+
+/** Records the reads that dead processes on this data folder left behind, and takes those processes off the list. */
+async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
+  const { store, config, log } = broker;
+  for (const left of readsLeftBehind(readsFolder(config.dataFolder))) {
+    let kept = false;
+    try {
+      let closed = 0;
+      for (const row of left.rows) {
+        if (await findAuditRow(store.db, row.organisation_id, row.id)) continue;
+        if (await closeUnknown(recorder, row, 'It was a read.')) closed++;
+        else kept = true;
+      }
+      await forgetInstance(store.db, left.id);
+      if (closed > 0) log.warn({ count: closed }, 'recorded reads whose outcome is unknown');
+    } catch (error) {
+      left.release();
+      throw error;
+    }
+    if (kept) left.release();
+    else left.remove();
+  }
+}
+
+/** False: the row could not be closed now, or another process was first. */
+async function closeUnknown(recorder: Recorder, row: AuditRow, what: string): Promise<boolean> {
+  row.result = 'errored';
+  row.reason = 'outcome_unknown';
+  row.detail = `The broker stopped while the call was in flight: it may have been made. ${what}`;
+  try {
+    await recorder.finish(row, undefined, false);
+    return true;
+  } catch (error) {
+    if (error instanceof AuditUnavailable) return false;
+    throw error;
+  }
+}

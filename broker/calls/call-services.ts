@@ -1,0 +1,22 @@
+/** What a governed call takes of the process that makes it. */
+import type { Changing } from '../audit/record-change.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import type { Credentials } from './forward.ts';
+import type { FreshRefusals } from './fresh-refusals.ts';
+import type { McpManners } from './mcp-manners.ts';
+import type { ToolLooks } from './tool-looks.ts';
+
+export type CallServices = Changing & {
+  /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
+  facts: FactsReader;
+  loadFacts: FactsLoader;
+  credentials: Credentials;
+  freshRefusals: FreshRefusals;
+  /** Session and protocol version of each MCP server. */
+  manners: McpManners;
+  toolLooks: ToolLooks;
+  /** Connections that a person makes at the platform's authorization server. */
+  oauth: OAuthConnections;
+};

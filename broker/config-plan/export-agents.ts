@@ -1,0 +1,129 @@
+/** Agents and their grants as a governance file writes them, and in words what it cannot write. */
+
+import { beginOfSpan } from '../config-file/expiry.ts';
+import type { Path } from '../config-file/problems.ts';
+import { GovernanceDocument, type GovernanceDocumentInput } from '../config-file/schema.ts';
+import type { Constraints, Instant } from '../policy/facts.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
+import type { Present } from './present.ts';
+
+type Agents = NonNullable<GovernanceDocumentInput['agents']>;
+type Terms = Extract<NonNullable<Agents[string]['grants']>[string], { scopes: string[] }>;
+
+const AgentNames = GovernanceDocument.shape.agents.unwrap().keyType;
+
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * `remarks`: lines about agents that stay out of the file, or that it shows otherwise than they are; `comments`: what stands
+ * beside a value, by its place in the document.
+ */
+export type Said = { remarks: string[]; comments: { path: Path; text: string }[] };
+
+export function exportAgents(present: Present, now: Instant): Said & { agents: Agents } {
+  const agents: Agents = {};
+  const notes: Said = { remarks: [], comments: [] };
+  const { remarks } = notes;
+  const shown = present.agents
+    .filter((agent) => agent.status !== 'revoked' && agent.status !== 'deleted')
+    .toSorted((a, b) => byText(a.name, b.name) || a.created_at - b.created_at);
+  for (const agent of shown) {
+    const said = `${JSON.stringify(agent.name)} (${agent.agent_id})`;
+    if (!AgentNames.safeParse(agent.name).success) remarks.push(`${said} is not here: a file cannot have this name.`);
+    else if (Object.hasOwn(agents, agent.name)) remarks.push(`${said} is not here: another agent has the same name.`);
+    else agents[agent.name] = exportAgent(present, agent, said, notes, now);
+  }
+  return { agents, ...notes };
+}
+
+function exportAgent(present: Present, agent: AgentTable, said: string, notes: Said, now: Instant): Agents[string] {
+  const { remarks } = notes;
+  const owner = present.owners.find(({ id }) => id === agent.owner_id)?.email;
+  const policy = [...present.policies].find(([, { id }]) => id === agent.policy_id)?.[0];
+  if (policy === undefined) remarks.push(`${said} is under no policy; applying this puts it under "default".`);
+  const grants = exportGrants(present, agent, said, notes, now);
+  // Elsewhere nobody could ever collect it.
+  const waits = agent.status === 'pending';
+  if (waits) remarks.push(`${said} has not collected its key yet, and is here without one.`);
+  if (agent.agent_type === 'mcp_client')
+    remarks.push(
+      `${said} is an MCP client's, which an admin lets in; applied elsewhere it is one that waits for a key.`,
+    );
+  return {
+    ...(owner !== undefined && { owner }),
+    ...(policy !== undefined && { policy }),
+    ...(agent.status === 'suspended' && { suspended: true as const }),
+    ...(agent.public_key_pem !== null && !waits && { public_key: { pem: agent.public_key_pem } }),
+    ...(Object.keys(grants).length > 0 && { grants }),
+  };
+}
+
+function exportGrants(
+  present: Present,
+  agent: AgentTable,
+  said: string,
+  { remarks, comments }: Said,
+  now: Instant,
+): Record<string, Terms | Terms[]> {
+  const label = (id: string | null) => present.connections.find((connection) => connection.id === id)?.label;
+  const grants = (present.grants.get(agent.id) ?? []).toSorted(
+    (a, b) =>
+      byText(a.platform_id, b.platform_id) || byText(label(a.connection_id) ?? '', label(b.connection_id) ?? ''),
+  );
+  const lists: Record<string, { terms: Terms; expiry: string | undefined }[]> = {};
+  for (const grant of grants) {
+    const manifest = present.platforms.get(grant.platform_id);
+    const scopes = JSON.parse(grant.scopes) as string[];
+    const known = scopes.filter(
+      (scope) => manifest && (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)),
+    );
+    const lost = scopes.filter((scope) => !known.includes(scope));
+    if (lost.length > 0)
+      remarks.push(
+        `${said} is granted ${lost.join(', ')} on ${grant.platform_id}, which that platform does not have: left out.`,
+      );
+    if (known.length === 0) continue;
+    lists[grant.platform_id] ??= [];
+    lists[grant.platform_id]!.push({
+      terms: exportTerms(grant, known, label(grant.connection_id)),
+      expiry: commentOnExpiry(grant, now),
+    });
+  }
+  for (const [platform, list] of Object.entries(lists))
+    list.forEach(({ expiry: text }, i) => {
+      const path = ['agents', agent.name, 'grants', platform, ...(list.length === 1 ? [] : [i]), 'expires'];
+      if (text !== undefined) comments.push({ path, text });
+    });
+  return Object.fromEntries(
+    Object.entries(lists).map(([id, list]) => [
+      id,
+      list.length === 1 ? list[0]!.terms : list.map(({ terms }) => terms),
+    ]),
+  );
+}
+
+function exportTerms(grant: GrantTable, scopes: string[], connection: string | undefined): Terms {
+  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  return {
+    scopes,
+    ...(grant.expires_at !== null && { expires: momentOf(grant, grant.expires_at) }),
+    ...(grant.require_approval === 1 && { require_approval: true }),
+    ...(recipients && { recipients: [...recipients] }),
+    ...(repos && { repos: [...repos] }),
+    ...(allow_repo_creation && { allow_repo_creation }),
+    ...(connection !== undefined && { connection }),
+  };
+}
+
+/** Always a moment, in the file's own words where those were one: a span would begin anew wherever the file is applied first. */
+function momentOf({ expires_text: text }: GrantTable, end: Instant): string {
+  return text === null || beginOfSpan(text, end) !== undefined ? new Date(end).toISOString() : text;
+}
+
+function commentOnExpiry({ expires_at: end, expires_text: text }: GrantTable, now: Instant): string | undefined {
+  if (end === null) return undefined;
+  const begin = text === null ? undefined : beginOfSpan(text, end);
+  const span = begin === undefined ? [] : [`${text} since ${new Date(begin).toISOString()}`];
+  const said = [...(end <= now ? ['ended'] : []), ...span];
+  return said.length === 0 ? undefined : said.join('; ');
+}

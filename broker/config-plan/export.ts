@@ -1,0 +1,124 @@
+/** The present state as a governance file. */
+import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
+import type { Broker } from '../broker.ts';
+import type { GovernanceDocumentInput } from '../config-file/schema.ts';
+import { referenceOf } from '../config-file/secrets.ts';
+import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { exportAgents } from './export-agents.ts';
+import { exportPlatform } from './export-platform.ts';
+import { UnknownOrganisation } from './plan.ts';
+import { sameJson } from './planning.ts';
+import { loadPresent, type Present } from './present.ts';
+
+const byName = <Value>(entries: Iterable<[string, Value]>): [string, Value][] =>
+  [...entries].toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+
+/**
+ * YAML of everything that a governance file can say of an organisation, in an order that depends on nothing but what is
+ * said. Secrets stand as the references they came from, and ends of grants as moments. Applied again to the same store it
+ * changes nothing, and applied to another it makes it decide as this one does; what it cannot say (an agent that waits for
+ * its key, two agents of one name) stands there as a comment. Sections that have nothing in them stand there empty, because
+ * one that is absent would leave in place what another broker has.
+ *
+ * @throws UnknownOrganisation
+ */
+export async function exportGovernance(
+  broker: Pick<Broker, 'store'>,
+  organisationId: string,
+  now: Instant,
+): Promise<string> {
+  const organisation = await findOrganisation(broker.store.db, organisationId);
+  if (!organisation) throw new UnknownOrganisation(organisationId);
+  const present = await loadPresent(broker.store.db, organisation);
+  const { agents, remarks, comments } = exportAgents(present, now);
+  remarks.push(...remarksOnOrganisation(present));
+  const sections: GovernanceDocumentInput = {
+    organisation: organisation.name,
+    publish_identity_documents: organisation.publish_identity_documents === 1,
+    auto_suspend: organisation.auto_suspend === null ? false : JSON.parse(organisation.auto_suspend),
+    owners: present.owners
+      .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
+      .map(({ email, role }) => ({ email, role })),
+    platforms: Object.fromEntries(
+      byName(present.platforms).map(([id, manifest]) => [
+        id,
+        { ...exportPlatform(manifest), ...(present.suspendedPlatforms.has(id) && { suspended: true }) },
+      ]),
+    ) as NonNullable<GovernanceDocumentInput['platforms']>,
+    connections: exportConnections(present),
+    policies: exportPolicies(present),
+    guardrails: present.guardrails as NonNullable<GovernanceDocumentInput['guardrails']>,
+    agents,
+  };
+  // Quoted where a reader of YAML 1.1 would take a text for something else (`no`, `12:30`).
+  const document = new Document(sections, { compat: 'yaml-1.1', aliasDuplicateObjects: false });
+  commentOnConnections(document, present);
+  for (const { path, text } of comments) (document.getIn(path, true) as Node).comment = ` ${text}`;
+  for (const name of Object.keys(agents)) {
+    const key = document.getIn(['agents', name, 'public_key', 'pem'], true);
+    if (isScalar(key)) key.type = Scalar.QUOTE_DOUBLE;
+  }
+  if (remarks.length > 0) document.comment = remarks.map((line) => ` ${line}`).join('\n');
+  // A key is one line, so that a file of many agents stays readable.
+  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
+}
+
+/** What decides and stands in no section of a file. */
+function remarksOnOrganisation({ organisation, platforms }: Present): string[] {
+  const servers = [...platforms].filter(([, { kind }]) => kind === 'mcp').map(([id]) => id);
+  const hours = organisation.approval_ttl_ms / 3_600_000;
+  return [
+    ...(hours === 24 ? [] : [`Held calls wait ${hours} hours: set that with POST /owner/organisation.`]),
+    ...(organisation.require_user_verification === 1
+      ? ['Passkeys have to verify the user: set that with POST /owner/organisation.']
+      : []),
+    ...(servers.length === 0
+      ? []
+      : [`Which tools of ${servers.join(', ')} were accepted is not here: elsewhere the first list that is seen is.`]),
+  ];
+}
+
+function exportConnections({ connections }: Present): NonNullable<GovernanceDocumentInput['connections']> {
+  const isOnly = ({ platform_id: platform }: ConnectionTable) =>
+    connections.filter((other) => other.platform_id === platform).length === 1;
+  const exported = connections.map((connection): [string, object] => {
+    const isDefault = connection.is_default === 1;
+    return [
+      connection.label,
+      {
+        platform: connection.platform_id,
+        ...(connection.secret_reference !== null && { secret: referenceOf(connection.secret_reference) }),
+        ...(isDefault !== isOnly(connection) && { default: isDefault }),
+      },
+    ];
+  });
+  return Object.fromEntries(byName(exported)) as NonNullable<GovernanceDocumentInput['connections']>;
+}
+
+function exportPolicies({ policies }: Present): NonNullable<GovernanceDocumentInput['policies']> {
+  const own = byName(policies).filter(
+    ([name, { rules }]) => name !== DEFAULT_POLICY || !sameJson(rules, DEFAULT_POLICY_RULES),
+  );
+  return Object.fromEntries(own.map(([name, { rules }]) => [name, { rules }])) as NonNullable<
+    GovernanceDocumentInput['policies']
+  >;
+}
+
+/** Says of each connection without a reference where its secret is. */
+function commentOnConnections(document: Document, { connections }: Present): void {
+  const section = document.get('connections');
+  if (!isMap(section)) return;
+  for (const connection of connections) {
+    if (connection.secret_reference !== null) continue;
+    const pair = section.items.find((item) => String(item.key) === connection.label);
+    if (!pair) continue;
+    (pair.key as Node).commentBefore = connection.credential
+      ? connection.oauth
+        ? ' It was connected through OAuth; its tokens stay.'
+        : ' Its secret did not come from a governance file; the stored one stays.'
+      : ' It has no secret yet.';
+  }
+}

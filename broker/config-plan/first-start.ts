@@ -1,0 +1,49 @@
+/** An organisation as it begins: one admin, and the policy `default`. */
+import { uuidv4 } from '../crypto/ids.ts';
+import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
+import type { Instant } from '../policy/facts.ts';
+import { putPolicy } from '../store/governed-versions.ts';
+import { listOrganisations, putOrganisation, putOwner } from '../store/organisations.ts';
+import type { OrganisationTable, OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+
+/** How long a held call waits, unless the organisation says otherwise (decisions, Approvals). */
+const APPROVAL_TTL_MS = 24 * 3_600_000;
+
+/**
+ * Makes an organisation with its first owner, who is an admin and whom no governance file removes; in a transaction, which
+ * has to end when this throws.
+ *
+ * @throws Error when an organisation of this name is there already
+ */
+export async function createOrganisation(
+  db: Db,
+  { id = uuidv4(), name, ownerEmail }: { id?: string; name: string; ownerEmail: string },
+  now: Instant,
+): Promise<{ organisation: OrganisationTable; owner: OwnerTable }> {
+  const others = await listOrganisations(db);
+  if (others.some((other) => other.name === name))
+    throw new Error(`There is an organisation "${name}" already; choose another name.`);
+  const organisation: OrganisationTable = {
+    id,
+    name,
+    publish_identity_documents: 0,
+    guardrails_version: 0,
+    approval_ttl_ms: APPROVAL_TTL_MS,
+    created_at: now,
+    require_user_verification: 0,
+    auto_suspend: null,
+  };
+  await putOrganisation(db, organisation);
+  const owner = await putOwner(db, {
+    organisation_id: id,
+    id: uuidv4(),
+    email: ownerEmail,
+    role: 'admin',
+    origin: 'first_start',
+    created_at: now,
+  });
+  const rules = JSON.stringify(DEFAULT_POLICY_RULES);
+  await putPolicy(db, { organisationId: id, id: uuidv4(), name: DEFAULT_POLICY, rules }, now);
+  return { organisation, owner };
+}

@@ -1,0 +1,187 @@
+/** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
+
+import { entriesOf } from '../config-file/governance.ts';
+import type { AgentEntry } from '../config-file/schema.ts';
+import { DEFAULT_POLICY } from '../policy/default-policy.ts';
+import { moveAgent, updateAgent } from '../store/agents.ts';
+import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
+import { revokeAgent } from '../store/revoke-agent.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
+import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
+import { keyOf, mint, planKey } from './plan-keys.ts';
+import { addConflict, addProblem, addStep, difference, type Planning } from './planning.ts';
+
+/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
+export const REMOVED_DETAIL = 'Removed from the governance file.';
+
+const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
+
+/** `rest` is awaited between agents, of which there may be thousands. */
+export async function planAgents(planning: Planning, rest: () => Promise<void>): Promise<void> {
+  const { present, governance } = planning;
+  const { agents } = governance.document;
+  const planned = new Set<string>();
+  const byName = Map.groupBy(present.agents, (agent) => agent.name);
+  for (const [name, entry] of entriesOf(agents)) {
+    await rest();
+    const named = byName.get(name) ?? [];
+    const known = findNamed(planning, name, named);
+    if (known === 'problem') {
+      for (const agent of named.filter(isLive)) {
+        planned.add(agent.id);
+        keep(planning, agent);
+      }
+      continue;
+    }
+    if (known) planned.add(known.id);
+    if (known?.status === 'revoked' && known.status_detail !== REMOVED_DETAIL) {
+      planning.warnings.push({
+        path: ['agents', name],
+        message: 'was revoked, and stays so: the file does not undo that. For a new agent, use another name.',
+      });
+      keep(planning, known);
+    } else planNamed(planning, name, entry, known);
+  }
+  for (const agent of present.agents) {
+    await rest();
+    if (planned.has(agent.id)) continue;
+    if (agents !== undefined && agent.origin === 'governance' && isLive(agent)) planRemoval(planning, agent);
+    else keep(planning, agent);
+  }
+}
+
+/** The agent of this name, one at work before one that was revoked, the newest of those. */
+function findNamed(
+  planning: Planning,
+  name: string,
+  agents: readonly AgentTable[],
+): AgentTable | undefined | 'problem' {
+  const named = agents.filter((agent) => agent.status !== 'deleted');
+  const live = named.filter(isLive);
+  if (live.length > 1) {
+    const why = `there are ${live.length} agents of this name;`;
+    const refused = 'revoke all but one.';
+    addConflict(planning, ['agents', name], { why, refused, left: `they were left as they are: ${refused}` }, 'key');
+    return 'problem';
+  }
+  return live[0] ?? named.toSorted((a, b) => (b.status_since ?? 0) - (a.status_since ?? 0))[0];
+}
+
+function planNamed(planning: Planning, name: string, entry: AgentEntry, known: AgentTable | undefined): void {
+  const { firstAdmin } = planning;
+  const ownerId = entry.owner === undefined ? firstAdmin?.id : planning.ownerIds.get(entry.owner);
+  const policyName = entry.policy ?? DEFAULT_POLICY;
+  const policyId = planning.policyIds.get(policyName);
+  const key = keyOf(planning, name, entry, known);
+  // Each of these is a problem that was already noted where it stands.
+  if (ownerId === undefined || policyId === undefined) return;
+  if (key === 'stays') {
+    if (known) keep(planning, known);
+    return;
+  }
+  if (entry.suspended && known?.status === 'pending') {
+    const message = 'it has not collected its key yet, and can be suspended only when it has.';
+    addProblem(planning, ['agents', name, 'suspended'], message);
+    return;
+  }
+  const agent = known ?? newAgent(planning, entry, name, { ownerId, policyId, key });
+  planning.futureAgents.push({
+    id: agent.id,
+    name,
+    ownerId,
+    policyId,
+    live: true,
+  });
+  if (!known) planCreation(planning, agent, entry, policyName, key);
+  else {
+    if (known.origin !== 'governance') adopt(planning, known);
+    planUpdate(planning, known, entry, { ownerId, policyId, key });
+    if (key && key.fingerprint !== known.key_fingerprint) planKey(planning, known, key);
+  }
+  planGrants(planning, agent, entry.grants, known !== undefined);
+}
+
+function planUpdate(
+  planning: Planning,
+  known: AgentTable,
+  { suspended }: AgentEntry,
+  { ownerId, policyId, key }: Meant,
+): void {
+  const { organisationId, now } = planning;
+  const returns = known.status === 'revoked';
+  // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
+  const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client';
+  // Only ever suspended: to resume it is an owner's decision.
+  const to = suspended ? 'suspended' : returns ? (waits ? 'pending_bind' : 'active') : known.status;
+  const details = [
+    ...difference('owner', ownerEmail(planning, known.owner_id), ownerEmail(planning, ownerId)),
+    ...difference('policy', policyNameOf(planning, known.policy_id), policyNameOf(planning, policyId)),
+    ...(to === known.status ? [] : difference('status', known.status, to === 'pending_bind' && key ? 'active' : to)),
+  ];
+  if (details.length === 0) return;
+  addStep(planning, { action: 'update', kind: 'agent', name: known.name, details }, async (db, made) => {
+    await updateAgent(db, organisationId, known.id, { owner_id: ownerId, policy_id: policyId });
+    if (to === known.status) return;
+    const because = suspended
+      ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
+      : { cause: null, detail: null };
+    const place = { organisationId, id: known.id };
+    if (!(await moveAgent(db, place, { from: [known.status], to, ...because }, now))) throw changedMeanwhile(known);
+    if (!returns) return;
+    await endMcpAuthorisationsOf(db, place, now);
+    if (waits && !key) await mint(db, known, made, now);
+  });
+}
+
+/** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
+function planRemoval(planning: Planning, agent: AgentTable): void {
+  const { now } = planning;
+  removeGrants(planning, agent);
+  planning.futureAgents.push({
+    id: agent.id,
+    name: agent.name,
+    ownerId: agent.owner_id,
+    policyId: agent.policy_id,
+    live: false,
+  });
+  const details = [`status: ${agent.status} → revoked`];
+  addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db, made) => {
+    const from = ['active', 'suspended', 'pending', 'pending_bind'] as const;
+    const ended = await revokeAgent(db, agent, { from, cause: 'owner_manual', detail: REMOVED_DETAIL }, now);
+    if (!ended) throw changedMeanwhile(agent);
+    made.ended.push(...ended);
+  });
+}
+
+function keep(planning: Planning, agent: AgentTable): void {
+  const live = isLive(agent);
+  planning.futureAgents.push({
+    id: agent.id,
+    name: agent.name,
+    ownerId: agent.owner_id,
+    policyId: agent.policy_id,
+    live,
+  });
+  keepGrants(planning, agent, live);
+}
+
+function adopt(planning: Planning, agent: AgentTable): void {
+  planning.adopted.push(agent.id);
+  planning.warnings.push({
+    path: ['agents', agent.name],
+    message: 'was made by hand. From now on this file decides about it, and leaving it out revokes it.',
+  });
+}
+
+const changedMeanwhile = (agent: AgentTable): Error =>
+  new Error(`The agent ${agent.name} changed its status meanwhile; apply again.`);
+
+function ownerEmail({ present, ownerIds }: Planning, id: string): string {
+  const email = present.owners.find((owner) => owner.id === id)?.email;
+  return email ?? [...ownerIds].find(([, known]) => known === id)?.[0] ?? id;
+}
+
+function policyNameOf({ policyIds }: Planning, id: string | null): string | undefined {
+  return [...policyIds].find(([, known]) => known === id)?.[0];
+}

@@ -1,0 +1,142 @@
+/** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
+
+import { documentConnections } from '../config-file/check-references.ts';
+import { entriesOf } from '../config-file/governance.ts';
+import { listNames } from '../config-file/problems.ts';
+import type { ConnectionEntry } from '../config-file/schema.ts';
+import { referenceKey } from '../config-file/secrets.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import { whyUnsendable } from '../egress/credential-placement.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/needles.ts';
+import { forgetRegistration } from '../oauth-client/registration.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import { addProblem, addStep, difference, type Planning } from './planning.ts';
+
+export function planConnections(planning: Planning): void {
+  const { governance, present } = planning;
+  for (const connection of present.connections) planning.connectionIds.set(connection.label, connection.id);
+  const defaults = documentConnections(governance.document);
+  for (const [name, entry] of entriesOf(governance.document.connections)) {
+    const known = present.connections.find((connection) => connection.label === name);
+    planConnection(planning, name, entry, known, defaults?.get(name)?.isDefault ?? false);
+  }
+}
+
+function planConnection(
+  planning: Planning,
+  name: string,
+  entry: ConnectionEntry,
+  known: ConnectionTable | undefined,
+  isDefault: boolean,
+): void {
+  const { organisationId, vault, now, governance } = planning;
+  const id = known?.id ?? uuidv4();
+  planning.connectionIds.set(name, id);
+  const secret = secretOf(planning, name, entry);
+  const replaced = secret !== undefined && !holds(planning, known, secret, name);
+  const named = entry.secret && governance.origin === 'file' ? referenceKey(entry.secret) : undefined;
+  const reference = named ?? known?.secret_reference ?? null;
+  const details = [
+    ...difference('platform', known?.platform_id, entry.platform),
+    ...difference('default', known ? known.is_default === 1 : undefined, isDefault),
+    ...difference('secret from', known?.secret_reference, reference),
+    ...(replaced && known?.credential ? ['secret: changed'] : []),
+    ...(replaced && known && !known.credential ? ['secret: given'] : []),
+  ];
+  if (!entry.secret && !known?.credential)
+    planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
+  if (details.length === 0 && !replaced) return;
+  const place = {
+    organisation_id: organisationId,
+    id,
+    platform_id: entry.platform,
+    is_default: isDefault ? 1 : 0,
+  } as const;
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db) => {
+    // Tokens of one platform are nothing for another one.
+    const moves = known?.oauth != null && known.platform_id !== entry.platform && !replaced;
+    if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
+    await putConnection(db, {
+      ...place,
+      label: name,
+      // A new credential has not been refused yet.
+      status: 'active',
+      credential: replaced ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()) : null,
+      secret_reference: reference,
+      upstream_scopes: null,
+      revision: (known?.revision ?? 0) + (replaced ? 1 : 0),
+      created_at: known?.created_at ?? now,
+    });
+  });
+}
+
+function whyUnusable({ governance, present }: Planning, platform: string): string {
+  const manifest = manifestOf({ governance, present }, platform);
+  return manifest?.auth.type === 'oauth2'
+    ? 'is not connected yet: an admin does that in the console, under Connections. Until then calls on it are answered platform_not_connected.'
+    : 'has no secret yet, so calls on it are answered platform_not_connected.';
+}
+
+function manifestOf({ governance, present }: Pick<Planning, 'governance' | 'present'>, platform: string) {
+  return governance.manifests.get(platform) ?? present.platforms.get(platform);
+}
+
+function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
+  if (!entry.secret) return undefined;
+  const secret = planning.resolved.get(referenceKey(entry.secret));
+  const wrong = whatIsWrong(secret?.reveal(), manifestOf(planning, entry.platform));
+  if (wrong === undefined) return secret;
+  const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
+  addProblem(planning, ['connections', name, 'secret'], message);
+  return undefined;
+}
+
+function whatIsWrong(value: string | undefined, manifest: Manifest | undefined): string | undefined {
+  if (value === undefined) return 'was not given with the file';
+  if (value === '') return 'is empty';
+  if (value.length >= SHORTEST_CREDENTIAL) return manifest && whyUnsendable(manifest.auth, value);
+  return `has fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
+}
+
+/** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */
+function holds(planning: Planning, known: ConnectionTable | undefined, secret: Secret, name: string): boolean {
+  if (!known?.credential) return false;
+  const place = { table: 'connections' as const, organisationId: planning.organisationId, rowId: known.id };
+  try {
+    const opened = new Secret(planning.vault.open(place, known.credential));
+    return opened.equals(secret);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    const message = 'the stored secret cannot be opened and is replaced by the one given here.';
+    planning.warnings.push({ path: ['connections', name, 'secret'], message });
+    return false;
+  }
+}
+
+/** After the grants: a connection goes when no grant of an agent at work uses it. */
+export function planConnectionRemovals(planning: Planning): void {
+  const { present, organisationId } = planning;
+  const { connections } = planning.governance.document;
+  if (connections === undefined) return;
+  for (const { id, label, platform_id: platform } of present.connections) {
+    if (Object.hasOwn(connections, label)) continue;
+    const used = planning.futureGrants.filter((grant) => grant.live && grant.connectionId === id);
+    if (used.length > 0) {
+      const agents = listNames(new Set(used.map((grant) => grant.agent)));
+      addProblem(
+        planning,
+        ['connections'],
+        `"${label}" is not listed any more but grants of ${agents} use it; change them first.`,
+      );
+    }
+    const details = [`platform: ${platform}`, 'its secret is removed with it'];
+    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db) => {
+      await deleteConnection(db, organisationId, id);
+      await forgetRegistration(db, { organisationId, platformId: platform, connectionId: id });
+    });
+  }
+}

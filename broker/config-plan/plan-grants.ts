@@ -1,0 +1,157 @@
+/** Grants of one agent: compared by platform and connection, so that changed terms are an update of the same grant. */
+
+import { expiryOf } from '../config-file/expiry.ts';
+import { entriesOf, termsOf } from '../config-file/governance.ts';
+import { listNames, type Path } from '../config-file/problems.ts';
+import type { AgentEntry, GrantTerms } from '../config-file/schema.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Constraints } from '../policy/facts.ts';
+import { deleteGrant, putGrant } from '../store/agents.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
+import { addStep, difference, listDifference, type Planning } from './planning.ts';
+
+type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };
+
+export function planGrants(
+  planning: Planning,
+  agent: AgentTable,
+  grants: AgentEntry['grants'],
+  existed: boolean,
+): void {
+  const left = existed ? [...(planning.present.grants.get(agent.id) ?? [])] : [];
+  const take = (wanted: Wanted, matches: (grant: GrantTable) => boolean): GrantTable | undefined => {
+    const at = left.findIndex((grant) => grant.platform_id === wanted.platformId && matches(grant));
+    return at < 0 ? undefined : left.splice(at, 1)[0];
+  };
+  const wanted = wantedGrants(planning, agent, grants);
+  const exact = wanted.map((one) => ({ one, known: take(one, (grant) => grant.connection_id === one.connectionId) }));
+  // What is left on the platform changes its connection rather than going and coming.
+  const matched = exact.map(({ one, known }) => ({ one, known: known ?? take(one, () => true) }));
+  for (const grant of left) planRemoval(planning, agent, grant);
+  for (const { one, known } of matched) planGrant(planning, agent, one, known);
+}
+
+/** The grants of an agent that stays as it is. */
+export function keepGrants(planning: Planning, agent: AgentTable, live: boolean): void {
+  for (const grant of planning.present.grants.get(agent.id) ?? []) {
+    const { platform_id: platformId, connection_id: connectionId } = grant;
+    planning.futureGrants.push({ agent: agent.name, platformId, connectionId, live });
+    if (live) warnOfLostScopes(planning, agent, grant);
+  }
+}
+
+/** Takes everything away from an agent. */
+export function removeGrants(planning: Planning, agent: AgentTable): void {
+  for (const grant of planning.present.grants.get(agent.id) ?? []) planRemoval(planning, agent, grant);
+}
+
+function warnOfLostScopes(planning: Planning, agent: AgentTable, grant: GrantTable): void {
+  const manifest = planning.governance.manifests.get(grant.platform_id);
+  if (!manifest || manifest.kind === 'mcp') return;
+  const lost = (JSON.parse(grant.scopes) as string[]).filter((scope) => !Object.hasOwn(manifest.scopes, scope));
+  if (lost.length === 0) return;
+  planning.warnings.push({
+    path: ['platforms', grant.platform_id, 'scopes'],
+    message: `"${agent.name}" is granted ${listNames(lost)}, which this platform does not have: that allows nothing.`,
+  });
+}
+
+function wantedGrants(planning: Planning, agent: AgentTable, grants: AgentEntry['grants']): Wanted[] {
+  const wanted: Wanted[] = [];
+  for (const [platformId, some] of entriesOf(grants)) {
+    for (const { terms, path } of termsOf(some)) {
+      const connectionId = terms.connection === undefined ? null : planning.connectionIds.get(terms.connection);
+      // A connection that does not exist was noted as a problem where it stands.
+      if (connectionId === undefined) continue;
+      wanted.push({ platformId, terms, connectionId, path: ['agents', agent.name, 'grants', platformId, ...path] });
+    }
+  }
+  return wanted;
+}
+
+function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known: GrantTable | undefined): void {
+  const { organisationId, now } = planning;
+  const { platformId, terms, connectionId, path } = wanted;
+  planning.futureGrants.push({ agent: agent.name, platformId, connectionId, live: true });
+  const grant: GrantTable = {
+    organisation_id: organisationId,
+    id: known?.id ?? uuidv4(),
+    agent_id: agent.id,
+    platform_id: platformId,
+    connection_id: connectionId,
+    scopes: JSON.stringify(terms.scopes),
+    constraints: JSON.stringify(constraintsOf(terms)),
+    require_approval: terms.require_approval ? 1 : 0,
+    ...expiryOf(terms.expires, known, now),
+    created_at: known?.created_at ?? now,
+  };
+  if (grant.expires_at !== null && grant.expires_at <= now)
+    planning.warnings.push({
+      path: [...path, 'expires'],
+      message: `ended on ${new Date(grant.expires_at).toISOString()}; write another span or moment to renew it.`,
+    });
+  const details = grantDifference(planning, known, grant);
+  if (details.length === 0) return;
+  const name = nameOf(planning, agent, grant);
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'grant', name, details }, async (db, made) => {
+    if (known) await putGrant(db, grant);
+    else made.grants.push(grant);
+  });
+}
+
+function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): void {
+  const { organisationId } = planning;
+  const details = [`scopes: ${(JSON.parse(grant.scopes) as string[]).join(', ')}`];
+  const name = nameOf(planning, agent, grant);
+  addStep(planning, { action: 'delete', kind: 'grant', name, details }, (db) =>
+    deleteGrant(db, organisationId, grant.id),
+  );
+}
+
+function constraintsOf({ recipients, repos, allow_repo_creation }: GrantTerms): Constraints {
+  return {
+    ...(recipients && { recipients }),
+    ...(repos && { repos }),
+    ...(allow_repo_creation && { allow_repo_creation }),
+  };
+}
+
+/** Lists are compared as sets: their order decides nothing. */
+function grantDifference(planning: Planning, known: GrantTable | undefined, grant: GrantTable): string[] {
+  const [before, after] = [
+    known && (JSON.parse(known.constraints) as Constraints),
+    JSON.parse(grant.constraints) as Constraints,
+  ];
+  const connection = (id: string | null) =>
+    [...planning.connectionIds].find(([, known]) => known === id)?.[0] ?? (id === null ? 'the default' : id);
+  const limit = (field: 'recipients' | 'repos') => {
+    const [old, now] = [before?.[field], after[field]];
+    return old && now ? listDifference(field, old, now) : difference(field, old, now);
+  };
+  return [
+    ...listDifference(
+      'scopes',
+      known ? (JSON.parse(known.scopes) as string[]) : [],
+      JSON.parse(grant.scopes) as string[],
+    ),
+    ...(known ? difference('connection', connection(known.connection_id), connection(grant.connection_id)) : []),
+    ...difference('require_approval', (known?.require_approval ?? 0) === 1, grant.require_approval === 1),
+    ...limit('recipients'),
+    ...limit('repos'),
+    ...difference('allow_repo_creation', before?.allow_repo_creation ?? false, after.allow_repo_creation ?? false),
+    ...(known?.expires_at === grant.expires_at && known.expires_text === grant.expires_text
+      ? []
+      : difference('expires', expiryWords(known), expiryWords(grant))),
+  ];
+}
+
+function expiryWords(grant: GrantTable | undefined): string | undefined {
+  if (!grant || grant.expires_at === null) return undefined;
+  const moment = new Date(grant.expires_at).toISOString();
+  return grant.expires_text === null || /T/i.test(grant.expires_text) ? moment : `${grant.expires_text} (${moment})`;
+}
+
+function nameOf(planning: Planning, agent: AgentTable, grant: GrantTable): string {
+  const connection = [...planning.connectionIds].find(([, id]) => id === grant.connection_id)?.[0];
+  return `${agent.name} on ${grant.platform_id}${connection === undefined ? '' : ` (${connection})`}`;
+}

@@ -1,0 +1,101 @@
+/** How an agent comes by its key: from the file, or by a token with which it brings its own. */
+
+import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
+import type { AgentEntry } from '../config-file/schema.ts';
+import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
+import type { Instant } from '../policy/facts.ts';
+import { bindKey } from '../store/agent-keys.ts';
+import { endOneTimeTokens } from '../store/governance.ts';
+import { destroyUncollectedKey } from '../store/registrations.ts';
+import type { AgentTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { addConflict, addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
+
+/** A key that was read: its PEM in normal form, and its fingerprint. */
+export type AgentKey = Pick<AgentPublicKey, 'pem' | 'fingerprint'>;
+
+/**
+ * The key that the file gives; undefined when it gives none, or, as the broker starts, none that can be used; `stays` when
+ * the agent has to stay as the store has it, because there is a problem (noted) or, as the broker starts, a conflict.
+ */
+export function keyOf(
+  planning: Planning,
+  name: string,
+  entry: AgentEntry,
+  known: AgentTable | undefined,
+): AgentKey | undefined | 'stays' {
+  const { public_key: reference } = entry;
+  if (reference === undefined) return undefined;
+  const pem = 'pem' in reference ? reference.pem : planning.resolved.get(`file:${reference.file}`)?.reveal();
+  const path = ['agents', name, 'public_key'];
+  if (known && (known.agent_type === 'mcp_client' || known.agent_type === 'child')) {
+    const why = 'an agent of this name is there already, and the broker answers for it: it takes no key.';
+    const refused = 'Use another name here, or revoke it.';
+    addConflict(planning, path, { why, refused, left: `It was left as it is. ${refused}` });
+    return 'stays';
+  }
+  const parsed = pem === undefined ? undefined : readKey(planning, pem, known);
+  if (!parsed?.ok) {
+    const message = parsed?.error ?? 'the content of this file was not given with the governance file.';
+    addProblem(planning, path, message);
+    return 'stays';
+  }
+  const { fingerprint } = parsed;
+  const twin = planning.givenKeys.get(fingerprint);
+  if (twin !== undefined) {
+    const message = `this is the key of the agent "${twin}". Every agent has its own: make a new key pair.`;
+    addProblem(planning, path, message);
+    return 'stays';
+  }
+  const why = known?.key_fingerprint === fingerprint ? undefined : whyNotThis(planning, fingerprint);
+  if (why === undefined) {
+    planning.givenKeys.set(fingerprint, name);
+    return parsed;
+  }
+  const left = known
+    ? 'The agent was left with the key that it has: write that one here, or leave `public_key` out.'
+    : 'The agent was not made: give it a new key pair, or take it out of the file.';
+  addConflict(planning, path, { why, refused: 'Make a new key pair.', left });
+  return known && planning.atStart ? undefined : 'stays';
+}
+
+/** To read one key takes a quarter of a millisecond, and a file may have thousands: none is read twice. */
+function readKey({ governance }: Planning, text: string, known: AgentTable | undefined) {
+  if (known?.public_key_pem === text && known.key_fingerprint !== null)
+    return { ok: true as const, pem: text, fingerprint: known.key_fingerprint };
+  const read = governance.keys.get(text);
+  return read ? { ok: true as const, ...read } : parsePublicKey(text);
+}
+
+/** As where agents bring their keys themselves: every agent has its own, and one that was replaced does not come back. */
+function whyNotThis({ present }: Planning, fingerprint: string): string | undefined {
+  // Of another agent: whoever asks knows that it is not the agent's own.
+  const other = present.agentsByKey.get(fingerprint);
+  if (other) {
+    const deleted = other.status === 'deleted' ? ', which was deleted' : '';
+    return `this is the key of the agent "${other.name}"${deleted}. Every agent has its own, and none can be renamed: a name is for people only, keep it.`;
+  }
+  return present.formerKeys.has(fingerprint)
+    ? 'this key was replaced by another one, and does not come back.'
+    : undefined;
+}
+
+export function planKey(planning: Planning, known: AgentTable, key: AgentKey): void {
+  const { organisationId, now } = planning;
+  const details = difference('fingerprint', known.key_fingerprint, key.fingerprint);
+  const action = known.key_fingerprint === null ? 'create' : 'update';
+  addStep(planning, { action, kind: 'key', name: known.name, details }, async (db) => {
+    const place = { organisationId, id: known.id };
+    if (!(await bindKey(db, place, key, now)))
+      throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
+    await destroyUncollectedKey(db, place);
+    // The file has given the key: a token that was printed for bringing one is good for nothing now.
+    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: known.id }, now);
+  });
+}
+
+/** Makes the token of an agent that waits for its key. */
+export async function mint(db: Db, agent: AgentTable, made: Made, now: Instant): Promise<void> {
+  const { token, expiresAt } = await mintBootstrapToken(db, agent, now);
+  made.tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });
+}

@@ -1,0 +1,99 @@
+/** The organisation's own settings, and its owners. */
+
+import { listNames } from '../config-file/problems.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { updateAgent } from '../store/agents.ts';
+import { deleteOwner, putOwner, updateOrganisation } from '../store/organisations.ts';
+import type { OwnerTable } from '../store/schema.ts';
+import { addProblem, addStep, difference, type Planning } from './planning.ts';
+
+export function planOrganisation(planning: Planning): void {
+  const { present, organisationId } = planning;
+  const { organisation } = present;
+  const { document } = planning.governance;
+  const { organisation: name = organisation.name, publish_identity_documents: publish } = document;
+  if (present.takenNames.has(name)) {
+    addProblem(planning, ['organisation'], `another organisation on this broker is called "${name}".`);
+    return;
+  }
+  const published = organisation.publish_identity_documents === 1;
+  const { auto_suspend: rule } = document;
+  const autoSuspend = rule === undefined ? organisation.auto_suspend : rule === false ? null : JSON.stringify(rule);
+  const details = [
+    ...difference('name', organisation.name, name),
+    ...difference('publish_identity_documents', published, publish ?? published),
+    ...difference('auto_suspend', organisation.auto_suspend ?? 'false', autoSuspend ?? 'false'),
+  ];
+  if (details.length === 0) return;
+  addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>
+    updateOrganisation(db, organisationId, {
+      name,
+      publish_identity_documents: (publish ?? published) ? 1 : 0,
+      auto_suspend: autoSuspend,
+    }),
+  );
+}
+
+/** Those that `first_start` or a person made are kept when the file does not name them. */
+function isRemoved(planning: Planning, owner: OwnerTable): boolean {
+  const { owners } = planning.governance.document;
+  return owners !== undefined && owner.origin === 'governance' && !owners.some(({ email }) => email === owner.email);
+}
+
+export function planOwners(planning: Planning): void {
+  const { present, organisationId, now } = planning;
+  const future = present.owners.filter((owner) => !isRemoved(planning, owner)).map((owner) => ({ ...owner }));
+  for (const { email, role } of planning.governance.document.owners ?? []) {
+    const known = future.find((owner) => owner.email === email);
+    const details = difference('role', known?.role, role);
+    const owner: OwnerTable = known ?? {
+      organisation_id: organisationId,
+      id: uuidv4(),
+      email,
+      role,
+      origin: 'governance',
+      created_at: now,
+      oidc_subject: null,
+    };
+    owner.role = role;
+    if (!known) future.push(owner);
+    if (details.length > 0)
+      addStep(planning, { action: known ? 'update' : 'create', kind: 'owner', name: email, details }, async (db) => {
+        await putOwner(db, owner);
+      });
+  }
+  for (const owner of future) planning.ownerIds.set(owner.email, owner.id);
+  // Made by one apply, owners are equally old: the address decides, so that the next apply finds the same first one.
+  planning.firstAdmin = future
+    .filter((owner) => owner.role === 'admin')
+    .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))[0];
+  if (planning.firstAdmin === undefined)
+    addProblem(
+      planning,
+      ['owners'],
+      'no admin would be left, and then nobody could change anything; give one owner the role admin.',
+    );
+}
+
+/** After the agents: an owner goes when no agent at work is left; agents that were revoked pass to the first admin. */
+export function planOwnerRemovals(planning: Planning): void {
+  const { present, organisationId, firstAdmin } = planning;
+  for (const owner of present.owners.filter((one) => isRemoved(planning, one))) {
+    const agents = planning.futureAgents.filter((agent) => agent.ownerId === owner.id);
+    const live = agents.filter((agent) => agent.live).map((agent) => agent.name);
+    if (live.length > 0)
+      addProblem(
+        planning,
+        ['owners'],
+        `"${owner.email}" is not listed any more but answers for the agents ${listNames(live)}; give them another owner, or list the owner.`,
+      );
+    if (live.length > 0 || firstAdmin === undefined) continue;
+    const details = agents.map(
+      (agent) => `owner of the revoked agent ${agent.name}: ${owner.email} → ${firstAdmin.email}`,
+    );
+    addStep(planning, { action: 'delete', kind: 'owner', name: owner.email, details }, async (db) => {
+      for (const agent of agents) await updateAgent(db, organisationId, agent.id, { owner_id: firstAdmin.id });
+      await deleteOwner(db, organisationId, owner.id);
+    });
+  }
+}

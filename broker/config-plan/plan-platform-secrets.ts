@@ -1,0 +1,73 @@
+/** Client ids and client secrets that platforms name: compared in memory and stored sealed; nothing of them is ever said. */
+
+import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { SealError } from '../crypto/seal.ts';
+import { Secret } from '../crypto/secret.ts';
+import { PLATFORM_SECRETS } from '../oauth-client/registered.ts';
+import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
+import type { PlatformSecretTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { addProblem, addStep, type Planning } from './planning.ts';
+
+type Move = { detail: string; make(db: Db): Promise<void> };
+
+/** After the platforms, which have to be there before. */
+export function planPlatformSecrets(planning: Planning): void {
+  const { governance, present } = planning;
+  for (const [platformId, manifest] of governance.manifests) {
+    const known = present.platformSecrets.filter((secret) => secret.platform_id === platformId);
+    const references = new Map(platformReferences(manifest));
+    const moves = PLATFORM_SECRETS.flatMap((name): Move[] => {
+      const reference = references.get(name);
+      const before = known.find((one) => one.name === name);
+      if (reference) return planSecret(planning, { platformId, name, before }, reference);
+      if (!before) return [];
+      const make = (db: Db) => deletePlatformSecret(db, planning.organisationId, before.id);
+      return [{ detail: `auth.${name}: removed`, make }];
+    });
+    if (moves.length === 0) continue;
+    const details = moves.map(({ detail }) => detail);
+    addStep(planning, { action: 'update', kind: 'platform', name: platformId, details }, async (db) => {
+      for (const { make } of moves) await make(db);
+    });
+  }
+}
+
+function planSecret(
+  planning: Planning,
+  { platformId, name, before }: { platformId: string; name: string; before: PlatformSecretTable | undefined },
+  reference: Reference,
+): Move[] {
+  const { organisationId, vault, now } = planning;
+  const key = referenceKey(reference);
+  const secret = planning.resolved.get(key);
+  if (!secret || secret.reveal() === '') {
+    const why = secret ? 'is empty' : 'was not given with the file';
+    addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${why}.`);
+    return [];
+  }
+  if (before && holds(planning, before, secret)) return [];
+  const id = uuidv4();
+  const make = (db: Db) =>
+    putPlatformSecret(db, {
+      organisation_id: organisationId,
+      id,
+      platform_id: platformId,
+      name,
+      value: vault.seal({ table: 'platform_secrets', organisationId, rowId: id }, secret.reveal()),
+      created_at: now,
+    });
+  return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
+}
+
+/** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */
+function holds({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean {
+  try {
+    const opened = vault.open({ table: 'platform_secrets', organisationId, rowId: id }, value);
+    return new Secret(opened).equals(secret);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    return false;
+  }
+}

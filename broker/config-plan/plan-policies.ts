@@ -1,0 +1,86 @@
+/** Policies and guardrails: a new version only when the rules differ. */
+
+import { entriesOf, ruleSources } from '../config-file/governance.ts';
+import { listNames } from '../config-file/problems.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
+import { deletePolicy } from '../store/policies.ts';
+import { addProblem, addStep, type Planning, sameJson } from './planning.ts';
+
+/** The policies that the file wants: `default` goes back to its built-in rules when the section leaves it out. */
+function wantedPolicies(planning: Planning): Map<string, RuleSource[]> {
+  const { policies } = planning.governance.document;
+  const wanted = new Map(entriesOf(policies).map(([name, policy]) => [name, ruleSources(policy.rules)]));
+  const hasDefault = planning.present.policies.has(DEFAULT_POLICY);
+  if (!wanted.has(DEFAULT_POLICY) && (policies !== undefined || !hasDefault))
+    wanted.set(DEFAULT_POLICY, ruleSources(DEFAULT_POLICY_RULES));
+  return wanted;
+}
+
+export function planPolicies(planning: Planning): void {
+  const { present, organisationId, now } = planning;
+  for (const [name, known] of present.policies) planning.policyIds.set(name, known.id);
+  for (const [name, rules] of wantedPolicies(planning)) {
+    const known = present.policies.get(name);
+    if (known && sameJson(known.rules, rules)) continue;
+    const id = known?.id ?? uuidv4();
+    planning.policyIds.set(name, id);
+    const change = { action: known ? ('update' as const) : ('create' as const), kind: 'policy' as const, name };
+    addStep(planning, { ...change, details: rulesDifference(known?.rules ?? [], rules) }, async (db) => {
+      await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, now);
+    });
+  }
+}
+
+/** After the agents: a policy goes when no agent at work is under it. */
+export function planPolicyRemovals(planning: Planning): void {
+  const { present, organisationId } = planning;
+  const { policies } = planning.governance.document;
+  if (policies === undefined) return;
+  for (const [name, { id }] of present.policies) {
+    if (name === DEFAULT_POLICY || Object.hasOwn(policies, name)) continue;
+    const under = planning.futureAgents.filter((agent) => agent.live && agent.policyId === id);
+    if (under.length > 0) {
+      const names = listNames(under.map((agent) => agent.name));
+      addProblem(
+        planning,
+        ['policies'],
+        `"${name}" is not listed any more but the agents ${names} are under it; give them another policy first.`,
+      );
+    }
+    addStep(planning, { action: 'delete', kind: 'policy', name, details: [] }, (db) =>
+      deletePolicy(db, organisationId, id),
+    );
+  }
+}
+
+export function planGuardrails(planning: Planning): void {
+  const { present, organisationId, now } = planning;
+  const { guardrails } = planning.governance.document;
+  if (guardrails === undefined) return;
+  const rules = ruleSources(guardrails);
+  if (sameJson(present.guardrails, rules)) return;
+  const action = present.guardrails.length === 0 ? 'create' : rules.length === 0 ? 'delete' : 'update';
+  const details = rulesDifference(present.guardrails, rules);
+  addStep(planning, { action, kind: 'guardrails', name: 'guardrails', details }, async (db) => {
+    await putGuardrails(db, organisationId, JSON.stringify(rules), now);
+  });
+}
+
+function rulesDifference(before: readonly RuleSource[], after: readonly RuleSource[]): string[] {
+  const [old, now] = [before.map(describeRule), after.map(describeRule)];
+  const lines = [
+    ...old.filter((rule) => !now.includes(rule)).map((rule) => `− ${rule}`),
+    ...now.filter((rule) => !old.includes(rule)).map((rule) => `+ ${rule}`),
+  ];
+  return lines.length === 0 ? ['the order of the rules, which decides nothing but their numbers'] : lines;
+}
+
+/** `deny: methods DELETE; endpoints /admin/**`. */
+function describeRule({ name, effect, when, ...lists }: RuleSource): string {
+  const parts = Object.entries(lists).map(([field, list]) => `${field} ${list.join(', ')}`);
+  if (when !== undefined) parts.push(`when ${when}`);
+  return `${name === undefined ? '' : `${name}: `}${effect}${parts.length === 0 ? ' everything' : `: ${parts.join('; ')}`}`;
+}

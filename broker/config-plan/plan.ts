@@ -1,0 +1,130 @@
+/** The difference between a governance file and the store, in the order in which `apply` makes it. */
+import type { Broker } from '../broker.ts';
+import { checkReferences, documentConnections, type Surroundings } from '../config-file/check-references.ts';
+import type { Governance } from '../config-file/governance.ts';
+import { pacer } from '../config-file/pace.ts';
+import { type Problem, placeFindings } from '../config-file/problems.ts';
+import type { Resolved } from '../config-file/secrets.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { Instant } from '../policy/facts.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import type { OrganisationTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { planAgents } from './plan-agents.ts';
+import { planConnectionRemovals, planConnections } from './plan-connections.ts';
+import { planOrganisation, planOwnerRemovals, planOwners } from './plan-organisation.ts';
+import { planPlatformSecrets } from './plan-platform-secrets.ts';
+import { planPlatformRemovals, planPlatforms } from './plan-platforms.ts';
+import { planGuardrails, planPolicies, planPolicyRemovals } from './plan-policies.ts';
+import type { Plan, Planning } from './planning.ts';
+import { loadPresent, type Present } from './present.ts';
+import { findUnsupported } from './unsupported.ts';
+
+export type PlanResult = { ok: true; plan: Plan } | { ok: false; problems: Problem[] };
+
+/** The organisation is not in the store; whoever asked was let in by a session of one that was. */
+export class UnknownOrganisation extends Error {
+  constructor(id: string) {
+    super(`There is no organisation ${id}.`);
+    this.name = 'UnknownOrganisation';
+  }
+}
+
+/**
+ * What applying a file would change; changes nothing itself.
+ *
+ * @param resolved the values of the file's references (`resolveReferences`); secrets are compared, never told
+ * @returns the plan, or everything for which the file cannot be applied
+ * @throws UnknownOrganisation
+ */
+export async function planGovernance(
+  broker: Pick<Broker, 'store' | 'vault'>,
+  organisationId: string,
+  governance: Governance,
+  resolved: Resolved,
+  now: Instant,
+): Promise<PlanResult> {
+  const organisation = await findOrganisation(broker.store.db, organisationId);
+  if (!organisation) throw new UnknownOrganisation(organisationId);
+  return await finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now));
+}
+
+/** The same with its steps, on a database or in a transaction. */
+export async function planOn(
+  db: Db,
+  vault: Broker['vault'],
+  organisation: OrganisationTable,
+  governance: Governance,
+  resolved: Resolved,
+  now: Instant,
+  { atStart = false }: { atStart?: boolean } = {},
+): Promise<Planning> {
+  const present = await loadPresent(db, organisation);
+  const planning: Planning = {
+    governance,
+    present,
+    resolved,
+    vault,
+    organisationId: organisation.id,
+    now,
+    atStart,
+    steps: [],
+    problems: [],
+    warnings: [],
+    adopted: [],
+    ownerIds: new Map(),
+    firstAdmin: undefined,
+    policyIds: new Map(),
+    connectionIds: new Map(),
+    futureAgents: [],
+    givenKeys: new Map(),
+    futureGrants: [],
+  };
+  const rest = pacer();
+  await rest();
+  planOrganisation(planning);
+  planOwners(planning);
+  checkNames(planning, present);
+  await rest();
+  planPlatforms(planning);
+  planPlatformSecrets(planning);
+  planPolicies(planning);
+  await rest();
+  planGuardrails(planning);
+  planConnections(planning);
+  await planAgents(planning, rest);
+  planConnectionRemovals(planning);
+  planPlatformRemovals(planning);
+  planPolicyRemovals(planning);
+  planOwnerRemovals(planning);
+  return planning;
+}
+
+/** The plan that people see, or what stands against it. */
+export async function finish({ governance, problems, warnings, steps }: Planning): Promise<PlanResult> {
+  const place = governance.place ?? (async (findings) => placeFindings(governance.source, findings));
+  if (problems.length > 0) return { ok: false, problems: await place(problems) };
+  const all = [...governance.warnings, ...(await place(warnings))];
+  const distinct = [...new Map(all.map((warning) => [JSON.stringify(warning), warning])).values()];
+  return { ok: true, plan: { changes: steps.map((step) => step.change), warnings: distinct } };
+}
+
+/** Names that sections of the file use, looked up in the file where it has the section and in the store where not. */
+function checkNames(planning: Planning, present: Present): void {
+  const { document, manifests } = planning.governance;
+  const platforms: ReadonlyMap<string, Manifest> = document.platforms ? manifests : present.platforms;
+  const stored = present.connections.map(
+    (connection) =>
+      [connection.label, { platform: connection.platform_id, isDefault: connection.is_default === 1 }] as const,
+  );
+  const around: Surroundings = {
+    platforms,
+    connections: documentConnections(document) ?? new Map(stored),
+    policies: new Set(document.policies ? Object.keys(document.policies) : present.policies.keys()),
+    owners: new Set(planning.ownerIds.keys()),
+  };
+  const references = checkReferences(document, around);
+  const unsupported = findUnsupported(planning.governance);
+  planning.problems.push(...references.problems, ...unsupported.problems);
+  planning.warnings.push(...references.warnings, ...unsupported.warnings);
+}

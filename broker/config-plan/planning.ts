@@ -1,0 +1,133 @@
+/** What a plan is made of: changes for people to read, and the steps that make them. */
+
+import type { Governance } from '../config-file/governance.ts';
+import type { Finding, Path, Problem } from '../config-file/problems.ts';
+import type { Resolved } from '../config-file/secrets.ts';
+import { canonicalJson } from '../crypto/canonical.ts';
+import type { Secret } from '../crypto/secret.ts';
+import type { Instant } from '../policy/facts.ts';
+import type { EndedRequest } from '../store/revoke-agent.ts';
+import type { AgentTable, GrantTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import type { Vault } from '../vault.ts';
+import type { Present } from './present.ts';
+
+export const CHANGE_KINDS = [
+  'organisation',
+  'owner',
+  'platform',
+  'connection',
+  'policy',
+  'guardrails',
+  'agent',
+  'key',
+  'grant',
+] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** One difference between the file and the store. `details` are lines such as `role: viewer → admin`, never a secret. */
+export type Change = { action: 'create' | 'update' | 'delete'; kind: ChangeKind; name: string; details: string[] };
+
+export type Plan = { changes: Change[]; warnings: Problem[] };
+
+/** A token with which a new agent brings its key (`abt_…`); it is shown once. */
+export type BootstrapToken = { agent: string; agentId: string; token: Secret; expiresAt: Instant };
+
+/** What the steps made. */
+export type Made = {
+  /** The store cannot tell them again. */
+  tokens: BootstrapToken[];
+  /**
+   * New ones, which are stored together when every step was made: one by one thousands of them keep the store's one writer
+   * for a second.
+   */
+  agents: AgentTable[];
+  grants: GrantTable[];
+  /** What agents that were revoked had waited for: to be announced. */
+  ended: EndedRequest[];
+};
+
+export type Step = { change: Change; make(db: Db, made: Made): Promise<void> };
+
+/** An agent as it will be. `live`: it is, or may again be, at work. */
+export type FutureAgent = {
+  id: string;
+  name: string;
+  ownerId: string;
+  policyId: string | null;
+  live: boolean;
+};
+
+/** A grant as it will be. */
+export type FutureGrant = { agent: string; platformId: string; connectionId: string | null; live: boolean };
+
+/** Handed from section to section; each adds its steps and what the later ones need. */
+export type Planning = {
+  readonly governance: Governance;
+  readonly present: Present;
+  readonly resolved: Resolved;
+  readonly vault: Pick<Vault, 'seal' | 'open'>;
+  readonly organisationId: string;
+  readonly now: Instant;
+  /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */
+  readonly atStart: boolean;
+  readonly steps: Step[];
+  readonly problems: Finding[];
+  readonly warnings: Finding[];
+  /** Agents that come under the file with this apply: nothing that is governed changes, so it is no change. */
+  readonly adopted: string[];
+  readonly ownerIds: Map<string, string>;
+  firstAdmin: { id: string; email: string } | undefined;
+  readonly policyIds: Map<string, string>;
+  readonly connectionIds: Map<string, string>;
+  readonly futureAgents: FutureAgent[];
+  /** Names of the agents to which this file gives keys, by fingerprint. */
+  readonly givenKeys: Map<string, string>;
+  readonly futureGrants: FutureGrant[];
+};
+
+export function addStep(planning: Planning, change: Change, make: Step['make']): void {
+  planning.steps.push({ change, make });
+}
+
+export function addProblem(planning: Planning, path: Path, message: string, at?: 'key'): void {
+  planning.problems.push({ path, message, ...(at && { at }) });
+}
+
+/**
+ * Notes that the file and what owners did to an agent since do not go together: a problem, with what
+ * `refused` advises, or, as the broker starts, a warning, with what was `left` as it is and what to do.
+ */
+export function addConflict(
+  planning: Planning,
+  path: Path,
+  { why, refused, left }: { why: string; refused: string; left: string },
+  at?: 'key',
+): void {
+  const findings = planning.atStart ? planning.warnings : planning.problems;
+  findings.push({ path, message: `${why} ${planning.atStart ? left : refused}`, ...(at && { at }) });
+}
+
+/** Whether two values are the same JSON, whatever the order of their members. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+/** `field: before → after`, or nothing when they are the same. */
+export function difference(field: string, before: unknown, after: unknown): string[] {
+  const [old, now] = [show(before), show(after)];
+  return old === now ? [] : [`${field}: ${old} → ${now}`];
+}
+
+/** What a list loses and gains: `scopes: − a, + b`; nothing when the same entries are in both. */
+export function listDifference(field: string, before: readonly string[], after: readonly string[]): string[] {
+  const lost = before.filter((entry) => !after.includes(entry)).map((entry) => `− ${entry}`);
+  const gained = after.filter((entry) => !before.includes(entry)).map((entry) => `+ ${entry}`);
+  return lost.length + gained.length === 0 ? [] : [`${field}: ${[...lost, ...gained].join(', ')}`];
+}
+
+function show(value: unknown): string {
+  if (value === undefined || value === null) return 'none';
+  if (Array.isArray(value)) return value.length === 0 ? 'nobody' : value.join(', ');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,88 @@
+/** What the store holds for an organisation, as far as a governance file speaks of it. */
+
+import { pacer } from '../config-file/pace.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import { listFormerKeys } from '../store/agent-keys.ts';
+import { listAgents, listGrants } from '../store/agents.ts';
+import { listConnections } from '../store/connections.ts';
+import { findGuardrailRules } from '../store/governed-versions.ts';
+import { listOrganisations, listOwners } from '../store/organisations.ts';
+import { listPlatformSecrets } from '../store/platform-secrets.ts';
+import { listPlatforms } from '../store/platforms.ts';
+import { listPolicies } from '../store/policies.ts';
+import type {
+  AgentTable,
+  ConnectionTable,
+  GrantTable,
+  OrganisationTable,
+  OwnerTable,
+  PlatformSecretTable,
+} from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+
+export type Present = {
+  organisation: OrganisationTable;
+  /** Names that belong to other organisations. */
+  takenNames: ReadonlySet<string>;
+  owners: readonly OwnerTable[];
+  /** Deleted ones too: they keep their owner. Children are their parents' affair and not among them. */
+  agents: readonly AgentTable[];
+  /** Who has a key, by its fingerprint; of several the first. */
+  agentsByKey: ReadonlyMap<string, AgentTable>;
+  /** Fingerprints of keys that agents had until others were bound. */
+  formerKeys: ReadonlySet<string>;
+  /** By the agent's uuid; an organisation may have very many. */
+  grants: ReadonlyMap<string, readonly GrantTable[]>;
+  platforms: ReadonlyMap<string, Manifest>;
+  /** Ids of the platforms that are suspended. */
+  suspendedPlatforms: ReadonlySet<string>;
+  connections: readonly ConnectionTable[];
+  platformSecrets: readonly PlatformSecretTable[];
+  policies: ReadonlyMap<string, { id: string; rules: RuleSource[] }>;
+  guardrails: RuleSource[];
+};
+
+/** Reads it all; in a transaction, what the transaction sees. */
+export async function loadPresent(db: Db, organisation: OrganisationTable): Promise<Present> {
+  const { id } = organisation;
+  // SQLite answers within the turn: without a rest all of it would be one.
+  const rest = pacer();
+  const reading = async <Read>(read: Promise<Read>): Promise<Read> => {
+    const answer = await read;
+    await rest();
+    return answer;
+  };
+  const organisations = await listOrganisations(db);
+  const platforms = await reading(listPlatforms(db, id));
+  const policies = await reading(listPolicies(db, id));
+  const agents = await reading(listAgents(db, id, { deleted: true }));
+  const grants = await reading(listGrants(db, id));
+  const formerKeys = await reading(listFormerKeys(db, id));
+  return {
+    organisation,
+    takenNames: new Set(organisations.filter((other) => other.id !== id).map((other) => other.name)),
+    owners: await listOwners(db, id),
+    agents,
+    agentsByKey: new Map(
+      agents.toReversed().flatMap((agent) => (agent.key_fingerprint === null ? [] : [[agent.key_fingerprint, agent]])),
+    ),
+    formerKeys: new Set(formerKeys.map(({ fingerprint }) => fingerprint)),
+    grants: Map.groupBy(grants, (grant) => grant.agent_id),
+    platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
+    suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
+    connections: await listConnections(db, id),
+    platformSecrets: await listPlatformSecrets(db, id),
+    policies: new Map(
+      policies.map((policy) => [policy.name, { id: policy.id, rules: JSON.parse(policy.rules) as RuleSource[] }]),
+    ),
+    guardrails: await loadGuardrails(db, organisation),
+  };
+}
+
+async function loadGuardrails(db: Db, { id, guardrails_version: version }: OrganisationTable): Promise<RuleSource[]> {
+  if (version === 0) return [];
+  const rules = await findGuardrailRules(db, id, version);
+  if (rules === undefined) throw new Error(`Version ${version} of the guardrails is not in the store.`);
+  return JSON.parse(rules) as RuleSource[];
+}

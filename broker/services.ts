@@ -1,0 +1,91 @@
+/** Composition: everything that a process keeps and that routes hand to use cases. Only doors take it whole. */
+
+import { endLifetime } from './admin/child-end.ts';
+import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
+import { makeReplays, type Replays } from './approvals/replay.ts';
+import { makeApprovalChanges } from './audit/changes.ts';
+import { makeReadiness, type Readiness } from './audit/readiness.ts';
+import { makeRecorder } from './audit/record.ts';
+import { type AuthenticateAgent, agentAuthenticator } from './auth/authenticate-agent.ts';
+import { type AuthenticateMcpClient, mcpClientAuthenticator } from './auth/authenticate-mcp-client.ts';
+import { type AuthenticateOwner, ownerAuthenticator } from './auth/authenticate-owner.ts';
+import { type IdentityProvider, makeIdentityProvider } from './auth/identity-provider.ts';
+import { type LocalCredential, makeLocalCredential } from './auth/owner-session.ts';
+import type { Broker } from './broker.ts';
+import { act } from './calls/act.ts';
+import { noteBreaker } from './calls/breakers.ts';
+import type { CallServices } from './calls/call-services.ts';
+import { credentialOpener } from './calls/forward.ts';
+import { freshRefusals } from './calls/fresh-refusals.ts';
+import { mcpManners } from './calls/mcp-manners.ts';
+import { toolLooks } from './calls/tool-looks.ts';
+import { type Compiled, compiledGovernance } from './facts/compiled.ts';
+import { factsLoader } from './facts/facts.ts';
+import { type PermissionsReader, permissionsReader } from './facts/permissions.ts';
+import { type Lab, makeLab } from './lab.ts';
+import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
+import { mcpResource } from './oauth-server/metadata.ts';
+import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
+import { factsReaders } from './store/facts-reader.ts';
+import { type PublishedReader, publishedReader } from './store/published-agents.ts';
+
+export type Services = CallServices & {
+  compiled: Compiled;
+  permissions: PermissionsReader;
+  readiness: Readiness;
+  /** How much waits for the owners of an organisation. */
+  inbox: InboxFeed;
+  replays: Replays;
+  authenticateAgent: AuthenticateAgent;
+  authenticateOwner: AuthenticateOwner;
+  authenticateMcpClient: AuthenticateMcpClient;
+  /** Where owners sign in; undefined: here, by links. */
+  provider: IdentityProvider | undefined;
+  /** Whether strangers may be told of an agent. */
+  published: PublishedReader;
+  local: LocalCredential;
+  /** Tokens for MCP clients. */
+  authorization: AuthorizationServer;
+  /** The MCP server to try things out on. */
+  lab: Lab;
+};
+
+export function makeServices(broker: Broker): Services {
+  const compiled = compiledGovernance(broker);
+  const loadFacts = factsLoader(compiled);
+  const provider = makeIdentityProvider(broker);
+  const changes = makeApprovalChanges(broker);
+  const readers = factsReaders(broker.store);
+  const recorder = makeRecorder(broker);
+  const changing = { broker, recorder, changes };
+  const calls: CallServices = {
+    ...changing,
+    facts: readers.family,
+    loadFacts,
+    credentials: credentialOpener(broker),
+    freshRefusals: freshRefusals(),
+    manners: mcpManners(),
+    toolLooks: toolLooks(),
+    oauth: makeOAuthConnections(broker),
+  };
+  return {
+    ...calls,
+    compiled,
+    permissions: permissionsReader(broker.clock, loadFacts),
+    readiness: makeReadiness(broker, recorder),
+    inbox: makeInboxFeed(broker, changes),
+    replays: makeReplays(calls, (who, action, options) => act(calls, who, action, options)),
+    authenticateAgent: agentAuthenticator(broker, readers, {
+      breakerOpened: (agent, key) =>
+        noteBreaker(changing, 'breaker_opened', agent, { cause: 'breaker_auth_failure', key }),
+      endLifetime: (child) => endLifetime(changing, child),
+    }),
+    authenticateOwner: ownerAuthenticator(broker, provider),
+    authenticateMcpClient: mcpClientAuthenticator(broker, readers.family, mcpResource(broker)),
+    provider,
+    published: publishedReader(broker.store),
+    local: makeLocalCredential(),
+    authorization: makeAuthorizationServer(broker),
+    lab: makeLab(broker.clock),
+  };
+}

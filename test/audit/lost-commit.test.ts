@@ -1,0 +1,232 @@
+/** Connections to PostgreSQL that break, also at the moment when nobody can tell whether a write was made. */
+import { sql } from 'kysely';
+import pg from 'pg';
+import { describe, expect, test, vi } from 'vitest';
+import { findAuditRow } from '../../broker/store/audit.ts';
+import { type Answer, makeKeyPair, send } from '../world/agent.ts';
+import { issue } from '../world/child.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { startLoad } from '../world/load.ts';
+import { startLossy } from '../world/lossy.ts';
+import { makeRandom } from '../world/random.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const patch = (item: string) => ({
+  platform: 'demo',
+  endpoint: `/items/${item}`,
+  method: 'PATCH',
+  scope: 'demo:write',
+  data: { a: 1 },
+});
+
+/** A world whose way to the database can lose answers. */
+async function lossyWorld() {
+  const lossy = await startLossy(await newDatabase());
+  const world = await startWorld('sqlite', { DATABASE_URL: lossy.url });
+  const organisation = await world.organisation();
+  await organisation.platform();
+  return { lossy, world, organisation, agent: await organisation.agent() };
+}
+
+describe.runIf(STORES.includes('postgres'))(`a connection to PostgreSQL that breaks${postgresNote}`, () => {
+  test.each<[string, (lose: () => void, world: World) => void]>([
+    ['the intent', (lose) => lose()],
+    [
+      'the outcome',
+      (lose, world) => {
+        world.upstream.answer = (_request, response) => {
+          lose();
+          response.end('{}');
+        };
+      },
+    ],
+  ])('ST-10 at the commit of %s: the write is repeated, the call is not', async (_what, arm) => {
+    const { lossy, world, agent } = await lossyWorld();
+    expect((await agent.act(patch('before'))).status).toBe(200);
+    world.upstream.seen.length = 0;
+    arm(() => lossy.loseAnswerTo('audit_1'), world);
+    const answer = await agent.act(patch('lost'));
+    expect([answer.status, lossy.lost()]).toEqual([200, 1]);
+    expect(world.upstream.seen).toHaveLength(1);
+    const { row } = await evidenceOf(world, agent, answer.body._meta.audit_id);
+    expect(row).toMatchObject({ path: '/items/lost', result: 'allowed' });
+  });
+
+  test('ST-10 when the answer of an Idempotency-Key is kept: it is given all the same, and the call is not repeated', async () => {
+    const { lossy, world, agent } = await lossyWorld();
+    world.upstream.answer = (_request, response) => {
+      lossy.loseAnswerTo('update "idempotency_keys"');
+      response.end('{}');
+    };
+    const answer = await agent.act(patch('kept'), { 'idempotency-key': 'k' });
+    expect([answer.status, lossy.lost()]).toEqual([200, 1]);
+    const again = await agent.act(patch('kept'), { 'idempotency-key': 'k' });
+    expect([again.status, again.text]).toEqual([200, answer.text]);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('ST-10 at the commit of a held call: it is held, once, also for whoever repeats it with its key', async () => {
+    const { lossy, world, organisation, agent } = await lossyWorld();
+    lossy.loseAnswerTo('commit');
+    const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
+    const answer = await agent.act(held, { 'idempotency-key': 'k' });
+    expect([answer.status, lossy.lost()], answer.text).toEqual([202, 1]);
+    const again = await agent.act(held, { 'idempotency-key': 'k' });
+    expect([again.status, again.text]).toEqual([202, answer.text]);
+    const { db } = world.running.broker.store;
+    const approvals = await db.selectFrom('approvals').select(['id', 'audit_id']).execute();
+    const { approval_id: id, _meta } = answer.body;
+    expect(approvals).toEqual([{ id, audit_id: _meta.audit_id }]);
+    const rows = await listAuditRows(db, organisation.id, { limit: 10 });
+    expect(rows.map((row) => [row.id, row.result])).toEqual([[_meta.audit_id, 'held']]);
+  });
+
+  test('ST-10 at the commit of a key handed out, of a key bound and of a child made: each is answered as it is', async () => {
+    const { lossy, world, organisation, agent } = await lossyWorld();
+    const { baseUrl } = world.running;
+    const post = (path: string, body: object) =>
+      send(baseUrl + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const asked = { owner_id: organisation.owner.id, agent_name: 'new', requested_scopes: [] };
+    const { registration_token: token } = (await post('/v1/register', asked)).body;
+    expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
+    lossy.loseAnswerTo('commit');
+    const claimed = await send(`${baseUrl}/v1/register/claim-key/${token}`, {});
+    expect([claimed.status, lossy.lost()], claimed.text).toEqual([200, 1]);
+    expect(claimed.body.private_key).toContain('PRIVATE KEY');
+
+    const { bootstrap_token } = (
+      await organisation.ask('POST', `/owner/agents/${agent.id}/bootstrap-token`, { rotate: true })
+    ).body;
+    const keys = makeKeyPair();
+    lossy.loseAnswerTo('commit');
+    const bound = await post('/v1/agents/bind', { bootstrap_token, public_key_pem: keys.publicPem });
+    expect([bound.status, lossy.lost()], bound.text).toEqual([200, 2]);
+
+    const parent = await organisation.agent();
+    lossy.loseAnswerTo('commit');
+    const child = await issue(parent);
+    expect([child.status, lossy.lost()], child.text).toEqual([201, 3]);
+    const { db } = world.running.broker.store;
+    const children = await db.selectFrom('agents').select('agent_id').where('parent_id', '=', parent.id).execute();
+    expect(children).toEqual([{ agent_id: child.body.child_agent_id }]);
+  });
+
+  test('ST-10 at a commit that was not made: refused, and nothing is there', async () => {
+    const { world, agent } = await lossyWorld();
+    const { db } = world.running.broker.store;
+    // Answered with an error at the very commit, as by a server that goes down there.
+    await sql`create function fail() returns trigger language plpgsql as
+      $$ begin raise exception 'no' using errcode = '57P01'; end $$`.execute(db);
+    await sql`create constraint trigger fails after insert on approvals deferrable initially deferred
+      for each row execute function fail()`.execute(db);
+    const answer = await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' });
+    expect([answer.status, answer.body.error, answer.body.detail]).toEqual([
+      503,
+      'audit_unavailable',
+      expect.stringContaining('nothing was sent'),
+    ]);
+    expect(await db.selectFrom('approvals').select('id').execute()).toEqual([]);
+    expect(await db.selectFrom('audit_rows').select('id').execute()).toEqual([]);
+  });
+
+  test('ST-10 at the commit of a held call, and then the store is away: nobody says that it is not held', async () => {
+    const { lossy, world, agent } = await lossyWorld();
+    lossy.loseAnswerTo('commit', { andAllThatFollows: true });
+    const held = { ...patch('x'), endpoint: '/items', method: 'POST' };
+    const answer = await agent.act(held, { 'idempotency-key': 'k' });
+    expect([answer.status, answer.body.error, answer.body.detail]).toEqual([
+      503,
+      'audit_unavailable',
+      expect.stringContaining('may be in force'),
+    ]);
+    lossy.mend();
+    const { db } = world.running.broker.store;
+    expect(await db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
+    const again = await agent.act(held, { 'idempotency-key': 'k' });
+    expect([again.status, again.body.error]).toEqual([409, 'idempotency_in_progress']);
+    expect(await db.selectFrom('approvals').select('id').execute()).toHaveLength(1);
+  });
+
+  test.each([
+    ['the decision', 1],
+    ['the intent', 2],
+    ['the outcome', 3],
+  ])(
+    'ST-10 at the commit of %s of an approved call: it is made, once, and the agent reads its answer',
+    async (_what, commit) => {
+      const { lossy, world, organisation, agent } = await lossyWorld();
+      const { approval_id: id } = (await agent.act({ ...patch('x'), endpoint: '/items', method: 'POST' })).body;
+      const { services } = world.running;
+      if (commit === 1) lossy.loseAnswerTo('commit');
+      if (commit === 2) {
+        const { start } = services.replays;
+        services.replays.start = (...given) => {
+          lossy.loseAnswerTo('commit');
+          return start(...given);
+        };
+      }
+      if (commit === 3)
+        world.upstream.answer = (_request, response) => {
+          lossy.loseAnswerTo('commit');
+          response.end('{}');
+        };
+      const answer = await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+      expect([answer.status, lossy.lost()]).toEqual([200, 1]);
+      const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+      expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });
+      expect(world.upstream.seen).toHaveLength(1);
+      expect((await evidenceOf(world, agent, body.audit_id)).row).toMatchObject({ result: 'allowed' });
+    },
+  );
+
+  test('ST-10 again and again under load: every call that the platform saw is on record, once', async () => {
+    const database = await newDatabase();
+    const world = await startWorld('sqlite', { DATABASE_URL: database });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const load = startLoad({
+      baseUrl: world.running.baseUrl,
+      agents: [await organisation.agent()],
+      random: makeRandom(1),
+      kinds: [
+        { share: 2, method: 'GET', scope: 'demo:read' },
+        { share: 3, method: 'PATCH', scope: 'demo:write', data: { a: 1 } },
+        // Held, in a transaction of several statements: a connection may break between two of them.
+        { share: 1, method: 'POST', scope: 'demo:write', data: { a: 1 }, collection: true },
+      ],
+      workers: 6,
+    });
+    const killer = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL! });
+    await killer.connect();
+    const name = new URL(database).pathname.slice(1);
+    for (let cut = 0; cut < 30; cut++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await killer.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
+    }
+    await killer.end();
+    const madeSoFar = () => load.sent.flatMap(({ answers }) => answers).filter(({ status }) => status === 200).length;
+    await vi.waitUntil(() => madeSoFar() > 30, { timeout: 10_000 });
+    await load.stop();
+    const { db } = world.running.broker.store;
+    await world.running.services.recorder.retryLate();
+    const rows = await db.selectFrom('audit_rows').selectAll().execute();
+    expect(rows.filter((row) => row.state !== 'final')).toEqual([]);
+    const items = new Map(rows.map((row) => [row.path, row]));
+    const seen = world.upstream.seen.map(({ target }) => target.replace('/v1', ''));
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.filter((item) => !items.has(item))).toEqual([]);
+    const answers = load.sent.flatMap((sent) => sent.answers);
+    const wrong = (answer: Answer) => ![200, 202, 409, 429, 503].includes(answer.status);
+    expect(answers.filter(wrong).map(({ text }) => text)).toEqual([]);
+    const made = answers.filter(({ status }) => status === 200);
+    expect(made.length).toBeGreaterThan(30);
+    for (const { body } of made)
+      expect(await findAuditRow(db, organisation.id, body._meta.audit_id)).toMatchObject({ result: 'allowed' });
+  });
+});

@@ -1,0 +1,335 @@
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { AuditUnavailable } from '../../broker/audit/audit-unavailable.ts';
+import { makeLateRows } from '../../broker/audit/late-rows.ts';
+import { readsFolder } from '../../broker/audit/read-notes.ts';
+import { RECEIPT_TYPE, rowHash } from '../../broker/audit/receipt.ts';
+import { makeRecorder, type Recorded, type Recorder } from '../../broker/audit/record.ts';
+import { makeRowWriter, type RowWriter } from '../../broker/audit/row-writer.ts';
+import { isHopeless } from '../../broker/audit/superseded.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { verifyCompact } from '../../broker/crypto/jws.ts';
+import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
+import { type LeftBehind, readsLeftBehind } from '../../broker/store/reads-in-flight.ts';
+import { auditRow } from '../world/rows.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+/** What becomes of one write: before it reaches the store, or after, when only its answer is lost. */
+type Fate = 'written' | 'refused' | 'answer lost' | { answerLostAfterMs: number };
+
+describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+
+  /** A row of the broker that lives: as an orphan, it might be closed by a round of recovery before its outcome is there. */
+  const ownRow = (over: Partial<AuditRow> = {}) => auditRow({ instance_id: world.running.broker.instanceId, ...over });
+
+  /** A recorder on the real store, whose next writes have these fates; the ones after them are written. */
+  function recorderWith(...fates: Fate[]): { recorder: Recorder; writes: number[]; left(): LeftBehind[] } {
+    const { broker } = world.running;
+    const writes: number[] = [];
+    const writer = makeRowWriter(broker);
+    const write: RowWriter['write'] = (rows, areNew) => {
+      writes.push(rows.length);
+      const fate = fates.shift() ?? 'written';
+      const accepted = Promise.resolve();
+      if (fate === 'refused')
+        return { accepted, written: Promise.reject(Object.assign(new Error('the disk is full'), { errcode: 13 })) };
+      const real = writer.write(rows, areNew);
+      if (fate === 'written') return real;
+      const written = real.written.then(async () => {
+        if (fate !== 'answer lost') await new Promise((resolve) => setTimeout(resolve, fate.answerLostAfterMs));
+        throw new Error('Connection terminated unexpectedly');
+      });
+      return { accepted: real.accepted, written };
+    };
+    const instanceId = uuidv4();
+    // A folder of its own: the world's broker takes care of what it finds in the common one.
+    const config = { ...broker.config, dataFolder: newFolder() };
+    const recorder = makeRecorder({ ...broker, config, instanceId }, { ...writer, write });
+    onTestFinished(() => recorder.close());
+    return { recorder, writes, left: () => [...readsLeftBehind(readsFolder(config.dataFolder))] };
+  }
+
+  const stored = (row: AuditRow) => findAuditRow(world.running.broker.store.db, row.organisation_id, row.id);
+
+  /** The stored row says what this one says, under the broker's evidence key. */
+  const expectSigned = (found: AuditRow, row: AuditRow) => {
+    expect(rowHash(found)).toBe(rowHash(row));
+    expect(found.row_hash).toBe(rowHash(found));
+    const { verifyKeys } = world.running.broker.keys.set('evidence');
+    const verified = verifyCompact(found.receipt!, verifyKeys, { typ: RECEIPT_TYPE });
+    expect(verified).toMatchObject({
+      ok: true,
+      kid: found.receipt_kid,
+      payload: { jti: row.id, row_hash: found.row_hash },
+    });
+  };
+
+  const finish = (recorder: Recorder, row: AuditRow, sent: boolean) => {
+    row.result = 'allowed';
+    return recorder.finish(row, 'the answer', sent);
+  };
+
+  const refused = async (work: Promise<unknown>): Promise<AuditUnavailable> => {
+    const error = await work.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(AuditUnavailable);
+    return error as AuditUnavailable;
+  };
+
+  test('rows that come together are written together, and each is signed over what is stored', async () => {
+    const { recorder, writes } = recorderWith();
+    const rows = Array.from({ length: 20 }, () => ownRow());
+    await Promise.all(rows.map((row) => finish(recorder, row, false)));
+    expect(writes).toEqual([20]);
+    for (const row of rows) {
+      const found = (await stored(row))!;
+      expectSigned(found, row);
+    }
+  });
+
+  test('what is recorded is made by a recorder only: no copy, literal or other value is taken for it', async () => {
+    const recorded: Recorded<string> = await finish(recorderWith().recorder, ownRow(), false);
+    const take = (given: Recorded<string>) => given.value;
+    expect(take(recorded)).toBe('the answer');
+    // Each of these is an error of the compiler; that it is none would be one, too.
+    // @ts-expect-error a copy
+    expect(take({ ...recorded })).toBeUndefined();
+    // @ts-expect-error a copy with another value
+    take({ ...recorded, value: 'another' });
+    // @ts-expect-error a literal
+    take({ value: 'another' });
+    // @ts-expect-error a change
+    expect(() => (Object.assign(recorded, {}).value = 'another')).toThrow(TypeError);
+  });
+
+  test('one bad row does not take the others with it', async () => {
+    const { recorder } = recorderWith();
+    const rows = Array.from({ length: 5 }, () => ownRow());
+    const bad = auditRow({ kind: 'nonsense' as 'action' });
+    const [error, ...values] = await Promise.all([
+      refused(finish(recorder, bad, true)),
+      ...rows.map((row) => finish(recorder, row, false)),
+    ]);
+    expect(error.sent).toBe(true);
+    expect(await stored(bad)).toBeUndefined();
+    expect(values.map((recorded) => (recorded as Recorded<string>).value)).toEqual(rows.map(() => 'the answer'));
+    for (const row of rows) expect(await stored(row)).toMatchObject({ state: 'final' });
+  });
+
+  test('a store that is away is not asked once for each row that waits', async () => {
+    const { recorder, writes } = recorderWith(...Array<Fate>(50).fill('refused'));
+    const rows = Array.from({ length: 40 }, () => ownRow());
+    const errors = await Promise.all(rows.map((row) => refused(finish(recorder, row, false))));
+    expect(errors.every((error) => !error.sent)).toBe(true);
+    expect(writes.length).toBeLessThan(20);
+    expect(await stored(rows[0]!)).toBeUndefined();
+  });
+
+  test('a call whose intent cannot be stored is not made, and later its row says so', async () => {
+    const { recorder, writes } = recorderWith(...Array<Fate>(5).fill('refused'));
+    const row = ownRow();
+    let made = false;
+    const error = await refused(
+      recorder.intend(row, async () => {
+        made = true;
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect([made, error.sent]).toEqual([false, false]);
+    // On a machine that is busy it is tried twice, and not three times.
+    const [tried, refusals] = [writes.length, 5];
+    expect(tried).toBeOneOf([2, 3]);
+    for (let left = refusals - tried; left > 0; left--) expect(await recorder.retryLate()).toBe(1);
+    expect(await recorder.retryLate()).toBe(0);
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'audit_unavailable' });
+  });
+
+  test('an outcome is tried again until it is stored', async () => {
+    const { recorder } = recorderWith('written', 'refused', 'refused', 'refused');
+    const row = ownRow();
+    expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'allowed' });
+  });
+
+  test('an outcome that cannot be stored in time is withheld, and stored when the store is back', async () => {
+    const { recorder } = recorderWith('written', ...Array<Fate>(200).fill('refused'));
+    const row = ownRow();
+    const began = performance.now();
+    const error = await refused(recorder.intend(row, () => finish(recorder, row, true)));
+    expect(error.sent).toBe(true);
+    expect(performance.now() - began).toBeGreaterThan(4_900);
+    expect(await stored(row)).toMatchObject({ state: 'intent' });
+    let left = 1;
+    while (left > 0) left = await recorder.retryLate();
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final', result: 'allowed' });
+    expectSigned(found, row);
+  });
+
+  test('an outcome that the store can never take does not keep those behind it waiting', async () => {
+    const kept: string[] = [];
+    const [bad, good] = [ownRow(), ownRow()];
+    const late = makeLateRows(
+      world.running.broker.log,
+      async (row) => {
+        if (row === bad) throw Object.assign(new Error('a value too large'), { code: '54000' });
+        kept.push(row.id);
+        return true;
+      },
+      isHopeless,
+    );
+    for (const row of [bad, good]) late.keep(row);
+    expect(await late.retry()).toBe(0);
+    expect(kept).toEqual([good.id]);
+  });
+
+  test('a call that was refused after its intent is closed later, too', async () => {
+    const { recorder } = recorderWith('written', ...Array<Fate>(4).fill('refused'));
+    const row = ownRow();
+    const error = await refused(recorder.intend(row, () => finish(recorder, row, false)));
+    expect(error.sent).toBe(false);
+    let left = 1;
+    while (left > 0) left = await recorder.retryLate();
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final' });
+    expectSigned(found, row);
+  });
+
+  test('ST-10 a write whose answer is lost is repeated, and changes nothing: intent and outcome', async () => {
+    const { recorder, writes } = recorderWith('written', 'answer lost', 'written', 'answer lost');
+    // The thread that writes has started: what an intent waits for is the store alone.
+    await finish(recorder, ownRow(), false);
+    const row = ownRow();
+    let made = 0;
+    const { value } = await recorder.intend(row, async () => {
+      made++;
+      return await finish(recorder, row, true);
+    });
+    expect([value, made, writes.length]).toEqual(['the answer', 1, 5]);
+    const found = (await stored(row))!;
+    expect(found).toMatchObject({ state: 'final', result: 'allowed' });
+    expectSigned(found, row);
+  });
+
+  test('ST-10 a connection that takes its time to break is gone round once; a store that is silent is not waited for twice', async () => {
+    const { recorder, writes } = recorderWith('written', { answerLostAfterMs: 400 }, 'written', {
+      answerLostAfterMs: 400,
+    });
+    await finish(recorder, ownRow(), false);
+    const row = ownRow();
+    // The intent, and then the decision of another call.
+    expect((await recorder.intend(row, () => finish(recorder, row, true))).value).toBe('the answer');
+    const other = ownRow();
+    expect((await finish(recorder, other, false)).value).toBe('the answer');
+    expect(writes.length).toBe(6);
+    expectSigned((await stored(other))!, other);
+    const silent = recorderWith({ answerLostAfterMs: 5_000 });
+    expect((await refused(finish(silent.recorder, ownRow(), false))).sent).toBe(false);
+    expect(silent.writes.length).toBe(1);
+  });
+
+  test('R7 a row that another process closed stays as it is signed, and the late outcome is withheld', async () => {
+    const { recorder } = recorderWith();
+    const other = recorderWith().recorder;
+    const row = ownRow();
+    const error = await refused(
+      recorder.intend(row, async () => {
+        const found = (await stored(row))!;
+        found.result = 'errored';
+        found.reason = 'outcome_unknown';
+        await other.finish(found, undefined, false);
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect(error.sent).toBe(true);
+    expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+  });
+
+  test('an intent on a row that is final is no permission to call', async () => {
+    const { recorder } = recorderWith();
+    const row = ownRow();
+    await finish(recorder, { ...row }, false);
+    let made = false;
+    const error = await refused(
+      recorder.intend(row, async () => {
+        made = true;
+        return await finish(recorder, row, true);
+      }),
+    );
+    expect([made, error.sent]).toEqual([false, false]);
+  });
+
+  test('whatever breaks off in the middle of a call, its row is closed as unknown', async () => {
+    const { recorder } = recorderWith();
+    for (const method of ['PATCH', 'GET']) {
+      const row = ownRow({ method });
+      const error = await refused(recorder.intend(row, () => Promise.reject(new TypeError('a bug'))));
+      expect(error.sent).toBe(true);
+      expect(await stored(row)).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
+    }
+  });
+
+  test('a read has no intent row but a note, which is taken back when its row is stored', async () => {
+    const { recorder, writes, left } = recorderWith();
+    const row = auditRow({ method: 'GET', scope: 'demo:read', path: '/items/1' });
+    const { value } = await recorder.intend(row, async () => {
+      expect(writes).toEqual([]);
+      expect(left(), 'while the process lives').toEqual([]);
+      return await finish(recorder, row, true);
+    });
+    expect(value).toBe('the answer');
+    await recorder.close();
+    expect(left()).toEqual([]);
+  });
+
+  test('the note of a read whose process is gone can be read', async () => {
+    const { recorder, left } = recorderWith();
+    const row = auditRow({ method: 'GET', path: '/items/2', decision: '{"matched":["é\\n"]}' });
+    await recorder.intend(row, async () => {
+      // As when the process ends here: nobody holds the notes any more.
+      await recorder.close();
+      const found = left();
+      expect(found.map(({ rows }) => rows)).toEqual([[row]]);
+      found[0]!.remove();
+      expect(left()).toEqual([]);
+      return await finish(recorder, row, true);
+    });
+  });
+
+  test('a read that is too large for a note has an intent row', async () => {
+    const { recorder, writes } = recorderWith();
+    const row = auditRow({ method: 'GET', decision: JSON.stringify({ matched: 'x'.repeat(9_000) }) });
+    await recorder.intend(row, async () => {
+      expect(writes).toEqual([1]);
+      expect(await stored(row)).toMatchObject({ state: 'intent' });
+      return await finish(recorder, row, true);
+    });
+    expect(await stored(row)).toMatchObject({ state: 'final' });
+  });
+
+  test('a stop waits for the calls in flight, but not for ever', async () => {
+    const { recorder } = recorderWith();
+    const row = ownRow();
+    let answer: (() => void) | undefined;
+    const call = recorder.intend(row, async () => {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return await finish(recorder, row, true);
+    });
+    const began = performance.now();
+    await recorder.settled(100);
+    expect(performance.now() - began).toBeGreaterThan(95);
+    const settled = recorder.settled(10_000);
+    answer!();
+    await settled;
+    expect(await stored(row)).toMatchObject({ state: 'final' });
+    await call;
+  });
+});
