@@ -1,7 +1,9 @@
 /** The listening socket: taken before anything answers, and let go of without cutting off what is in flight. */
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Log } from './log.ts';
+import { makeRefusalLog } from './refusal-log.ts';
 import { answerUnparsedRequests } from './unparsed-requests.ts';
 
 export type Listener = {
@@ -35,6 +37,10 @@ export async function openListener({ host, port }: { host: string; port: number 
     requireHostHeader: false,
   });
   answerUnparsedRequests(server);
+  const mostConnections = connectionLimit();
+  if (mostConnections !== undefined) server.maxConnections = mostConnections;
+  const refusals = makeRefusalLog(log);
+  server.on('drop', () => refusals.refused({ limit: `${mostConnections} connections` }));
   const early: [IncomingMessage, ServerResponse][] = [];
   const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
   server.on('request', hold);
@@ -89,6 +95,20 @@ export async function openListener({ host, port }: { host: string; port: number 
       return closing;
     },
   };
+}
+
+/**
+ * Three quarters of the file descriptors that this process may have open: the others are for the store and for platforms. Without
+ * a limit of its own the listener takes connections until there is no descriptor left, and then drops them without telling us.
+ * Undefined where Linux does not say how many there are.
+ */
+function connectionLimit(): number | undefined {
+  try {
+    const [, open] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return open === undefined ? undefined : Math.floor((Number(open) * 3) / 4);
+  } catch {
+    return undefined;
+  }
 }
 
 /** An address to connect to for one to listen on: who listens on all of them listens on loopback too. */

@@ -229,7 +229,7 @@ describe('streams that end', () => {
   });
 
   test('DOS-05 so many in all, whoever asks; leaving twice frees one place', () => {
-    const limits = makeRateLimits(1);
+    const limits = makeRateLimits(1, { refused: () => {} });
     const atOnce = { perAddress: 2, inAll: 3 };
     const enter = (key: string) => limits.enter('x', atOnce, key);
     const leave = enter('a')!;

@@ -1,6 +1,7 @@
 /** The Express application: hardening, bodies, routes, and what was not found. */
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { correlationId } from '../crypto/ids.ts';
+import { makeRefusalLog } from '../refusal-log.ts';
 import type { Services } from '../services.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
@@ -16,14 +17,14 @@ import { serveRoute } from './serve-route.ts';
 
 /** `routes`: everything that is served. */
 export function makeApp(services: Services, routes: readonly Route[]): Express {
-  const { config } = services.broker;
+  const { config, log } = services.broker;
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('case sensitive routing').enable('strict routing');
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
   app.use(refuseForeignHosts(services, routes));
-  const limits = makeRateLimits(config.limitFactor);
+  const limits = makeRateLimits(config.limitFactor, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits);
   const paths = new Map<string, Route[]>();
   for (const route of routes) {

@@ -7,7 +7,7 @@ import { queryOf, readQuery } from './query.ts';
 import type { Reply } from './reply.ts';
 import { MAX_BODY_BYTES } from './request-body.ts';
 import type { Context, Route } from './route.ts';
-import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
+import { agentKey, logRefused, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
@@ -78,6 +78,7 @@ async function answerWithin(
   } catch (error) {
     reply = refusalReply(error, route, outer, who);
   }
+  if (reply.status === 429) logRefused(limits, route, reply, who, source);
   const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
   return {
     status: reply.status,

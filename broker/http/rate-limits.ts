@@ -1,4 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RefusalLog } from '../refusal-log.ts';
 
 /**
  * So many requests in a minute, counted per agent, per agent together with its children, per client address, or per site
@@ -19,13 +20,15 @@ export type RateLimits = {
   take(limit: Limit, key: string, count?: number): Promise<LimitResult>;
   /** Takes one of the places; call what it answers to give it back. Undefined: all are taken. */
   enter(name: string, atOnce: AtOnce, key: string): (() => void) | undefined;
+  /** Where a 429 is counted for the log. */
+  refused: RefusalLog['refused'];
 };
 
 /**
  * Counts in this process. Several replicas each allow the whole limit: a shared counter would cost every call a write.
  * `factor` multiplies all limits. The headers are those of draft-ietf-httpapi-ratelimit-headers.
  */
-export function makeRateLimits(factor: number): RateLimits {
+export function makeRateLimits(factor: number, { refused }: RefusalLog): RateLimits {
   const limiters = new Map<string, { limiter: RateLimiterMemory; points: number }>();
   const taken = new Map<string, number>();
   const change = (name: string, by: 1 | -1) => {
@@ -42,6 +45,7 @@ export function makeRateLimits(factor: number): RateLimits {
     return made;
   };
   return {
+    refused,
     take: async (limit, key, count = 1) => {
       const { limiter, points } = limiterOf(limit);
       const answer = (result: RateLimiterRes, allowed: boolean): LimitResult => {

@@ -50,6 +50,22 @@ export function takePlace(
   leaving(response, leave);
 }
 
+/** Counts a 429 for the log: by its code, of the agent, or of the address of whoever is none. */
+export function logRefused(
+  limits: RateLimits,
+  route: Pick<Route, 'method' | 'path'>,
+  reply: Reply,
+  who: Principal | undefined,
+  source: string,
+): void {
+  if (typeof reply.body !== 'string') return;
+  limits.refused({
+    limit: JSON.parse(reply.body).error,
+    route: `${route.method} ${route.path}`,
+    ...(who?.kind === 'agent' ? { agent: who.agent.agent_id } : { source }),
+  });
+}
+
 /** Puts the body into the context. Answers a reply when it is not what the route takes. */
 export async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
   const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;

@@ -13,7 +13,7 @@ import type { RefusedBearers } from './refused-bearers.ts';
 import { type Reply, send } from './reply.ts';
 import { bodyReader } from './request-body.ts';
 import type { Context, Route } from './route.ts';
-import { agentKey, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
+import { agentKey, logRefused, nameable, refusalReply, takeLimit, takePlace, validate } from './route-steps.ts';
 
 const NO_QUERY = z.object({});
 
@@ -71,6 +71,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       reply = refusalReply(error, route, base, who);
     }
     if (countsFailures(route)) [reply, limited] = await countFailure(route, reply, base, clientKey(addressOf(request)));
+    if (reply.status === 429) logRefused(limits, route, reply, who, clientKey(addressOf(request)));
     if (limited) reply.headers = { ...limited.headers, ...reply.headers };
     send(response, reply, correlationId);
   };

@@ -1,0 +1,47 @@
+/** Log lines for limits that refuse: one when a limit begins to, then one a minute with the count, never one a request. */
+import type { Log } from './log.ts';
+
+const WINDOW_MS = 60_000;
+/** Told apart at once; refusals of further callers are counted together, so that many sources make no flood of lines. */
+const MOST_WINDOWS = 100;
+
+/** Which limit, and of whom: an agent's public id or a client address. Never a token. */
+export type Refused = { limit: string; route?: string; agent?: string; source?: string };
+
+export type RefusalLog = {
+  /** Counts a request or connection that a limit refused. */
+  refused(by: Refused): void;
+};
+
+export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
+  /** Refusals since the last line, by what the line says. */
+  const windows = new Map<string, number>();
+
+  const open = (key: string, by: Refused): void => {
+    windows.set(key, 0);
+    setTimeout(() => {
+      const refused = windows.get(key)!;
+      windows.delete(key);
+      if (refused === 0) return;
+      open(key, by);
+      log.warn({ ...by, refused }, 'a limit refused so many in the last minute');
+    }, WINDOW_MS).unref();
+  };
+
+  const count = (key: string, by: Refused): void => {
+    const counted = windows.get(key);
+    if (counted !== undefined) windows.set(key, counted + 1);
+    else {
+      open(key, by);
+      log.warn({ ...by, refused: 1 }, 'a limit begins to refuse');
+    }
+  };
+
+  return {
+    refused: (by) => {
+      const key = JSON.stringify([by.limit, by.route, by.agent, by.source]);
+      if (windows.has(key) || windows.size < MOST_WINDOWS) count(key, by);
+      else count('', { limit: 'all, of further agents and addresses' });
+    },
+  };
+}
