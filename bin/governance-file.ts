@@ -8,8 +8,8 @@ import { CommandFailed } from './failure.ts';
 
 export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
 
-/** Throws CommandFailed with every problem in the file, a line each. */
-export async function readGovernanceFile(file: string): Promise<GovernanceFile> {
+/** `secrets: false`: its public keys only. Throws CommandFailed with every problem in the file, a line each. */
+export async function readGovernanceFile(file: string, options: { secrets?: boolean } = {}): Promise<GovernanceFile> {
   const { parseGovernance } = await import('../broker/config-file/parse.ts');
   const { resolveReferences } = await import('../broker/config-file/secrets.ts');
   let text: string;
@@ -20,7 +20,7 @@ export async function readGovernanceFile(file: string): Promise<GovernanceFile> 
   }
   const parsed = parseGovernance(text, file);
   if (!parsed.ok) return await refuse(parsed.problems);
-  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env);
+  const resolved = resolveReferences(parsed.governance, dirname(resolve(file)), process.env, options);
   if (!resolved.ok) return await refuse(resolved.problems);
   return { text, governance: parsed.governance, values: resolved.values };
 }

@@ -353,6 +353,15 @@ agents:
     expect(stderr).toMatch(/governance\.yaml:8:\d+: connections\.crm-main\.secret: .*CRM_TOKEN/);
   });
 
+  test('plan --without-secrets needs none, as a viewer too, and says that they were not compared', async () => {
+    expect((await run(['owner', 'add', 'plans@acme.example', '--role', 'viewer'])).code).toBe(0);
+    const planned = await run(['plan', file, '--without-secrets', '--email', 'plans@acme.example']);
+    expect(planned.code, planned.stderr).toBe(0);
+    expect(planned.stdout).toContain('+ connection crm-main');
+    expect(planned.stdout).toMatch(/warning: .*its secret was not compared with what is stored/);
+    expect((await run(['apply', file, '--email', 'plans@acme.example'], { env: { CRM_TOKEN: secret } })).code).toBe(1);
+  });
+
   test('plan shows, apply makes, and applying again changes nothing', async () => {
     const env = { CRM_TOKEN: secret };
     const planned = await run(['plan', file], { env });

@@ -54,6 +54,37 @@ describe.each(STORES)(`applying a governance file by the owner API on %s${postgr
     expect(JSON.stringify([payload, row])).not.toMatch(/CANARY|secret\.person/);
   });
 
+  test('a viewer plans as an admin does, but learns nothing of secrets, and applies nothing', async () => {
+    const vera = await organisation.addOwner('viewer');
+    const plan = async (asked: object, by = organisation.owner) => {
+      const answer = await organisation.ask('POST', '/owner/governance/plan', asked, by);
+      expect(answer.status, answer.text).toBe(200);
+      return answer.body;
+    };
+    const text = FILE;
+    const admins = await plan(body());
+    const viewers = await plan({ text }, vera);
+    expect(viewers.changes).toEqual(admins.changes);
+    expect(viewers.warnings).toEqual([
+      ...admins.warnings,
+      expect.stringContaining('its secret was not compared with what is stored'),
+    ]);
+    expectEnvelope(await organisation.ask('POST', '/owner/governance/apply', body(), vera), 403, 'forbidden');
+    await apply();
+    const stays = 'policies: { careful: { rules: [{ effect: allow, scopes: ["crm:*"], methods: [GET] }] } }';
+    const changed = FILE.replace(/policies:\n.*\n/, `${stays}\n`);
+    const guess = { 'env:CRM_TOKEN': 'CANARY-another-guess' };
+    const [bare, right, wrong] = [
+      await plan({ text: changed }, vera),
+      await plan({ text: changed, values: { 'env:CRM_TOKEN': SECRET } }, vera),
+      await plan({ text: changed, values: guess }, vera),
+    ];
+    expect(bare.changes).toMatchObject([{ kind: 'policy', name: 'careful', action: 'update' }]);
+    expect([right, wrong]).toEqual([bare, bare]);
+    expect(await plan({ text: changed, values: guess, without_secrets: true })).toEqual(bare);
+    expect((await plan({ text: changed, values: guess })).changes).toHaveLength(2);
+  });
+
   test('again changes nothing and leaves nothing on record; nor does a file that is refused', async () => {
     await apply();
     expect((await apply()).body.changes).toEqual([]);

@@ -5,7 +5,7 @@ import { type ConnectionOptions, connectAsOwner, print, withConnection } from '.
 import { CommandFailed } from '../failure.ts';
 import { readGovernanceFile } from '../governance-file.ts';
 
-type Options = ConnectionOptions & { json?: boolean };
+type Options = ConnectionOptions & { json?: boolean; withoutSecrets?: boolean };
 type Answer = {
   changes: Change[];
   warnings: string[];
@@ -14,6 +14,7 @@ type Answer = {
 
 export function addGovernanceCommands(program: Command): void {
   withConnection(program.command('plan <file>').description('show what a governance file would change'))
+    .option('--without-secrets', 'read and send no secrets; the plan does not say whether they change')
     .option('--json', 'print JSON')
     .action(async (file: string, options: Options) => {
       const answer = await send('plan', file, options);
@@ -45,10 +46,16 @@ export function addGovernanceCommands(program: Command): void {
 
 /** Reads the file and what it names, here, where the secrets are; the broker gets the values and seals them. */
 async function send(what: 'plan' | 'apply', file: string, options: Options): Promise<Answer> {
-  const { text, values: resolved } = await readGovernanceFile(file);
+  const { withoutSecrets } = options;
+  const { text, values: resolved } = await readGovernanceFile(file, { secrets: !withoutSecrets });
   const values = Object.fromEntries([...resolved].map(([key, secret]) => [key, secret.reveal()]));
   const broker = await connectAsOwner(options);
-  return (await broker.ask('POST', `/owner/governance/${what}`, { text, file, values })) as Answer;
+  return (await broker.ask('POST', `/owner/governance/${what}`, {
+    text,
+    file,
+    values,
+    ...(withoutSecrets && { without_secrets: true }),
+  })) as Answer;
 }
 
 const SIGNS = { create: '+', update: '~', delete: '-' } as const;

@@ -38,32 +38,45 @@ export function platformReferences({ auth }: Manifest): [(typeof PLATFORM_SECRET
   });
 }
 
-/** Every reference of a document with where it stands. */
-export function listReferences(governance: Governance): { path: Path; reference: Reference }[] {
-  const { connections, agents } = governance.document;
-  const found: { path: Path; reference: Reference }[] = [];
+type Place = { path: Path; reference: Reference };
+
+/** Every reference of a document to a secret, with where it stands. */
+export function secretReferences(governance: Governance): Place[] {
+  const found: Place[] = [];
   for (const [id, manifest] of governance.manifests)
     for (const [name, reference] of platformReferences(manifest))
       found.push({ path: ['platforms', id, 'auth', name], reference });
-  for (const [name, { secret }] of entriesOf(connections))
+  for (const [name, { secret }] of entriesOf(governance.document.connections))
     if (secret) found.push({ path: ['connections', name, 'secret'], reference: secret });
-  for (const [name, { public_key: key }] of entriesOf(agents))
-    if (key && 'file' in key) found.push({ path: ['agents', name, 'public_key'], reference: { file: key.file } });
   return found;
 }
 
+/** Every reference of a document with where it stands. */
+export const listReferences = (governance: Governance): Place[] => [
+  ...secretReferences(governance),
+  ...keyReferences(governance),
+];
+
+/** Every reference of a document to the file of a public key, with where it stands. */
+function keyReferences(governance: Governance): Place[] {
+  return entriesOf(governance.document.agents).flatMap(([name, { public_key: key }]) =>
+    key && 'file' in key ? [{ path: ['agents', name, 'public_key'], reference: { file: key.file } }] : [],
+  );
+}
+
 /**
- * Reads every reference. Files are taken relative to `baseFolder`, the folder of the governance file; one line break at
+ * Reads every reference, or with `secrets: false` those to public keys only. Files are taken relative to `baseFolder`, the folder of the governance file; one line break at
  * the end of a value is not part of it. All problems come at once, and none repeats a value.
  */
 export function resolveReferences(
   governance: Governance,
   baseFolder: string,
   environment: Readonly<Record<string, string | undefined>>,
+  { secrets = true }: { secrets?: boolean } = {},
 ): { ok: true; values: Map<string, Secret> } | { ok: false; problems: Problem[] } {
   const values = new Map<string, Secret>();
   const findings: Finding[] = [];
-  for (const { path, reference } of listReferences(governance)) {
+  for (const { path, reference } of secrets ? listReferences(governance) : keyReferences(governance)) {
     const key = referenceKey(reference);
     if (values.has(key)) continue;
     const read = 'env' in reference ? readVariable(reference.env, environment) : readFile(baseFolder, reference.file);

@@ -36,7 +36,7 @@ function planConnection(
   const { organisationId, vault, now, governance } = planning;
   const id = known?.id ?? uuidv4();
   planning.connectionIds.set(name, id);
-  const secret = secretOf(planning, name, entry);
+  const secret = planning.comparesSecrets ? secretOf(planning, name, entry) : undefined;
   const replaced = secret !== undefined && !holds(planning, known, secret, name);
   const named = entry.secret && governance.origin === 'file' ? referenceKey(entry.secret) : undefined;
   const reference = named ?? known?.secret_reference ?? null;
@@ -45,7 +45,7 @@ function planConnection(
     ...difference('default', known ? known.is_default === 1 : undefined, isDefault),
     ...difference('secret from', known?.secret_reference, reference),
     ...(replaced && known?.credential ? ['secret: changed'] : []),
-    ...(replaced && known && !known.credential ? ['secret: given'] : []),
+    ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
   ];
   if (!entry.secret && !known?.credential)
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });

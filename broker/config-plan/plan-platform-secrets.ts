@@ -40,6 +40,7 @@ function planSecret(
   reference: Reference,
 ): Move[] {
   const { organisationId, vault, now } = planning;
+  if (!planning.comparesSecrets) return before ? [] : [{ detail: `auth.${name}: given`, make: notCompared }];
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
   if (!secret || secret.reveal() === '') {
@@ -60,6 +61,10 @@ function planSecret(
     });
   return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
 }
+
+const notCompared = async (): Promise<never> => {
+  throw new Error('A plan that does not compare secrets cannot be applied.');
+};
 
 /** Whether the stored one is this. One that cannot be opened is none: the new one takes its place. */
 function holds({ vault, organisationId }: Planning, { id, value }: PlatformSecretTable, secret: Secret): boolean {

@@ -4,7 +4,7 @@ import { checkReferences, documentConnections, type Surroundings } from '../conf
 import type { Governance } from '../config-file/governance.ts';
 import { pacer } from '../config-file/pace.ts';
 import { type Problem, placeFindings } from '../config-file/problems.ts';
-import type { Resolved } from '../config-file/secrets.ts';
+import { type Resolved, secretReferences } from '../config-file/secrets.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findOrganisation } from '../store/organisations.ts';
@@ -30,6 +30,16 @@ export class UnknownOrganisation extends Error {
   }
 }
 
+export type PlanOptions = {
+  /** The broker is starting: see `ApplyOptions`. */
+  atStart?: boolean;
+  /**
+   * By default true. Otherwise the plan needs no values of secrets and tells nothing of them: a plan that compared them would
+   * tell whoever may only look whether a guess is the stored secret.
+   */
+  comparesSecrets?: boolean;
+};
+
 /**
  * What applying a file would change; changes nothing itself.
  *
@@ -43,10 +53,11 @@ export async function planGovernance(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
+  options: Pick<PlanOptions, 'comparesSecrets'> = {},
 ): Promise<PlanResult> {
   const organisation = await findOrganisation(broker.store.db, organisationId);
   if (!organisation) throw new UnknownOrganisation(organisationId);
-  return await finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now));
+  return await finish(await planOn(broker.store.db, broker.vault, organisation, governance, resolved, now, options));
 }
 
 /** The same with its steps, on a database or in a transaction. */
@@ -57,13 +68,14 @@ export async function planOn(
   governance: Governance,
   resolved: Resolved,
   now: Instant,
-  { atStart = false }: { atStart?: boolean } = {},
+  { atStart = false, comparesSecrets = true }: PlanOptions = {},
 ): Promise<Planning> {
   const present = await loadPresent(db, organisation);
   const planning: Planning = {
     governance,
     present,
     resolved,
+    comparesSecrets,
     vault,
     organisationId: organisation.id,
     now,
@@ -88,6 +100,7 @@ export async function planOn(
   await rest();
   planPlatforms(planning);
   planPlatformSecrets(planning);
+  if (!comparesSecrets) warnOfSecrets(planning);
   planPolicies(planning);
   await rest();
   planGuardrails(planning);
@@ -107,6 +120,13 @@ export async function finish({ governance, problems, warnings, steps }: Planning
   const all = [...governance.warnings, ...(await place(warnings))];
   const distinct = [...new Map(all.map((warning) => [JSON.stringify(warning), warning])).values()];
   return { ok: true, plan: { changes: steps.map((step) => step.change), warnings: distinct } };
+}
+
+function warnOfSecrets(planning: Planning): void {
+  const secrets = secretReferences(planning.governance);
+  if (secrets.length === 0) return;
+  const message = `${secrets.length === 1 ? 'its secret was' : `its ${secrets.length} secrets were`} not compared with what is stored: an admin's plan says whether applying it changes them.`;
+  planning.warnings.push({ path: [], message });
 }
 
 /** Names that sections of the file use, looked up in the file where it has the section and in the store where not. */

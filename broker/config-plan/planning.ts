@@ -66,6 +66,8 @@ export type Planning = {
   readonly governance: Governance;
   readonly present: Present;
   readonly resolved: Resolved;
+  /** Whether the plan may tell if a secret that came with the file is the stored one. Without it secrets need no values. */
+  readonly comparesSecrets: boolean;
   readonly vault: Pick<Vault, 'seal' | 'open'>;
   readonly organisationId: string;
   readonly now: Instant;

@@ -26,6 +26,15 @@ const GovernanceFile = z.strictObject({
 });
 type GovernanceFile = z.output<typeof GovernanceFile>;
 
+const PlannedFile = GovernanceFile.extend({
+  without_secrets: z
+    .boolean()
+    .default(false)
+    .describe(
+      'whether to leave secrets out: the plan then needs no values of them and does not say whether they change. So it always is for whoever is no admin',
+    ),
+});
+
 /** A text of 8 MiB with its escapes, and the values. */
 const MAX_BYTES = 20 * 1024 * 1024;
 
@@ -69,17 +78,19 @@ export const governancePlan = route({
   method: 'POST',
   path: '/owner/governance/plan',
   auth: 'owner',
-  // Not a viewer's: the answer tells whether a value that was sent is the secret that is stored.
-  role: 'admin',
+  role: 'viewer',
   capability: 'owner.governance.plan',
-  summary: 'What a governance file would change.',
-  body: GovernanceFile,
+  summary: 'What a governance file would change; for admins also of secrets.',
+  body: PlannedFile,
   maxBodyBytes: MAX_BYTES,
   answers: { 200: { description: 'The changes and warnings.', schema: Planned } },
   errors: ['invalid_request', 'invalid_governance'],
   handle: async ({ services: { broker }, who, body }) => {
     const planned = await reading(body, (governance, values) =>
-      planGovernance(broker, who.organisationId, governance, values, broker.clock()),
+      planGovernance(broker, who.organisationId, governance, values, broker.clock(), {
+        // Not for viewers: the answer would tell whether a value that was sent is the secret that is stored.
+        comparesSecrets: who.role === 'admin' && !body.without_secrets,
+      }),
     );
     if (!planned.ok) return refuse(planned.problems);
     return json(200, { changes: planned.plan.changes, warnings: planned.plan.warnings.map(formatProblem) });
