@@ -14,9 +14,9 @@ import { isOwners } from '../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../broker/http/routes.ts';
 import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
 import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../broker/policy/facts.ts';
+import { ROOT } from './world/checkout.ts';
 import { fencesOf, withoutFences } from './world/markdown.ts';
 
-const ROOT = resolve(import.meta.dirname, '..');
 const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true })
   .map((name) => `docs/${String(name).replaceAll('\\', '/')}`)
   .filter((name) => name.endsWith('.md'));

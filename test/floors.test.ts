@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-
-const ROOT = resolve(import.meta.dirname, '..');
+import { ROOT } from './world/checkout.ts';
 
 /** In order: a file imports only from its own room and from rooms above it in this list. */
 const FLOORS = [

@@ -2,11 +2,12 @@
 import { execFile } from 'node:child_process';
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 import { type Json, servedDocument } from './document.ts';
@@ -15,7 +16,6 @@ import { type Json, servedDocument } from './document.ts';
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 const run = promisify(execFile);
-const ROOT = resolve(import.meta.dirname, '..', '..');
 const REDOCLY = createRequire(import.meta.url).resolve('@redocly/cli/bin/cli.js');
 /** In a workspace of its own, with the TypeScript 5 that it works on; ours is 7. */
 const OPENAPI_TYPESCRIPT = join(

@@ -2,11 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { join, relative } from 'node:path';
+import { ROOT } from '../world/checkout.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { SPECIFICATION } from './specification.ts';
-
-const ROOT = resolve(import.meta.dirname, '..', '..');
 
 /** What no test can show, or needs none, and why. */
 export const WITHOUT_TEST: Readonly<Record<string, string>> = {

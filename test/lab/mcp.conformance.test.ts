@@ -7,10 +7,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-const SUITE = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
 /** Tools of the suite's own example server, by which it provokes what a tool may do. The lab has three tools, and these are none. */
 const FOREIGN_TOOL = 'calls a tool of its own example server, which the lab does not have';

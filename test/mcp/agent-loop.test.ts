@@ -2,7 +2,8 @@
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { BARE, BIN, writeProfile } from '../world/mcp.ts';
+import { BIN } from '../world/checkout.ts';
+import { BARE, writeProfile } from '../world/mcp.ts';
 import { approveWith, enrol } from '../world/passkeys.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';

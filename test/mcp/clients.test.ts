@@ -5,8 +5,9 @@ import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
 import { inspect } from '../world/inspector.ts';
-import { BARE, BIN, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
+import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const TOOLS = [

@@ -10,13 +10,13 @@ import { HANDSHAKES } from '../../mcp/stdio/first-answers.ts';
 import SCHEMAS from '../../mcp/tools/tool-schemas.json' with { type: 'json' };
 import { toolSchemas } from '../../mcp/tools/tool-schemas.ts';
 import type { TestAgent } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
 import { callTool, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
 const PATIENCE = { timeout: 15_000, interval: 50 };
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 let agent: TestAgent;
 beforeAll(async () => {

@@ -7,9 +7,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
 import { newFolder } from '../world/stores.ts';
 
-const SUITE = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 const CLIENT = join(import.meta.dirname, '../world/mcp-client-program.ts');
 
 /** By scenario: the checks that have to pass, and those that cannot, with the reason. */

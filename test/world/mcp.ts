@@ -1,13 +1,12 @@
 /** MCP clients of an agent: the command as a real process, spoken to line by line or by an SDK's client. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import type { TestAgent } from './agent.ts';
+import { BIN } from './checkout.ts';
 import { newFolder } from './stores.ts';
-
-export const BIN = resolve(import.meta.dirname, '..', '..', 'bin', 'agent-broker.js');
 
 /** Not the whole environment: the test runner puts names of its own there. */
 export const BARE: Record<string, string> = { PATH: process.env.PATH!, HOME: process.env.HOME ?? '/' };

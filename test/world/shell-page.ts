@@ -1,11 +1,10 @@
 /** Pages of the docs whose commands run: what they need, a broker as they start it, and their blocks one by one. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterFile } from './after-file.ts';
+import { BIN } from './checkout.ts';
 
 const run = promisify(execFile);
-const BIN = join(resolve(import.meta.dirname, '..', '..'), 'bin', 'agent-broker.js');
 
 /** The address that the pages show. */
 export const SHOWN_AT = 'http://localhost:8787';

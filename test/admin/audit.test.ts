@@ -1,0 +1,306 @@
+import { get, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
+import { AuditRowWithReceipt } from '../../broker/http/audit-row.ts';
+import type { AuditRow } from '../../broker/store/audit.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { auditRow } from '../world/rows.ts';
+import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const HOUR_MS = 3_600_000;
+const LONGER_THAN_SOCKETS = 40_000;
+
+type Shown = { id: string; reason: string; created_at: string; receipt?: string };
+
+/** Rows as the broker writes them, many at once. Their order is that of the list. */
+async function putRows(world: World, organisation: Organisation, rows: Partial<AuditRow>[]): Promise<AuditRow[]> {
+  const begun = world.running.broker.clock() - rows.length;
+  const made = rows.map((row, i) =>
+    auditRow({
+      organisation_id: organisation.id,
+      id: uuidv7(begun + i),
+      created_at: begun + i,
+      state: 'final',
+      kind: 'event',
+      finished_at: begun + i,
+      ...row,
+    }),
+  );
+  const { db } = world.running.broker.store;
+  for (let i = 0; i < made.length; i += 200)
+    await db
+      .insertInto('audit_rows')
+      .values(made.slice(i, i + 200))
+      .execute();
+  return made;
+}
+
+/** Opens an export and reads nothing of it yet. */
+async function openExport(world: World, { owner }: Organisation, query = '', by: OwnerTable = owner) {
+  const authorization = `Bearer ${mintOwnerSession(world.running.broker, by).token}`;
+  return await new Promise<IncomingMessage>((answered, failed) => {
+    const url = `${world.running.baseUrl}/owner/audit/export${query}`;
+    get(url, { headers: { authorization }, agent: false }, answered).once('error', failed);
+  });
+}
+
+async function readExport(world: World, organisation: Organisation, query = '', by?: OwnerTable): Promise<Shown[]> {
+  const response = await openExport(world, organisation, query, by);
+  const body = await text(response);
+  expect(response.statusCode, body).toBe(200);
+  expect(response.headers['content-type']).toBe('application/x-ndjson');
+  expect(body === '' || body.endsWith('\n')).toBe(true);
+  return body.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+}
+
+describe.each(STORES)(`owners’ audit on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let first: TestAgent;
+  let second: TestAgent;
+  /** In the order in which they were made. */
+  const made: {
+    id: string;
+    agent: TestAgent | null;
+    platform: string | null;
+    result: string | null;
+    reason: string;
+    at: number;
+  }[] = [];
+  const times: number[] = [];
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    for (const id of ['demo', 'side']) await organisation.platform({ id });
+    const terms = { grants: { demo: {}, side: {} } };
+    [first, second] = [await organisation.agent(terms), await organisation.agent(terms)];
+    const later = () => {
+      world.clock.skewMs += HOUR_MS;
+      times.push(world.running.broker.clock());
+    };
+    const call = async (agent: TestAgent, request: object, result: string, reason: string) => {
+      world.clock.skewMs += 5;
+      const answer = await agent.act({ ...READ, ...request });
+      const platform = ({ ...READ, ...request } as typeof READ).platform;
+      made.push({ id: auditIdOf(answer), agent, platform, result, reason, at: times.length });
+    };
+    await call(first, {}, 'allowed', 'approved');
+    await call(second, { platform: 'side' }, 'allowed', 'approved');
+    later();
+    await call(first, { scope: 'demo:none' }, 'denied', 'scope_not_granted');
+    await call(first, { endpoint: '//x' }, 'errored', 'invalid_endpoint');
+    later();
+    await call(second, { method: 'POST', scope: 'demo:write', data: {} }, 'held', 'approval_required_by_policy');
+    world.clock.skewMs += 5;
+    await organisation.ask('POST', '/owner/platforms/side/suspend');
+    const [event] = (await organisation.ask('GET', '/owner/audit?limit=1')).body.rows;
+    made.push({ id: event.id, agent: null, platform: 'side', result: null, reason: 'platform_suspended', at: 2 });
+  });
+
+  const search = async (query: string) => {
+    const answer = await organisation.ask('GET', `/owner/audit?${query}`);
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body.rows.map(({ id }: Shown) => id);
+  };
+  const iso = (at: number) => encodeURIComponent(new Date(at).toISOString());
+  const FILTERS: [string, () => string, (row: (typeof made)[number]) => boolean][] = [
+    ['nothing', () => '', () => true],
+    ['an agent by its uuid', () => `agent=${first.id.toUpperCase()}`, ({ agent }) => agent === first],
+    ['an agent by its agent id', () => `agent=${second.agentId}`, ({ agent }) => agent === second],
+    ['an agent that is none', () => `agent=${crypto.randomUUID()}`, () => false],
+    ['a platform', () => 'platform=side', ({ platform }) => platform === 'side'],
+    ['calls', () => 'kind=action', ({ result }) => result !== null],
+    ['events', () => 'kind=event', ({ result }) => result === null],
+    ['a result', () => 'result=allowed', ({ result }) => result === 'allowed'],
+    ['a reason', () => 'reason=scope_not_granted', ({ reason }) => reason === 'scope_not_granted'],
+    ['a moment to begin', () => `since=${iso(times[0]!)}`, ({ at }) => at > 0],
+    ['a moment to end', () => `until=${iso(times[1]!)}`, ({ at }) => at < 2],
+    [
+      'moments with an offset',
+      () => `since=${encodeURIComponent(new Date(times[0]! + 2 * HOUR_MS).toISOString().replace('Z', '+02:00'))}`,
+      ({ at }) => at > 0,
+    ],
+    [
+      'all of it',
+      () =>
+        `agent=${first.id}&result=denied&platform=demo&since=${iso(times[0]!)}&until=${iso(times[1]!)}&reason=scope_not_granted&kind=action`,
+      ({ reason }) => reason === 'scope_not_granted',
+    ],
+  ];
+  test.each(FILTERS)('finds, and exports, by %s', async (_what, query, passes) => {
+    const expected = made.filter(passes).map(({ id }) => id);
+    expect(await search(query())).toEqual(expected.toReversed());
+    const lines = await readExport(world, organisation, `?${query()}`);
+    expect(lines.map(({ id }) => id)).toEqual(expected);
+  });
+
+  test('a moment is exact to the millisecond', async () => {
+    const [row] = (await organisation.ask('GET', '/owner/audit?limit=1')).body.rows;
+    const at = Date.parse(row.created_at);
+    expect(await search(`since=${iso(at)}`)).toEqual([row.id]);
+    expect(await search(`since=${iso(at + 1)}`)).toEqual([]);
+    expect(await search(`until=${iso(at)}`)).not.toContain(row.id);
+    expect(await search(`until=${iso(at + 1)}`)).toContain(row.id);
+  });
+
+  test.each([
+    'agent=x',
+    'agent=agt_x',
+    'agent=%00',
+    'platform=%00',
+    'kind=call',
+    'result=ok',
+    'reason=%27',
+    'since=yesterday',
+    'since=2026-13-01T00:00:00Z',
+    'until=1',
+    'limit=201',
+    'result=held&result=denied',
+  ])('?%s is refused, here and in the export', async (query) => {
+    for (const path of ['/owner/audit', '/owner/audit/export']) {
+      if (path.endsWith('export') && query.startsWith('limit')) continue;
+      const answer = await organisation.ask('GET', `${path}?${query}`);
+      expectEnvelope(answer, 400, 'invalid_request');
+      expect(answer.body.detail).toContain(query.split('=')[0]);
+    }
+    expectEnvelope(await organisation.ask('GET', '/owner/audit/export?after=x'), 400, 'invalid_request');
+  });
+
+  test('a row that hardly any passes the filter for is found, a bounded look at a time', async () => {
+    const fresh = await world.organisation();
+    const rows = await putRows(
+      world,
+      fresh,
+      Array.from({ length: 23_000 }, (_, i) => ({ reason: [1, 12_000, 22_999].includes(i) ? 'rare' : 'common' })),
+    );
+    const wanted = [22_999, 12_000, 1].map((i) => rows[i]!.id);
+    const found: string[] = [];
+    let [next, pages] = [undefined as string | null | undefined, 0];
+    while (next !== null) {
+      const { body } = await fresh.ask('GET', `/owner/audit?reason=rare${next ? `&before=${next}` : ''}`);
+      found.push(...body.rows.map(({ id }: Shown) => id));
+      next = body.next;
+      pages++;
+    }
+    // Each page looks at 20,000 rows at most.
+    expect([found, pages]).toEqual([wanted, 2]);
+    expect((await fresh.ask('GET', '/owner/audit?reason=rare&limit=2')).body).toMatchObject({ next: wanted[1] });
+    expect((await fresh.ask('GET', '/owner/audit?limit=3')).body.rows.map(({ id }: Shown) => id)).toEqual(
+      rows
+        .slice(-3)
+        .toReversed()
+        .map(({ id }) => id),
+    );
+    const lines = await readExport(world, fresh, '?reason=rare');
+    expect(lines.map(({ id }) => id)).toEqual(wanted.toReversed());
+    expect((await readExport(world, fresh)).map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+    const rest = await readExport(world, fresh, `?after=${rows[22_899]!.id.toUpperCase()}`);
+    expect(rest.map(({ id }) => id)).toEqual(rows.slice(22_900).map(({ id }) => id));
+  }, 60_000);
+
+  test('an exported row is the one that is listed, with the receipt that its hash is in', async () => {
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    const lines = await readExport(world, organisation);
+    for (const line of lines) {
+      expect(AuditRowWithReceipt.parse(line)).toEqual(line);
+      const { receipt, ...listed } = line;
+      expect(rows).toContainEqual(listed);
+      const { payload } = await verifyReceipt(world, receipt!);
+      expect(payload).toMatchObject({ jti: line.id, row_hash: (line as unknown as AuditRow).row_hash });
+    }
+    expect(JSON.stringify(lines)).not.toContain(CANARY);
+  });
+
+  test('rows that are not final are listed, and exported when they are', async () => {
+    const fresh = await world.organisation();
+    const [intent] = await putRows(world, fresh, [{ state: 'intent', finished_at: null }]);
+    expect((await fresh.ask('GET', '/owner/audit')).body.rows).toMatchObject([{ id: intent!.id, state: 'intent' }]);
+    expect(await readExport(world, fresh)).toEqual([]);
+    await world.running.broker.store.db
+      .updateTable('audit_rows')
+      .set({ state: 'final' })
+      .where('id', '=', intent!.id)
+      .execute();
+    expect(await readExport(world, fresh)).toMatchObject([{ id: intent!.id, state: 'final' }]);
+  });
+
+  test('a viewer may; of another organisation nothing is told', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    expect((await readExport(world, organisation, '', viewer)).length).toBeGreaterThan(made.length - 1);
+    const other = await world.organisation();
+    expect(await readExport(world, other)).toEqual([]);
+    expect((await other.ask('GET', `/owner/audit?agent=${first.id}`)).body).toEqual({ rows: [], next: null });
+    expect((await other.ask('GET', `/owner/audit?before=${made.at(-1)!.id}`)).body).toEqual({ rows: [], next: null });
+    const head = await fetch(`${world.running.baseUrl}/owner/audit/export`, {
+      method: 'HEAD',
+      headers: { authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}` },
+    });
+    expect(head.status).toBe(200);
+  });
+});
+
+// What lies between two sockets is the same whatever the store is.
+describe('the export is read as fast as it is taken', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld('sqlite' satisfies StoreKind);
+  });
+
+  /** An export of 60 MB that nobody reads, as far as it goes by itself. */
+  async function stalled() {
+    const organisation = await world.organisation();
+    const rows = await putRows(
+      world,
+      organisation,
+      Array.from({ length: 1_500 }, () => ({ detail: 'x'.repeat(LONGER_THAN_SOCKETS) })),
+    );
+    const response = await openExport(world, organisation);
+    await pause(1_500);
+    return { organisation, rows, response };
+  }
+
+  test('of what nobody takes only a little is read', async () => {
+    const { organisation, rows, response } = await stalled();
+    const { db } = world.running.broker.store;
+    await db.deleteFrom('audit_rows').where('organisation_id', '=', organisation.id).execute();
+    const lines = (await text(response)).trim().split('\n');
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThan(rows.length / 2);
+    expect(JSON.parse(lines.at(-1)!).id).toBe(rows[lines.length - 1]!.id);
+  });
+
+  test('whoever may no more gets no more, and an answer that is not whole', async () => {
+    const { organisation, response } = await stalled();
+    const { db } = world.running.broker.store;
+    await db.deleteFrom('owners').where('organisation_id', '=', organisation.id).execute();
+    await expect(text(response)).rejects.toThrow('aborted');
+  });
+
+  test('whoever leaves is forgotten, and the places for exports are free again', async () => {
+    const organisation = await world.organisation();
+    const open = async () => {
+      const response = await openExport(world, organisation);
+      response.destroy();
+      return response.statusCode;
+    };
+    await putRows(
+      world,
+      organisation,
+      Array.from({ length: 1_500 }, () => ({ detail: 'x'.repeat(LONGER_THAN_SOCKETS) })),
+    );
+    const held = await Promise.all([1, 2, 3, 4].map(() => openExport(world, organisation)));
+    expect(held.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+    const fifth = await openExport(world, organisation);
+    expect([fifth.statusCode, fifth.headers['retry-after']]).toEqual([429, '30']);
+    expect(JSON.parse(await text(fifth)).error).toBe('too_many_streams');
+    for (const response of held) response.destroy();
+    await expect.poll(open, { timeout: 15_000 }).toBe(200);
+  });
+});

@@ -1,0 +1,296 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { setConnectionStatus } from '../../broker/store/connections.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { leaksOf } from '../world/canary.ts';
+import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
+import { everythingStored } from '../world/stored.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const FIRST = 'CANARY-1st-0123456789-abcdefghijklmno';
+const SECOND = 'CANARY-2nd-0123456789-abcdefghijklmno';
+
+describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let other: Organisation;
+  const answers: Answer[] = [];
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    other = await world.organisation();
+    for (const each of [organisation, other]) await each.platform({ secret: null });
+    await organisation.platform({ id: 'basic', manifest: { auth: { type: 'basic' } }, secret: null });
+  });
+  beforeEach(() => {
+    world.upstream.answer = undefined;
+  });
+
+  async function ask(method: string, path: string, body?: unknown, by?: Parameters<Organisation['ask']>[3]) {
+    const answer = await organisation.ask(method, path, body, by);
+    answers.push(answer);
+    return answer;
+  }
+  const connect = (body: Record<string, unknown> = {}) =>
+    ask('POST', '/owner/connections', { platform: 'demo', label: crypto.randomUUID(), secret: FIRST, ...body });
+  const sent = () => world.upstream.seen.at(-1)?.headers.authorization;
+
+  test('a credential goes in, is used by the very next call, and is replaced for the one after that', async () => {
+    const agent = await organisation.agent();
+    expect((await agent.act(READ)).status).toBe(412);
+    const made = await connect({ label: 'main' });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.any(String),
+      platform: 'demo',
+      label: 'main',
+      default: true,
+      status: 'active',
+      state: 'connected',
+      has_secret: true,
+      connects_by: 'secret',
+      oauth: null,
+      secret_from: null,
+      upstream_scopes: null,
+      revision: 1,
+      created_at: expect.any(String),
+    });
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(sent()).toBe(`Bearer ${FIRST}`);
+    const { id } = made.body;
+    await setConnectionStatus(world.running.broker.store.db, { organisationId: organisation.id, id }, 'reauth_needed');
+    expect((await ask('GET', '/owner/connections')).body.connections[0].status).toBe('reauth_needed');
+    const replaced = await ask('POST', `/owner/connections/${id.toUpperCase()}/secret`, { secret: SECOND });
+    expect(replaced.status, replaced.text).toBe(200);
+    expect(replaced.body).toEqual({ ...made.body, revision: 2 });
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(sent()).toBe(`Bearer ${SECOND}`);
+    // What comes back of it is taken out.
+    world.upstream.answer = (request, response) => response.end(request.headers.authorization);
+    expect((await agent.act(READ)).text).not.toContain(SECOND);
+  });
+
+  test('only the first connection of a platform is the default one by itself, and never two', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform({ secret: null });
+    const make = (label: string, more = {}) =>
+      fresh.ask('POST', '/owner/connections', { platform: 'demo', label, secret: FIRST, ...more });
+    expect((await make('a')).body.default).toBe(true);
+    expect((await make('b')).body.default).toBe(false);
+    expect((await make('c', { default: true })).body.default).toBe(true);
+    const { connections } = (await fresh.ask('GET', '/owner/connections')).body;
+    const of = (label: string) => connections.find((one: { label: string }) => one.label === label).default;
+    expect(['a', 'b', 'c'].map(of)).toEqual([false, false, true]);
+    // The file that describes it can be applied.
+    const { text } = (await fresh.ask('GET', '/owner/governance')).body;
+    const plan = await fresh.ask('POST', '/owner/governance/plan', { text });
+    const kinds = plan.body.changes.map(({ kind }: { kind: string }) => kind);
+    expect([plan.status, kinds], plan.text).toEqual([200, ['policy']]);
+  });
+
+  test('of two of one label, made at once, one is', async () => {
+    const made = await Promise.all(Array.from({ length: 5 }, () => connect({ label: 'twice' })));
+    expect(made.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409, 409]);
+    const refused = made.find(({ status }) => status === 409)!;
+    expectEnvelope(refused, 409, 'conflict');
+  });
+
+  test.each<[string, Record<string, unknown>, string]>([
+    ['a platform that is none', { platform: 'none' }, 'It has: basic, demo'],
+    ['another organisation’s word for one', { platform: 'theirs' }, 'platform'],
+    ['a label that no file could hold', { label: 'a b' }, 'label'],
+    ['a secret of 7 characters', { secret: 'x234567' }, 'at least 8 characters'],
+    ['an empty secret', { secret: '' }, 'at least 8 characters'],
+    ['a secret that no header can carry', { secret: `${FIRST}\n` }, 'no header can carry'],
+    ['NUL in the secret', { secret: `${FIRST}\0` }, 'body'],
+    ['a password of 7 characters', { platform: 'basic', secret: 'ann@acme.example:x234567' }, 'password'],
+    ['a secret that is no text', { secret: [FIRST] }, 'secret'],
+    ['no secret', { secret: undefined }, 'secret'],
+    ['an unknown member', { secrets: FIRST }, 'unknown field'],
+  ])('%s is refused, and not told', async (_name, body, says) => {
+    const refused = await connect(body);
+    expectEnvelope(refused, 400, 'invalid_request');
+    if (says !== 'body') expect(refused.body.detail).toContain(says);
+    expect(refused.text).not.toMatch(/x234567|CANARY/);
+  });
+
+  test('a password of 8 characters, or none beside a user, is taken', async () => {
+    for (const secret of ['ann:x2345678', 'key-0123456789:', 'key-0123456789'])
+      expect((await connect({ platform: 'basic', secret })).status).toBe(201);
+  });
+
+  test('a body that is no JSON is refused without a word of it', async () => {
+    for (const text of [
+      `{"secret":"${FIRST}`,
+      `{"${FIRST}":1,"${FIRST}":2}`,
+      FIRST,
+      `{"secret":${FIRST}}`,
+      `[${FIRST}`,
+    ]) {
+      const answer = await send(`${world.running.baseUrl}/owner/connections`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`,
+          'content-type': 'application/json',
+        },
+        body: text,
+      });
+      expectEnvelope(answer, 400, 'invalid_request');
+      answers.push(answer);
+    }
+  });
+
+  test('a connection that a grant names stays; of an agent that is stopped for good it goes', async () => {
+    const { id } = (await connect({ label: 'named' })).body;
+    const agent = await organisation.agent({ name: 'user of it', grants: { demo: { connection_id: id } } });
+    const refused = await ask('DELETE', `/owner/connections/${id}`);
+    expectEnvelope(refused, 409, 'conflict');
+    expect(refused.body.detail).toContain(`user of it (${agent.agentId})`);
+    expect((await agent.act(READ)).status).toBe(200);
+    await organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
+    const removed = await ask('DELETE', `/owner/connections/${id}`);
+    expect([removed.status, removed.body], removed.text).toEqual([200, { id, removed: true }]);
+    expectEnvelope(await ask('DELETE', `/owner/connections/${id}`), 404, 'not_found');
+    expect((await ask('GET', '/owner/connections')).text).not.toContain(id);
+  });
+
+  test('a removed connection is used by no call', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const agent = await fresh.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const [{ id }] = (await fresh.ask('GET', '/owner/connections')).body.connections;
+    expect((await fresh.ask('DELETE', `/owner/connections/${id}`)).status).toBe(200);
+    await withoutCalls(world, async () => expect((await agent.act(READ)).status).toBe(412));
+  });
+
+  test.each([
+    [200, true],
+    [204, true],
+    [302, false],
+    [401, false],
+    [403, false],
+    [404, true],
+    [405, true],
+    [429, true],
+    [503, false],
+  ])(
+    'the test of a connection that is answered %s says ok: %s, and nothing of the platform’s words',
+    async (status, ok) => {
+      const { id } = (await connect()).body;
+      world.upstream.answer = (_request, response) =>
+        response
+          .writeHead(status, { 'x-words': 'words of theirs', location: '/words' })
+          .end(status === 204 ? '' : 'words of theirs');
+      const before = world.upstream.seen.length;
+      const answer = await ask('POST', `/owner/connections/${id}/test`);
+      expect([answer.status, answer.body.ok, answer.body.upstream_status], answer.text).toEqual([200, ok, status]);
+      expect(answer.text).not.toContain('words');
+      expect(world.upstream.seen.length).toBe(before + 1);
+      const { method, target, body, headers } = world.upstream.seen.at(-1)!;
+      expect([method, target, body, headers.authorization]).toEqual(['GET', '/v1', '', `Bearer ${FIRST}`]);
+      // A test is a look: the next call finds out for itself.
+      const { connections } = (await ask('GET', '/owner/connections')).body;
+      expect(connections.find((one: { id: string }) => one.id === id).status).toBe('active');
+    },
+  );
+
+  test('the test of a connection that leads nowhere, or holds nothing, says so', async () => {
+    const fresh = await world.organisation();
+    const test = async (id: string) => (await fresh.ask('POST', `/owner/connections/${id}/test`, {})).body;
+    await fresh.platform({ id: 'private', manifest: { base_url: 'https://10.1.2.3/' }, secret: null });
+    const refused = await test(await fresh.connection('private'));
+    expect(refused).toMatchObject({ ok: false, upstream_status: null });
+    expect(refused.detail).toContain('not one that this broker may connect to');
+    await fresh.platform({ secret: null });
+    const empty = await test(await fresh.connection('demo', { secret: null }));
+    expect(empty).toMatchObject({ ok: false, upstream_status: null });
+    expect(empty.detail).toContain('no secret');
+    world.upstream.answer = (_request, response) => response.socket!.end('HTTP/1.1 2\r\n\r\n');
+    const garbage = await test(await fresh.connection('demo', { isDefault: false }));
+    expect(garbage).toMatchObject({ ok: false, upstream_status: null });
+    const { rows } = (await fresh.ask('GET', '/owner/audit')).body;
+    expect(rows.map(({ reason }: { reason: string }) => reason)).toEqual(['connection_tested']);
+  });
+
+  test('each change is on record with who, which and how; what cannot be recorded is not made', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform({ secret: null });
+    const { id } = (await fresh.ask('POST', '/owner/connections', { platform: 'demo', label: 'm', secret: FIRST }))
+      .body;
+    await fresh.ask('POST', `/owner/connections/${id}/secret`, { secret: SECOND });
+    await fresh.ask('POST', `/owner/connections/${id}/test`);
+    const mend = await refuseAuditRows(world);
+    try {
+      const body = { platform: 'demo', label: 'n', secret: FIRST };
+      expectEnvelope(await fresh.ask('POST', '/owner/connections', body), 503, 'audit_unavailable');
+      expectEnvelope(await fresh.ask('DELETE', `/owner/connections/${id}`), 503, 'audit_unavailable');
+      const secret = { secret: FIRST };
+      expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/secret`, secret), 503, 'audit_unavailable');
+      expectEnvelope(await fresh.ask('POST', `/owner/connections/${id}/test`), 503, 'audit_unavailable');
+    } finally {
+      await mend();
+    }
+    const { connections } = (await fresh.ask('GET', '/owner/connections')).body;
+    expect(connections).toEqual([expect.objectContaining({ id, label: 'm', revision: 2 })]);
+    await fresh.ask('DELETE', `/owner/connections/${id}`);
+    const { rows } = (await fresh.ask('GET', '/owner/audit')).body;
+    const told = await Promise.all(
+      rows.map(async (row: { id: string; reason: string }) => {
+        const { receipt } = (await fresh.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+        const { payload } = await verifyReceipt(world, receipt);
+        expect(payload).toMatchObject({ connection: id, platform: 'demo' });
+        const { by, how, ...facts } = payload.change;
+        expect([by, how]).toEqual([fresh.owner.id, 'api']);
+        return [row.reason, facts];
+      }),
+    );
+    const label = 'm';
+    expect(told).toEqual([
+      ['connection_removed', { label }],
+      ['connection_tested', { label, ok: true, upstream_status: 200 }],
+      ['connection_secret_replaced', { label, revision: 2 }],
+      ['connection_created', { label, default: true, revision: 1 }],
+    ]);
+  });
+
+  test('nobody but an admin of the organisation', async () => {
+    const { id } = (await connect()).body;
+    const changes: [string, string, unknown?][] = [
+      ['POST', '/owner/connections', { platform: 'demo', label: 'l', secret: FIRST }],
+      ['POST', `/owner/connections/${id}/secret`, { secret: SECOND }],
+      ['POST', `/owner/connections/${id}/test`, {}],
+      ['DELETE', `/owner/connections/${id}`],
+    ];
+    for (const role of ['viewer', 'approver'] as const) {
+      const owner = await organisation.addOwner(role);
+      expect((await ask('GET', '/owner/connections', undefined, owner)).status).toBe(200);
+      for (const [method, path, body] of changes)
+        expectEnvelope(await ask(method, path, body, owner), 403, 'forbidden');
+    }
+    const seen = world.upstream.seen.length;
+    for (const [method, path, body] of changes.slice(1)) {
+      expectEnvelope(await other.ask(method, path, body), 404, 'not_found');
+      for (const wrong of ['x', '%00', crypto.randomUUID()])
+        expectEnvelope(await ask(method, path.replace(id, wrong), body), 404, 'not_found');
+    }
+    expect((await other.ask('GET', '/owner/connections')).body.connections).toEqual([]);
+    expect(world.upstream.seen.length).toBe(seen);
+  });
+
+  test('CX no answer, no row and no file holds a secret that went in', async () => {
+    expect(answers.length).toBeGreaterThan(60);
+    answers.push(
+      await organisation.ask('GET', '/owner/audit?limit=200'),
+      await organisation.ask('GET', '/owner/governance'),
+    );
+    const stored = await everythingStored(world.environment);
+    for (const secret of [FIRST, SECOND]) {
+      for (const { text, headers } of answers) expect(leaksOf(secret, text + JSON.stringify([...headers]))).toEqual([]);
+      for (const [place, bytes] of stored) expect([place, leaksOf(secret, bytes)]).toEqual([place, []]);
+    }
+  });
+});

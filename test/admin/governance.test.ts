@@ -1,0 +1,126 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const FILE = `
+platforms:
+  crm: { kind: rest, base_url: "https://crm.example/api", auth: { type: bearer }, scopes: { "crm:read": ["GET /**"] } }
+connections:
+  crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
+policies:
+  careful: { rules: [{ effect: allow, scopes: ["crm:*"] }] }
+owners:
+  - { email: secret.person@acme.example, role: viewer }
+`;
+const SECRET = 'CANARY-governance-0123456789';
+const body = (text = FILE) => ({ text, values: { 'env:CRM_TOKEN': SECRET } });
+
+describe.each(STORES)(`applying a governance file by the owner API on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+  beforeEach(async () => {
+    organisation = await world.organisation();
+  });
+
+  const apply = (text?: string) => organisation.ask('POST', '/owner/governance/apply', body(text));
+  const events = async () => (await organisation.ask('GET', '/owner/audit?kind=event')).body.rows;
+
+  test('is on record with what it changed, and neither secrets nor addresses in the receipt', async () => {
+    const planned = await organisation.ask('POST', '/owner/governance/plan', body());
+    expect(await events()).toEqual([]);
+    const applied = await apply();
+    expect(applied.status, applied.text).toBe(200);
+    expect(applied.body.changes).toEqual(planned.body.changes);
+    const [row, ...others] = await events();
+    expect([row.reason, others]).toEqual(['governance_applied', []]);
+    const { receipt } = (await organisation.ask('GET', `/v1/audit/${row.id}/receipt`)).body;
+    const { payload } = await verifyReceipt(world, receipt);
+    expect(payload.change).toEqual({
+      by: organisation.owner.id,
+      how: 'api',
+      changes: [
+        'create owner',
+        'create platform crm',
+        'create policy careful',
+        'create policy default',
+        'create connection crm-main',
+      ],
+    });
+    expect(JSON.stringify([payload, row])).not.toMatch(/CANARY|secret\.person/);
+  });
+
+  test('a viewer plans as an admin does, but learns nothing of secrets, and applies nothing', async () => {
+    const vera = await organisation.addOwner('viewer');
+    const plan = async (asked: object, by = organisation.owner) => {
+      const answer = await organisation.ask('POST', '/owner/governance/plan', asked, by);
+      expect(answer.status, answer.text).toBe(200);
+      return answer.body;
+    };
+    const text = FILE;
+    const admins = await plan(body());
+    const viewers = await plan({ text }, vera);
+    expect(viewers.changes).toEqual(admins.changes);
+    expect(viewers.warnings).toEqual([
+      ...admins.warnings,
+      expect.stringContaining('its secret was not compared with what is stored'),
+    ]);
+    expectEnvelope(await organisation.ask('POST', '/owner/governance/apply', body(), vera), 403, 'forbidden');
+    await apply();
+    const stays = 'policies: { careful: { rules: [{ effect: allow, scopes: ["crm:*"], methods: [GET] }] } }';
+    const changed = FILE.replace(/policies:\n.*\n/, `${stays}\n`);
+    const guess = { 'env:CRM_TOKEN': 'CANARY-another-guess' };
+    const [bare, right, wrong] = [
+      await plan({ text: changed }, vera),
+      await plan({ text: changed, values: { 'env:CRM_TOKEN': SECRET } }, vera),
+      await plan({ text: changed, values: guess }, vera),
+    ];
+    expect(bare.changes).toMatchObject([{ kind: 'policy', name: 'careful', action: 'update' }]);
+    expect([right, wrong]).toEqual([bare, bare]);
+    expect(await plan({ text: changed, values: guess, without_secrets: true })).toEqual(bare);
+    expect((await plan({ text: changed, values: guess })).changes).toHaveLength(2);
+  });
+
+  test('again changes nothing and leaves nothing on record; nor does a file that is refused', async () => {
+    await apply();
+    expect((await apply()).body.changes).toEqual([]);
+    expectEnvelope(await apply('platforms: [x]'), 400, 'invalid_governance');
+    expectEnvelope(await apply('agents: { triage: { policy: none } }'), 400, 'invalid_governance');
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('of many at once one does, and is on record', async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => apply()));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(answers.filter((answer) => answer.body.changes.length > 0)).toHaveLength(1);
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('that cannot be recorded changes nothing', async () => {
+    const mend = await refuseAuditRows(world);
+    try {
+      expectEnvelope(await apply(), 503, 'audit_unavailable');
+    } finally {
+      await mend();
+    }
+    expect((await organisation.ask('GET', '/owner/platforms')).body.platforms).toEqual([]);
+    expect((await apply()).body.changes).not.toEqual([]);
+  });
+
+  test('an agent that was made by hand comes under the file, though nothing of it changes', async () => {
+    await apply();
+    const policy = (await organisation.ask('GET', '/owner/policies/default')).body.id;
+    for (const name of ['by hand', 'other']) await organisation.agent({ name, policy, grants: {} });
+    const { text } = (await organisation.ask('GET', '/owner/governance')).body;
+    expect((await apply(text)).body.changes).toEqual([]);
+    expect(await events()).toHaveLength(2);
+    const without = text.replace(/^ {2}by hand:(?:\n {4}.*)*\n/m, '');
+    expect(without).not.toContain('by hand');
+    const { changes } = (await apply(without)).body;
+    expect(changes).toContainEqual(expect.objectContaining({ kind: 'agent', name: 'by hand' }));
+  });
+});

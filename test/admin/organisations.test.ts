@@ -1,0 +1,268 @@
+/**
+ * Several organisations on one broker: nobody sees another's anything. All of it goes over ROUTES, and over the tables as
+ * they are: a route that comes tomorrow is asked the same questions, and a new table has to be furnished.
+ */
+import type { Kysely } from 'kysely';
+import { fetch } from 'undici';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import type { Route } from '../../broker/http/route.ts';
+import { ROUTES } from '../../broker/http/routes.ts';
+import type { OwnerTable, Schema } from '../../broker/store/schema.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { furnish, organisationTables, type StoredRow, storedRows } from '../world/furnished.ts';
+import { sampleBodies } from '../world/sample.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const ROLES = ['viewer', 'approver', 'admin'] as const;
+/** Owner routes that need no session: how one gets one, and what says nothing of anybody. */
+const OPEN = ['/owner/sign-in', '/owner/sign-in-options', '/owner/openapi.json'];
+/** How long a stream is listened to. */
+const LISTEN_MS = 300;
+
+const takesOwners = ({ auth }: Route) => auth.includes('owner');
+const named = (route: Route) => `${route.method} ${route.path}`;
+const OWNED = ROUTES.filter(takesOwners);
+
+test('every owner route says who may: its way in, and the least role', () => {
+  expect(OWNED.length).toBeGreaterThan(20);
+  expect(OWNED.filter(({ role }) => role === undefined).map(named)).toEqual([]);
+  const open = ROUTES.filter(({ path, auth }) => path.startsWith('/owner/') && auth === 'none');
+  expect(open.map(({ path }) => path).filter((path) => !OPEN.includes(path))).toEqual([]);
+  const others = ROUTES.filter(({ path, auth }) => path.startsWith('/owner/') && auth === 'agent');
+  expect(others.map(named)).toEqual([]);
+  // What only reads is a GET; what a form or a link could send by itself is never another method without a body of JSON.
+  for (const route of OWNED.filter(({ method }) => method === 'GET')) expect(route.body, named(route)).toBeUndefined();
+});
+
+type Furnished = { organisation: Organisation; rows: StoredRow[] };
+type Told = { status: number; text: string; sent: string };
+
+const MOST_OF_A_COLUMN = 5;
+
+/** The texts that stand in columns of this name, some of each table. */
+function inColumns(rows: readonly StoredRow[], wanted: (column: string, table: string) => boolean): string[] {
+  const found = new Map<string, Set<string>>();
+  for (const { table, row } of rows)
+    for (const [column, value] of Object.entries(row)) {
+      if (typeof value !== 'string' || value === '' || !wanted(column, table)) continue;
+      const some = found.get(`${table}.${column}`) ?? new Set();
+      if (some.size < MOST_OF_A_COLUMN) found.set(`${table}.${column}`, some.add(value));
+    }
+  return [...new Set([...found.values()].flatMap((some) => [...some]))];
+}
+
+/** What refers to something, by the name of its column or member. */
+const REFERS = /(^|_)(id|token|hash)$/;
+
+/** What a member of this name may refer to: by the names of columns and of tables. */
+function references(rows: readonly StoredRow[], name: string): string[] {
+  if (name === 'id' || name === 'token')
+    return inColumns(rows, (column) => column === 'id' || column === 'token' || column === 'agent_id');
+  const byColumn = inColumns(rows, (column) => REFERS.test(column) && (column === name || column === `${name}_id`));
+  return [...new Set([...byColumn, ...inColumns(rows, (column, table) => table === `${name}s` && column === 'name')])];
+}
+
+/** What may stand in a path for a parameter of this name: what it may refer to, else any id there is. */
+function fillings(rows: readonly StoredRow[], name: string): string[] {
+  const found = references(rows, name);
+  return found.length > 0 ? found : references(rows, 'id');
+}
+
+/** Every way to fill in a path from these values. */
+function paths(path: string, valuesOf: (name: string) => readonly string[]): string[] {
+  const name = /\{(\w+)\}/.exec(path)?.[1];
+  if (name === undefined) return [path];
+  return valuesOf(name).flatMap((value) => paths(path.replace(`{${name}}`, encodeURIComponent(value)), valuesOf));
+}
+
+describe.each(STORES)(`two organisations on %s${postgresNote}`, (store) => {
+  let world: World;
+  let alpha: Furnished;
+  let agent: TestAgent;
+  let beta: Furnished;
+  let db: Kysely<Schema>;
+  /** Texts that stand in alpha's rows and in nobody else's. */
+  let marks: string[];
+  const owners = new Map<string, OwnerTable>();
+
+  const look = async (organisation: Organisation): Promise<Furnished> => ({
+    organisation,
+    rows: await storedRows(db, organisation.id),
+  });
+  beforeAll(async () => {
+    world = await startWorld(store);
+    db = world.running.broker.store.db;
+    const { organisation, owners: alphas, agent: alphasAgent } = await furnish(world, 'alpha');
+    agent = alphasAgent;
+    for (const owner of alphas) owners.set(owner.role, owner);
+    alpha = await look(organisation);
+    beta = await look((await furnish(world, 'beta')).organisation);
+    const texts = (rows: readonly StoredRow[]) =>
+      new Set(rows.flatMap(({ row }) => Object.values(row)).filter((one): one is string => typeof one === 'string'));
+    const betas = texts(beta.rows);
+    // Words that anybody's rows may hold are no marks.
+    const telling = (one: string) => one.includes('alpha') || /[0-9a-z]{20}|[0-9a-f]{8}-|@/i.test(one);
+    marks = [...texts(alpha.rows)].filter((one) => telling(one) && !betas.has(one));
+    expect(marks).toContain('alpha-agent');
+  });
+
+  /** Asks as this owner, or as nobody; of a stream only the beginning is read. */
+  const ask = async (route: Route, path: string, by: OwnerTable | string, body?: unknown): Promise<Told> => {
+    const token = typeof by === 'string' ? by : mintOwnerSession(world.running.broker, by).token;
+    const stop = new AbortController();
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const response = await fetch(world.running.baseUrl + path, {
+      method: route.method,
+      signal: stop.signal,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(payload !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(payload !== undefined && { body: payload }),
+    });
+    let text = JSON.stringify([...response.headers]);
+    const listening = response.headers.get('content-type')?.startsWith('text/event-stream');
+    const timer = listening ? setTimeout(() => stop.abort(), LISTEN_MS) : undefined;
+    try {
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array, { stream: true });
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+    }
+    clearTimeout(timer);
+    return { status: response.status, text, sent: `${decodeURIComponent(path)} ${payload ?? ''}` };
+  };
+
+  /** The bodies of a route that one can guess; when none passes, its refusal is all that there is to see. */
+  const bodiesOf = (route: Route, rows: readonly StoredRow[]): unknown[] => {
+    if (!route.body) return [undefined];
+    const bodies = sampleBodies(route.body, (name) => references(rows, name));
+    return bodies.length > 0 ? bodies : [{}];
+  };
+  /** Every request to a route that this organisation's values make. */
+  const requests = (route: Route, rows: readonly StoredRow[]) =>
+    paths(route.path, (name) => fillings(rows, name)).flatMap((path) =>
+      bodiesOf(route, rows).map((body) => ({ path, body })),
+    );
+  /** Those that are half of one's own values and half of another's. */
+  const mixedRequests = (route: Route, own: readonly StoredRow[], foreign: readonly StoredRow[]) => {
+    const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+    const turns = names.length > 1 ? names : names.length === 1 && route.body ? [''] : [];
+    return turns.flatMap((turn) =>
+      paths(route.path, (name) => fillings(name === turn ? foreign : own, name)).flatMap((path) =>
+        bodiesOf(route, foreign).map((body) => ({ path, body })),
+      ),
+    );
+  };
+
+  /** What beta's admin sent so far: what comes back of that is no news. */
+  let known = '';
+  const leaks = ({ text, sent }: Told): string[] =>
+    marks.filter((mark) => text.includes(mark) && !sent.includes(mark) && !known.includes(mark));
+  const refusedForRole = ({ status, text }: Told) => status === 403 && text.includes('This needs the role');
+
+  test('both have something in every table that belongs to organisations', async () => {
+    for (const { rows } of [alpha, beta]) {
+      const furnished = new Set(rows.map(({ table }) => table));
+      expect((await organisationTables(db)).filter((table) => !furnished.has(table))).toEqual([]);
+    }
+  });
+
+  test('the check would see it: alpha’s own owner is told of alpha by nearly every route', async () => {
+    const telling: string[] = [];
+    for (const route of OWNED.filter(({ method }) => method === 'GET'))
+      for (const { path, body } of requests(route, alpha.rows))
+        if (leaks(await ask(route, path, alpha.organisation.owner, body)).length > 0) telling.push(named(route));
+    const silent = OWNED.filter((route) => route.method === 'GET' && !telling.includes(named(route))).map(named);
+    // Counts, and a file whose names are alpha's own text, are no marks.
+    expect(silent.length, `silent: ${silent.join(', ')}`).toBeLessThan(5);
+  });
+
+  test('AP-16 reading changes nothing: no GET of an owner writes a row', async () => {
+    const before = await storedRows(db);
+    for (const route of OWNED.filter(({ method }) => method === 'GET'))
+      for (const { path } of requests(route, alpha.rows)) await ask(route, path, alpha.organisation.owner);
+    expect(await storedRows(db)).toEqual(before);
+  });
+
+  // What is read comes first, while nothing that beta sent itself can be in the answers.
+  const readFirst = OWNED.toSorted((a, b) => Number(a.method !== 'GET') - Number(b.method !== 'GET'));
+  test.each(readFirst.map((route) => [named(route), route] as const))(
+    '%s: an admin of another organisation is told nothing of alpha, and changes nothing there',
+    async (_name, route) => {
+      const beta0 = beta.organisation.owner;
+      const statuses = new Set<number>();
+      for (const { path, body } of requests(route, alpha.rows)) {
+        const told = await ask(route, path, beta0, body);
+        expect(leaks(told), `${told.sent} → ${told.status} ${told.text}`).toEqual([]);
+        // Of what is alpha's alone not even that it is there.
+        if (path !== route.path) expect([400, 404], `${told.sent} → ${told.text}`).toContain(told.status);
+        statuses.add(told.status);
+        if (route.method !== 'GET') known += told.sent;
+      }
+      // And not for its form alone: some of these bodies are right.
+      if (route.path.includes('{')) expect([...statuses]).toContain(404);
+      for (const { path, body } of mixedRequests(route, beta.rows, alpha.rows)) {
+        const told = await ask(route, path, beta0, body);
+        expect(leaks(told), `${told.sent} → ${told.status} ${told.text}`).toEqual([]);
+        if (route.method !== 'GET') known += told.sent;
+      }
+      expect(await storedRows(db, alpha.organisation.id)).toEqual(alpha.rows);
+    },
+    60_000,
+  );
+
+  test('nor is an admin of another organisation told anything after all of that', async () => {
+    for (const route of OWNED.filter(({ method }) => method === 'GET'))
+      for (const { path } of requests(route, (await look(beta.organisation)).rows)) {
+        const told = await ask(route, path, beta.organisation.owner);
+        expect(leaks(told), `${told.sent} → ${told.status}`).toEqual([]);
+      }
+  });
+
+  test.each(OWNED.map((route) => [named(route), route] as const))(
+    '%s: nobody without a session, and no lesser role',
+    async (_name, route) => {
+      const [first] = requests(route, alpha.rows);
+      for (const token of ['x', 'a.b.c']) expect((await ask(route, first!.path, token, first!.body)).status).toBe(401);
+      for (const role of ROLES.slice(0, ROLES.indexOf(route.role!)))
+        for (const { path, body } of requests(route, alpha.rows)) {
+          const told = await ask(route, path, owners.get(role)!, body);
+          expect(refusedForRole(told), `${role}: ${told.sent} → ${told.text}`).toBe(true);
+        }
+      expect(await storedRows(db, alpha.organisation.id)).toEqual(alpha.rows);
+    },
+  );
+
+  test('AP-25 what an agent holds opens nothing of its owner’s: no session, no link, no decision', async () => {
+    const agents = ['none', 'agent', 'agent_or_owner', 'anyone'];
+    const closed = ROUTES.filter(({ auth }) => !agents.includes(auth));
+    for (const route of closed)
+      for (const { path, body } of requests(route, alpha.rows).slice(0, 2)) {
+        const told = await ask(route, path, agent.token(), body);
+        expect(told.status, `${told.sent} → ${told.text}`).toBe(401);
+      }
+    expect(closed.length).toBeGreaterThan(60);
+  });
+
+  test('the least role that a route names is enough, and what is one’s own is found', async () => {
+    const missed: string[] = [];
+    // What takes things away comes last, so that there is something left to look at before.
+    const order = { GET: 0, PUT: 1, POST: 2, DELETE: 3 };
+    const turn = ({ method, path }: Route) => (path.endsWith('/delete') ? 4 : order[method]);
+    for (const route of OWNED.toSorted((a, b) => turn(a) - turn(b))) {
+      const statuses = new Set<number>();
+      for (const { path, body } of requests(route, (await look(alpha.organisation)).rows)) {
+        const told = await ask(route, path, owners.get(route.role!)!, body);
+        expect(refusedForRole(told), `${told.sent} → ${told.text}`).toBe(false);
+        expect(told.status, `${told.sent} → ${told.text}`).toBeLessThan(500);
+        statuses.add(told.status);
+      }
+      // Of one-time tokens and of consents only the hash is stored: no row has one to ask with. Their own tests have.
+      if (statuses.size === 1 && statuses.has(404) && !/\{(token|uid)\}/.test(route.path)) missed.push(named(route));
+    }
+    expect(missed).toEqual([]);
+  }, 120_000);
+});

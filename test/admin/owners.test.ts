@@ -1,0 +1,281 @@
+/** Owners and settings of an organisation, changed by its admins and by the operator. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { findOrganisation } from '../../broker/store/organisations.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { send } from '../world/agent.ts';
+import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let other: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    other = await world.organisation();
+  });
+  beforeEach(async () => {
+    organisation = await world.organisation();
+  });
+
+  const db = () => world.running.broker.store.db;
+  const owners = async () => (await organisation.ask('GET', '/owner/owners')).body.owners as OwnerTable[];
+  const add = (body: Record<string, unknown>, by?: OwnerTable) => organisation.ask('POST', '/owner/owners', body, by);
+  const remove = (id: string, by?: OwnerTable) => organisation.ask('DELETE', `/owner/owners/${id}`, undefined, by);
+  const local = (body: unknown) =>
+    send(`${world.running.baseUrl}/owner/owners`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${world.running.services.local.token.reveal()}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body),
+    });
+  /** The newest event of the organisation, with its verified receipt. */
+  const lastEvent = async () => {
+    const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+    const receipt = await organisation.ask('GET', `/v1/audit/${rows[0].id}/receipt`);
+    return { row: rows[0], payload: (await verifyReceipt(world, receipt.body.receipt)).payload };
+  };
+  const events = async () => (await organisation.ask('GET', '/owner/audit')).body.rows.length as number;
+
+  test('an admin adds an owner, who is one at once; it is on record, without the address in the receipt', async () => {
+    const added = await add({ email: 'Ann@Acme.example', role: 'approver' });
+    expect([added.status, added.body]).toEqual([
+      200,
+      { id: expect.any(String), email: 'ann@acme.example', role: 'approver' },
+    ]);
+    expect((await owners()).map(({ email, role }) => `${email} ${role}`).toSorted()).toEqual([
+      'ann@acme.example approver',
+      `${organisation.owner.email} admin`,
+    ]);
+    const { row, payload } = await lastEvent();
+    expect(row).toMatchObject({ kind: 'event', reason: 'owner_added', detail: 'ann@acme.example', result: null });
+    expect(payload).toMatchObject({
+      reason: 'owner_added',
+      change: { by: organisation.owner.id, how: 'api', owner: added.body.id, role: 'approver' },
+    });
+    expect(JSON.stringify(payload)).not.toContain('acme.example');
+    // In this organisation and in no other.
+    expect((await other.ask('GET', '/owner/owners')).text).not.toContain('ann@acme.example');
+  });
+
+  test('adding again changes the role; changing nothing is no event', async () => {
+    const { body } = await add({ email: 'bob@acme.example', role: 'viewer' });
+    const changed = await add({ email: 'BOB@acme.example', role: 'admin' });
+    expect(changed.body).toEqual({ id: body.id, email: 'bob@acme.example', role: 'admin' });
+    expect((await lastEvent()).row).toMatchObject({ reason: 'owner_changed', detail: 'bob@acme.example' });
+    const before = await events();
+    expect((await add({ email: 'bob@acme.example', role: 'admin' })).status).toBe(200);
+    expect(await events()).toBe(before);
+  });
+
+  test('the operator adds owners too, and says in which organisation', async () => {
+    const { name } = (await findOrganisation(db(), organisation.id))!;
+    expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer' }), 400, 'invalid_request');
+    expectEnvelope(await local({ email: 'eve@acme.example', role: 'viewer', organisation: 'x' }), 404, 'not_found');
+    const added = await local({ email: 'eve@acme.example', role: 'viewer', organisation: name });
+    expect(added.body).toMatchObject({ email: 'eve@acme.example', role: 'viewer' });
+    const { row, payload } = await lastEvent();
+    expect(row).toMatchObject({ reason: 'owner_added', detail: 'eve@acme.example' });
+    expect(payload.change).toMatchObject({ by: 'operator', how: 'local' });
+  });
+
+  test('an admin adds to the own organisation only', async () => {
+    const { name } = (await findOrganisation(db(), other.id))!;
+    const foreign = await add({ email: 'eve@acme.example', role: 'admin', organisation: name });
+    expectEnvelope(foreign, 400, 'invalid_request');
+    expect((await other.ask('GET', '/owner/owners')).text).not.toContain('eve@acme.example');
+  });
+
+  test.each([
+    [{}],
+    [{ email: 'no address', role: 'admin' }],
+    [{ email: 'ann@acme.example', role: 'root' }],
+    [{ email: 'ann@acme.example', role: 'admin', id: 'x' }],
+  ])('%j adds nobody', async (body) => {
+    expectEnvelope(await add(body), 400, 'invalid_request');
+    expect(await owners()).toHaveLength(1);
+  });
+
+  test('approvers and viewers read who is an owner, and change nothing', async () => {
+    for (const role of ['viewer', 'approver'] as const) {
+      const one = await organisation.addOwner(role);
+      expect((await organisation.ask('GET', '/owner/owners', undefined, one)).status).toBe(200);
+      expect((await organisation.ask('GET', '/owner/organisation', undefined, one)).status).toBe(200);
+      expectEnvelope(await add({ email: 'x@acme.example', role: 'admin' }, one), 403, 'forbidden');
+      expectEnvelope(await remove(organisation.owner.id, one), 403, 'forbidden');
+      expectEnvelope(
+        await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 60 }, one),
+        403,
+        'forbidden',
+      );
+    }
+  });
+
+  test('a removed owner is out at the next request, sessions and passkeys with it', async () => {
+    const bob = await organisation.addOwner('admin');
+    await db()
+      .insertInto('passkeys')
+      .values({
+        organisation_id: organisation.id,
+        id: crypto.randomUUID(),
+        owner_id: bob.id,
+        credential_id: crypto.randomUUID(),
+        public_key: Buffer.from('key'),
+        counter: 0,
+        transports: '[]',
+        device_name: 'phone',
+        aaguid: '',
+        synced: 0,
+        status: 'active',
+        created_at: Date.now(),
+        last_used_at: null,
+      })
+      .execute();
+    const session = mintOwnerSession(world.running.broker, bob).token;
+    const me = () => send(`${world.running.baseUrl}/owner/me`, { headers: { authorization: `Bearer ${session}` } });
+    expect((await me()).status).toBe(200);
+    const removed = await remove(bob.id.toUpperCase());
+    expect([removed.status, removed.body]).toEqual([200, { removed: true, id: bob.id }]);
+    expectEnvelope(await me(), 401, 'invalid_token');
+    expect(await db().selectFrom('passkeys').selectAll().where('owner_id', '=', bob.id).execute()).toEqual([]);
+    const { row, payload } = await lastEvent();
+    expect(row).toMatchObject({ reason: 'owner_removed', detail: bob.email });
+    expect(payload.change).toMatchObject({ owner: bob.id, role: 'admin', agents_passed_on: 0 });
+    expectEnvelope(await remove(bob.id), 404, 'not_found');
+    // Whoever is added again is somebody else: the old session stays over.
+    await add({ email: bob.email, role: 'admin' });
+    expectEnvelope(await me(), 401, 'invalid_token');
+  });
+
+  test('nobody removes oneself, an owner of another organisation, or nobody', async () => {
+    expectEnvelope(await remove(organisation.owner.id), 409, 'conflict');
+    for (const id of [other.owner.id, crypto.randomUUID(), 'x', '%00'])
+      expectEnvelope(await remove(id), 404, 'not_found');
+    expect((await other.ask('GET', '/owner/me')).status).toBe(200);
+  });
+
+  test('the last admin stays one: neither made less, nor removed by the operator’s hand', async () => {
+    const { name } = (await findOrganisation(db(), organisation.id))!;
+    const lesser = { email: organisation.owner.email, role: 'viewer' };
+    const answer = await add(lesser);
+    expectEnvelope(answer, 409, 'conflict');
+    expect(answer.body.detail).toContain('last admin');
+    expectEnvelope(await local({ ...lesser, organisation: name }), 409, 'conflict');
+    await organisation.addOwner('admin');
+    expect((await add(lesser)).body.role).toBe('viewer');
+  });
+
+  test('of two admins who remove each other at once, one is left', async () => {
+    for (let round = 0; round < 5; round++) {
+      const fresh = await world.organisation();
+      const bob = await fresh.addOwner('admin');
+      const answers = await Promise.all([
+        fresh.ask('DELETE', `/owner/owners/${bob.id}`),
+        fresh.ask('DELETE', `/owner/owners/${fresh.owner.id}`, undefined, bob),
+      ]);
+      const left = await db().selectFrom('owners').select('role').where('organisation_id', '=', fresh.id).execute();
+      expect(left, JSON.stringify(answers.map(({ body }) => body))).toEqual([{ role: 'admin' }]);
+      // The second lost its session to the first, or met the rule.
+      expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1);
+      for (const { status } of answers) expect([200, 401, 409]).toContain(status);
+    }
+  });
+
+  test('an owner who answers for agents stays, and is told for which; revoked ones pass on', async () => {
+    const bob = await organisation.addOwner('approver');
+    const agent = await organisation.agent({ name: 'triage', grants: {}, agent: { owner_id: bob.id } });
+    const gone = await organisation.agent({ name: 'old', grants: {}, agent: { owner_id: bob.id, status: 'deleted' } });
+    const refused = await remove(bob.id);
+    expectEnvelope(refused, 409, 'conflict');
+    expect(refused.body.detail).toContain(`triage (${agent.agentId})`);
+    expect(refused.body.detail).not.toContain('old');
+    expect(await owners()).toHaveLength(2);
+    await organisation.ask('POST', `/owner/agents/${agent.id}/revoke`, {});
+    expect((await remove(bob.id)).status).toBe(200);
+    const owned = await db()
+      .selectFrom('agents')
+      .select(['id', 'owner_id'])
+      .where('organisation_id', '=', organisation.id)
+      .execute();
+    expect(owned.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(
+      [agent.id, gone.id].toSorted().map((id) => ({ id, owner_id: organisation.owner.id })),
+    );
+    expect((await lastEvent()).payload.change.agents_passed_on).toBe(2);
+  });
+
+  test('an identity that was forgotten may be somebody else’s at the next sign-in', async () => {
+    const bob = await organisation.addOwner('viewer');
+    await db().updateTable('owners').set({ oidc_subject: 'https://id.example 42' }).where('id', '=', bob.id).execute();
+    const isKnown = async () =>
+      ((await owners()) as unknown as { id: string; identity_known: boolean }[]).find(({ id }) => id === bob.id)!
+        .identity_known;
+    expect(await isKnown()).toBe(true);
+    expect((await organisation.ask('GET', '/owner/owners')).text).not.toContain('id.example');
+    await add({ email: bob.email, role: 'viewer' });
+    expect(await isKnown()).toBe(true);
+    await add({ email: bob.email, role: 'viewer', forget_identity: true });
+    expect(await isKnown()).toBe(false);
+    expect((await lastEvent()).payload.change).toMatchObject({ owner: bob.id, identity: 'forgotten' });
+  });
+
+  test('the settings of an organisation: what is left out stays, and each change is on record', async () => {
+    const { body: was } = await organisation.ask('GET', '/owner/organisation');
+    expect(was).toEqual({
+      id: organisation.id,
+      name: expect.any(String),
+      approval_ttl_seconds: 86_400,
+      require_user_verification: false,
+      publish_identity_documents: false,
+      auto_suspend: null,
+      created_at: expect.stringMatching(/Z$/),
+    });
+    const set = (body: unknown) => organisation.ask('POST', '/owner/organisation', body);
+    const shorter = await set({ approval_ttl_seconds: 600 });
+    expect(shorter.body).toEqual({ ...was, approval_ttl_seconds: 600 });
+    const { row, payload } = await lastEvent();
+    expect(row).toMatchObject({ kind: 'event', reason: 'organisation_changed' });
+    expect(payload.change).toEqual({ by: organisation.owner.id, how: 'api', approval_ttl_seconds: 600 });
+    expect((await set({ require_user_verification: true })).body).toEqual({
+      ...was,
+      approval_ttl_seconds: 600,
+      require_user_verification: true,
+    });
+    const before = await events();
+    for (const body of [{}, { approval_ttl_seconds: 600 }, { require_user_verification: true }])
+      expect((await set(body)).status).toBe(200);
+    expect(await events()).toBe(before);
+    expect((await other.ask('GET', '/owner/organisation')).body.approval_ttl_seconds).toBe(86_400);
+  });
+
+  test('a held call waits as long as the organisation says', async () => {
+    await organisation.platform();
+    const agent = await organisation.agent();
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 61 });
+    const held = await agent.act({
+      platform: 'demo',
+      endpoint: '/items',
+      method: 'POST',
+      scope: 'demo:write',
+      data: {},
+    });
+    expect(held.status).toBe(202);
+    const { body } = await agent.get(`/v1/approvals/${held.body.approval_id}`);
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(61_000);
+  });
+
+  test.each([
+    [{ approval_ttl_seconds: 59 }],
+    [{ approval_ttl_seconds: 604_801 }],
+    [{ approval_ttl_seconds: 60.5 }],
+    [{ approval_ttl_seconds: '60' }],
+    [{ require_user_verification: 1 }],
+    [{ name: 'mine' }],
+  ])('%j is no setting', async (body) => {
+    expectEnvelope(await organisation.ask('POST', '/owner/organisation', body), 400, 'invalid_request');
+    expect((await organisation.ask('GET', '/owner/organisation')).body.approval_ttl_seconds).toBe(86_400);
+  });
+});

@@ -1,0 +1,126 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let other: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    other = await world.organisation();
+    await organisation.platform({ manifest: { name: 'The demo' } });
+    await organisation.platform({ id: 'bare', secret: null });
+    await other.platform({ id: 'theirs' });
+  });
+
+  test('lists the organisation’s platforms with their connections, and no secret', async () => {
+    const answer = await organisation.ask('GET', '/owner/platforms');
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.platforms).toEqual([
+      {
+        platform_id: 'bare',
+        name: 'bare',
+        kind: 'rest',
+        base_url: `${world.upstream.url}/v1`,
+        version: 1,
+        suspended: false,
+        created_at: expect.any(String),
+        connections: [],
+      },
+      expect.objectContaining({
+        platform_id: 'demo',
+        name: 'The demo',
+        connections: [
+          {
+            id: expect.any(String),
+            platform: 'demo',
+            label: 'demo-main',
+            default: true,
+            status: 'active',
+            state: 'connected',
+            has_secret: true,
+            connects_by: 'secret',
+            oauth: null,
+            secret_from: null,
+            upstream_scopes: null,
+            revision: 1,
+            created_at: expect.any(String),
+          },
+        ],
+      }),
+    ]);
+    expect(answer.text).not.toContain(CANARY);
+    const viewer = await organisation.addOwner('viewer');
+    expect((await organisation.ask('GET', '/owner/platforms', undefined, viewer)).status).toBe(200);
+  });
+
+  test('one platform: its manifest, and what each scope allows', async () => {
+    const answer = await organisation.ask('GET', '/owner/platforms/demo');
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.manifest).toMatchObject({ kind: 'rest', auth: { type: 'bearer' }, scopes: DEMO_SCOPES });
+    expect(answer.body.scopes).toEqual(Object.entries(DEMO_SCOPES).map(([scope, rules]) => ({ scope, rules })));
+    expect(answer.text).not.toContain(CANARY);
+    for (const id of ['theirs', 'none', '%00', '__proto__', '..%2fdemo'])
+      expectEnvelope(await organisation.ask('GET', `/owner/platforms/${id}`), 404, 'not_found');
+  });
+
+  test('a suspended platform takes no call from the next one on, until it is resumed; both are on record', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const agent = await fresh.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const suspended = await fresh.ask('POST', '/owner/platforms/demo/suspend', { reason: 'an incident' });
+    expect([suspended.status, suspended.body.suspended], suspended.text).toEqual([200, true]);
+    await expectDenied(world, agent, READ, 'platform_suspended');
+    const permissions = await agent.get('/v1/agent/permissions');
+    expect(permissions.status).toBe(200);
+    expectEnvelope(await fresh.ask('POST', '/owner/platforms/demo/suspend', {}), 409, 'conflict');
+    // A new manifest does not switch it on again.
+    await fresh.platform({ manifest: { name: 'Again' }, secret: null });
+    await expectDenied(world, agent, READ, 'platform_suspended');
+    const resumed = await fresh.ask('POST', '/owner/platforms/demo/resume');
+    expect([resumed.status, resumed.body.suspended, resumed.body.version], resumed.text).toEqual([200, false, 2]);
+    expect((await agent.act(READ)).status).toBe(200);
+    expectEnvelope(await fresh.ask('POST', '/owner/platforms/demo/resume'), 409, 'conflict');
+    const { rows } = (await fresh.ask('GET', '/owner/audit')).body;
+    const events = rows.filter(({ kind }: { kind: string }) => kind === 'event');
+    expect(events.map((row: Record<string, unknown>) => [row.reason, row.platform_id, row.detail])).toEqual([
+      ['platform_resumed', 'demo', null],
+      ['platform_suspended', 'demo', 'an incident'],
+    ]);
+    for (const { id, reason } of events) {
+      const { receipt } = (await fresh.ask('GET', `/v1/audit/${id}/receipt`)).body;
+      const { payload } = await verifyReceipt(world, receipt);
+      expect(payload).toMatchObject({ reason, platform: 'demo', change: { by: fresh.owner.id, how: 'api' } });
+    }
+  });
+
+  test('of two who suspend at once one does', async () => {
+    const fresh = await world.organisation();
+    await fresh.platform();
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => fresh.ask('POST', '/owner/platforms/demo/suspend')),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409]);
+  });
+
+  test('who may not, and what is none, changes nothing and is not on record', async () => {
+    const agent = await organisation.agent();
+    for (const role of ['viewer', 'approver'] as const) {
+      const owner = await organisation.addOwner(role);
+      const refused = await organisation.ask('POST', '/owner/platforms/demo/suspend', {}, owner);
+      expectEnvelope(refused, 403, 'forbidden');
+    }
+    for (const id of ['theirs', 'none', '%00'])
+      expectEnvelope(await organisation.ask('POST', `/owner/platforms/${id}/suspend`, {}), 404, 'not_found');
+    expectEnvelope(await organisation.ask('POST', '/owner/platforms/demo/suspend', { x: 1 }), 400, 'invalid_request');
+    expect((await organisation.ask('GET', '/owner/audit')).body.rows).toEqual([]);
+    await withoutCalls(world, () => agent.get('/v1/agents/me'));
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+});

@@ -1,0 +1,79 @@
+/** Two brokers on one PostgreSQL: what an owner changes at one, the other decides by at its very next call (MR-04). */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { withoutCalls } from '../world/evidence.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const ROUNDS = 3;
+
+describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let secondUrl: string;
+  let organisation: Organisation;
+  let there: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    return () => second.signal('SIGKILL');
+  });
+  beforeEach(async () => {
+    organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }], 'all') });
+    there = new TestAgent({ ...agent, baseUrl: secondUrl });
+  });
+
+  const change = async (path: string, body: unknown = {}) => {
+    const { status, text } = await organisation.ask('POST', path, body);
+    expect(status, text).toBeLessThan(300);
+  };
+  const allowed = async () => expect((await there.act(READ)).status).toBe(200);
+  const refused = async (reason: string) => {
+    const answer = await withoutCalls(world, () => there.act(READ));
+    expect([answer.status, answer.body.reason], answer.text).toEqual([403, reason]);
+  };
+
+  test('a platform, a policy, an assignment, guardrails', async () => {
+    await change('/owner/policies', { name: 'none', rules: [{ effect: 'deny' }] });
+    for (let round = 0; round < ROUNDS; round++) {
+      await allowed();
+      await change('/owner/platforms/demo/suspend');
+      await refused('platform_suspended');
+      await change('/owner/platforms/demo/resume');
+      await allowed();
+      await change('/owner/policies/all', { rules: [{ effect: 'deny' }] });
+      await refused('denied_by_policy');
+      await change('/owner/policies/all', { rules: [{ effect: 'allow' }] });
+      await allowed();
+      await change(`/owner/agents/${there.id}/policy`, { policy: 'none' });
+      await refused('denied_by_policy');
+      await change(`/owner/agents/${there.id}/policy`, { policy: 'all' });
+      await allowed();
+      await change('/owner/guardrails', { guardrails: [{ name: 'freeze', effect: 'deny' }] });
+      await refused('denied_by_guardrail');
+      await change('/owner/guardrails', { guardrails: [] });
+    }
+  });
+
+  test('a secret', async () => {
+    const [{ id }] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+    for (let round = 0; round < ROUNDS; round++) {
+      const secret = `CANARY-${round}-0123456789`;
+      await change(`/owner/connections/${id}/secret`, { secret });
+      await allowed();
+      expect(world.upstream.seen.at(-1)!.headers.authorization).toBe(`Bearer ${secret}`);
+    }
+    expect((await organisation.ask('DELETE', `/owner/connections/${id}`)).status).toBe(200);
+    await withoutCalls(world, async () => expect((await there.act(READ)).status).toBe(412));
+  });
+});

@@ -1,0 +1,235 @@
+import { sql } from 'kysely';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const WRITE = {
+  platform: 'demo',
+  endpoint: '/items',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { to: 'a@acme.example' },
+};
+
+describe.each(STORES)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
+  });
+  beforeEach(async () => {
+    agent = await organisation.agent();
+  });
+
+  const ask = (body: Record<string, unknown>, by?: Parameters<Organisation['ask']>[3]) =>
+    organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...body }, by);
+
+  /** Everything that the store holds, table by table. */
+  async function everything(): Promise<string> {
+    const { db, dialect } = world.running.broker.store;
+    const tables = await db.introspection.getTables();
+    const found = [];
+    for (const { name } of tables.filter((table) => table.name !== 'instances')) {
+      const { rows } = await sql`select * from ${sql.table(name)} order by 1, 2`.execute(db);
+      found.push([name, rows]);
+    }
+    expect(found.length, dialect).toBeGreaterThan(15);
+    return JSON.stringify(found);
+  }
+
+  test('says what a call would come to, and why, and writes and sends nothing', async () => {
+    const before = await everything();
+    const answer = await withoutCalls(world, () => ask(READ));
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body).toEqual({
+      decision: 'allow',
+      reason: 'approved',
+      detail: 'every check passed',
+      matched: [{ source: 'policy', name: 'rule 1', effect: 'allow' }],
+      evaluated: [
+        'status',
+        'grant',
+        'ttl',
+        'breaker',
+        'child_liveness',
+        'guardrails',
+        'policy',
+        'scope',
+        'endpoint',
+        'recipient_constraints',
+        'reach',
+      ],
+      not_evaluated: [],
+      policy: { id: expect.any(String), name: expect.any(String), version: 1 },
+      guardrails: { version: 0 },
+      warnings: [],
+    });
+    const held = await withoutCalls(world, () => ask(WRITE));
+    expect(held.body).toMatchObject({ decision: 'require_approval', reason: 'approval_required_by_policy' });
+    const denied = await withoutCalls(world, () => ask({ ...READ, scope: 'demo:none' }));
+    expect(denied.body).toMatchObject({
+      decision: 'deny',
+      reason: 'scope_not_granted',
+      not_evaluated: expect.arrayContaining(['endpoint']),
+    });
+    const suspended = await ask({ ...READ, guardrails: [{ name: 'stop', effect: 'suspend' }] });
+    expect(suspended.body).toMatchObject({ decision: 'deny', reason: 'denied_by_guardrail', suspends: 'stop' });
+    expectEnvelope(await ask({ ...READ, endpoint: '//x' }), 400, 'invalid_endpoint');
+    expect(await everything()).toBe(before);
+    // And the agent is as it was: neither suspended nor one strike nearer to a breaker.
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(await everything()).not.toBe(before);
+  });
+
+  /** Calls of every kind, and the answer of POST /v1/actions to each is what was foretold. */
+  const CALLS: [string, Record<string, unknown>][] = [
+    ['a read', READ],
+    ['a read of one', { ...READ, endpoint: '/items/1?x=1' }],
+    ['a write', WRITE],
+    ['a change', { ...WRITE, method: 'PATCH' }],
+    ['a scope that is not granted', { ...READ, scope: 'demo:admin' }],
+    ['an endpoint of another scope', { ...READ, endpoint: '/admin' }],
+    ['a method of another scope', { ...READ, method: 'DELETE', endpoint: '/items/1' }],
+    ['a platform that is none', { ...READ, platform: 'none' }],
+    ['all platforms', { ...READ, platform: '*' }],
+    ['a recipient', { ...WRITE, data: { to: 'eve@evil.example' } }],
+    ['headers', { ...READ, headers: { accept: 'text/plain' } }],
+    ['an endpoint out of form', { ...READ, endpoint: '/items/../x' }],
+    ['a header that is none', { ...READ, headers: { 'a b': 'c' } }],
+    ['data on a GET', { ...READ, data: {} }],
+  ];
+  const STATES: [string, (who: TestAgent) => Promise<unknown>][] = [
+    ['as it is', async () => {}],
+    ['suspended', (who) => organisation.ask('POST', `/owner/agents/${who.id}/suspend`, {})],
+    ['revoked', (who) => organisation.ask('POST', `/owner/agents/${who.id}/revoke`, {})],
+    [
+      'limited in recipients',
+      (who) =>
+        world.running.broker.store.db
+          .updateTable('grants')
+          .set({ constraints: JSON.stringify({ recipients: ['@acme.example'] }) })
+          .where('agent_id', '=', who.id)
+          .execute(),
+    ],
+    [
+      'with a grant that is over',
+      (who) =>
+        world.running.broker.store.db
+          .updateTable('grants')
+          .set({ expires_at: 1 })
+          .where('agent_id', '=', who.id)
+          .execute(),
+    ],
+    [
+      'without a policy',
+      (who) =>
+        world.running.broker.store.db.updateTable('agents').set({ policy_id: null }).where('id', '=', who.id).execute(),
+    ],
+  ];
+  test.each(STATES)('foretells what POST /v1/actions answers to an agent %s', async (_state, bring) => {
+    await bring(agent);
+    const decisions = new Set<string>();
+    for (const [what, call] of CALLS) {
+      const foretold = await ask(call);
+      const real = await agent.act(call);
+      const { decision, reason } = foretold.body;
+      if (foretold.status === 400) {
+        expect([what, real.status, real.body.error]).toEqual([what, 400, foretold.body.error]);
+        continue;
+      }
+      decisions.add(decision);
+      const expected = { allow: 200, require_approval: 202, deny: 403 }[decision as 'allow'];
+      expect([what, real.status], `${foretold.text} ${real.text}`).toEqual([what, expected]);
+      if (decision === 'deny')
+        expect([what, real.body.reason, real.body.violating]).toEqual([what, reason, foretold.body.violating]);
+      await world.forgive();
+    }
+    expect([...decisions]).toContain('deny');
+  });
+
+  test('by proposed rules, which nothing else decides by', async () => {
+    const policy_rules = [{ name: 'only writes', effect: 'allow', methods: ['POST'] }];
+    expect((await ask({ ...WRITE, policy_rules })).body).toMatchObject({
+      decision: 'allow',
+      matched: [{ name: 'only writes' }],
+      policy: { id: expect.any(String), version: null },
+      guardrails: { version: 0 },
+    });
+    expect((await ask({ ...READ, policy_rules })).body).toMatchObject({ decision: 'deny', reason: 'denied_by_policy' });
+    const guardrails = [{ name: 'hold all', effect: 'require_approval' }];
+    expect((await ask({ ...READ, guardrails })).body).toMatchObject({
+      decision: 'require_approval',
+      reason: 'approval_required_by_guardrail',
+      guardrails: { version: null },
+    });
+    expect(
+      (await ask({ ...READ, policy_rules: [{ effect: 'deny', platforms: ['demi'] }] })).body.warnings[0],
+    ).toContain('policy_rules[0].platforms[0]');
+    const bare = await organisation.agent({ policy: null });
+    expect((await ask({ ...READ, agent_id: bare.id })).body).toMatchObject({
+      reason: 'no_policy_assigned',
+      policy: null,
+    });
+    const proposed = await ask({ ...READ, agent_id: bare.id, policy_rules: DEMO_RULES });
+    expect(proposed.body).toMatchObject({ decision: 'allow', policy: { id: null, name: 'proposed', version: null } });
+    expect((await agent.act(READ)).status).toBe(200);
+    expect((await agent.act(WRITE)).status).toBe(202);
+  });
+
+  test('the guardrails that are in force, and a platform that is switched off', async () => {
+    const fresh = await world.organisation({ guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] });
+    await fresh.platform();
+    const theirs = await fresh.agent();
+    const asked = (body: object) => fresh.ask('POST', '/owner/simulate', { agent_id: theirs.id, ...body });
+    const remove = { ...READ, method: 'DELETE', endpoint: '/items/1', scope: 'demo:delete' };
+    expect((await asked(remove)).body).toMatchObject({ reason: 'denied_by_guardrail', guardrails: { version: 1 } });
+    expect((await asked({ ...remove, guardrails: [] })).body).toMatchObject({ decision: 'allow' });
+    await fresh.ask('POST', '/owner/platforms/demo/suspend');
+    expect((await asked(READ)).body).toMatchObject({ decision: 'deny', reason: 'platform_suspended' });
+  });
+
+  test.each<[string, Record<string, unknown>, string, string]>([
+    [
+      'rules with an unknown member',
+      { ...READ, policy_rules: [{ effekt: 'allow' }] },
+      'invalid_governance',
+      'policy_rules[0].effekt',
+    ],
+    [
+      'rules that do not compile',
+      { ...READ, policy_rules: [{ effect: 'allow', when: '(' }] },
+      'invalid_governance',
+      'policy_rules[0].when',
+    ],
+    [
+      'guardrails that allow',
+      { ...READ, guardrails: [{ name: 'x', effect: 'allow' }] },
+      'invalid_governance',
+      'guardrails[0].effect',
+    ],
+    ['no method', { ...READ, method: undefined }, 'invalid_request', 'method: is missing'],
+    ['an unknown member', { ...READ, reason: 'x' }, 'invalid_request', 'reason'],
+  ])('%s: refused', async (_name, body, code, says) => {
+    const answer = await ask(body);
+    expectEnvelope(answer, 400, code);
+    expect(answer.body.problems.join('\n')).toContain(says);
+  });
+
+  test('a viewer may, another organisation may not', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    expect((await ask(READ, viewer)).status).toBe(200);
+    const other = await world.organisation();
+    for (const id of [agent.id, agent.agentId, 'x', crypto.randomUUID()]) {
+      const answer = await other.ask('POST', '/owner/simulate', { ...READ, agent_id: id });
+      expectEnvelope(answer, 404, 'not_found');
+    }
+    const gone = await organisation.agent({ agent: { status: 'deleted' } });
+    expectEnvelope(await ask({ ...READ, agent_id: gone.id }), 404, 'not_found');
+  });
+});

@@ -1,0 +1,214 @@
+/** The bearer of a child, and everything that is none (specification, Authentication 4). */
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { signCompact } from '../../broker/crypto/jws.ts';
+import { generateSigningKey, importSigningKey, type SigningKey } from '../../broker/crypto/key-set.ts';
+import { type Answer, signToken, type TestAgent } from '../world/agent.ts';
+import { childOf, type TestChild } from '../world/child.ts';
+import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { everythingStored, placesOf } from '../world/stored.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const TYPE = 'svc-child+jwt';
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+
+describe.each(STORES)(`the bearer of a child on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let parent: TestAgent;
+  let child: TestChild;
+  let sibling: TestChild;
+  let stranger: SigningKey;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    parent = await organisation.agent();
+    child = await childOf(world, organisation, parent);
+    sibling = await childOf(world, organisation, parent);
+    stranger = importSigningKey(generateSigningKey());
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    await world.forgive();
+  });
+
+  const broker = () => world.running.broker;
+  const claims = (token = child.bearer) => JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString());
+  const header = () => JSON.parse(Buffer.from(child.bearer.split('.')[0]!, 'base64url').toString());
+  const issuing = () => broker().keys.signer('issuing', broker().clock());
+  /** The very header of a child's token, other claims, and the signature of the real one. */
+  const edited = (more: Record<string, unknown>) => {
+    const [first, , signature] = child.bearer.split('.');
+    return `${first}.${part({ ...claims(), ...more })}.${signature}`;
+  };
+  /** A header of its own, signed by whoever. */
+  const forged = (head: Record<string, unknown>, body: unknown = claims(), key = stranger) => {
+    const input = `${part(head)}.${part(body)}`;
+    return `${input}.${sign('sha256', Buffer.from(input), { key: key.privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+  };
+  const present = (token: string) => parent.act(READ, { authorization: `Bearer ${token}` });
+  /** Of calls; that a breaker opened is on record, too. */
+  const rows = async () =>
+    (await listAuditRows(broker().store.db, organisation.id, { limit: 200 })).filter(({ kind }) => kind === 'action');
+  const strikes = () => broker().store.db.selectFrom('breakers').selectAll().execute();
+
+  /** A 401, no call, and nothing in anybody's audit. */
+  async function refused(token: string, code: string): Promise<Answer> {
+    const before = (await rows()).length;
+    const answer = await withoutCalls(world, () => present(token));
+    expectEnvelope(answer, 401, code);
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"');
+    expect(await rows()).toHaveLength(before);
+    return answer;
+  }
+
+  test('the twin of all these passes, again and again', async () => {
+    for (let call = 0; call < 3; call++) expect((await present(child.bearer)).status).toBe(200);
+    expect((await parent.act(READ, { authorization: `bearer ${child.bearer}` })).status).toBe(200);
+  });
+
+  test.each<[string, () => string]>([
+    ['CH-14 other agent_id', () => edited({ agent_id: sibling.agentId })],
+    ['CH-14 the agent_id of its parent', () => edited({ agent_id: parent.agentId })],
+    ['CH-14 a later exp', () => edited({ exp: claims().exp + 3600 })],
+    ['the claims of its sibling under its signature', () => edited(claims(sibling.bearer))],
+    ['signed by a stranger under our kid', () => forged(header())],
+    ['a signature of zeros', () => `${child.bearer.split('.').slice(0, 2).join('.')}.${part('\0'.repeat(64))}`],
+    ['a signature cut short', () => child.bearer.slice(0, -2)],
+  ])('%s is an invalid signature', async (_what, token) => {
+    await refused(token(), 'invalid_signature');
+  });
+
+  test.each<[string, () => string]>([
+    ['alg none', () => `${part({ ...header(), alg: 'none' })}.${child.bearer.split('.')[1]}.`],
+    [
+      'HS256 with the published key as secret',
+      () => {
+        const input = `${part({ ...header(), alg: 'HS256' })}.${part(claims())}`;
+        return `${input}.${createHmac('sha256', JSON.stringify(issuing().publicJwk)).update(input).digest('base64url')}`;
+      },
+    ],
+    ['RS256 by the key of its parent', () => signToken(claims(), parent.keys.privateKey, { typ: TYPE })],
+    ['another kid', () => forged({ ...header(), kid: stranger.kid })],
+    ['no kid', () => forged({ alg: 'ES256', typ: TYPE })],
+    ['a key in its header', () => forged({ ...header(), jwk: stranger.publicJwk })],
+    ['a jku', () => forged({ ...header(), jku: `http://${world.upstream.address}/jwks` })],
+    ['crit', () => forged({ ...header(), crit: ['exp'] })],
+    [
+      'members in another order, which we never write',
+      () => {
+        const { kid } = header();
+        return signCompactWith({ typ: TYPE, alg: 'ES256', kid });
+      },
+    ],
+    ['another type by our issuing key', () => signCompact(issuing(), { typ: 'at+jwt' }, claims())],
+    ['no type by our issuing key', () => signCompactWith({ alg: 'ES256', kid: issuing().kid })],
+    [
+      'our evidence key',
+      () => signCompact(broker().keys.signer('evidence', broker().clock()), { typ: TYPE }, claims()),
+    ],
+    ['our session key', () => signCompact(broker().keys.signer('session', broker().clock()), { typ: TYPE }, claims())],
+    ['our root key', () => signCompact(broker().keys.signer('root', broker().clock()), { typ: TYPE }, claims())],
+    ['for another broker', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), iss: 'https://other.example' })],
+    [
+      'for another audience',
+      () => signCompact(issuing(), { typ: TYPE }, { ...claims(), aud: 'https://other.example' }),
+    ],
+    ['without jti', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), jti: undefined })],
+    ['with a jti that was never issued', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), jti: 'x' })],
+    ['for an agent with a key', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: parent.agentId })],
+    ['for nobody', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: 'agt_00000000000000000000' })],
+    ['an agent_id with U+0000', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), agent_id: 'agt_\0' })],
+    ['exp as text', () => signCompact(issuing(), { typ: TYPE }, { ...claims(), exp: 'never' })],
+    [
+      'exp 1e999',
+      () => signCompact(issuing(), { typ: TYPE }, JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
+    ],
+    ['a claim twice', () => signCompact(issuing(), { typ: TYPE }, JSON.stringify(claims()).replace('{', '{"exp":1,'))],
+    ['9,000 characters', () => `${child.bearer}${'x'.repeat(9_000)}`],
+    ['an owner session', () => mintOwnerSession(broker(), organisation.owner).token],
+    ["JW-24 its parent's JWT with its agent_id", () => parent.token({ agent_id: child.agentId })],
+  ])('%s is no bearer', async (_what, token) => {
+    const answer = await withoutCalls(world, () => present(token()));
+    expect([answer.status, ['invalid_token', 'invalid_signature'].includes(answer.body.error)], answer.text).toEqual([
+      401,
+      true,
+    ]);
+    expect(await strikes()).toEqual([]);
+  });
+
+  /** By our own issuing key, under whatever header. */
+  function signCompactWith(head: Record<string, unknown>): string {
+    return forged(head, claims(), issuing());
+  }
+
+  test('CH-14 its receipt is no bearer, and its bearer is neither a receipt nor an owner session', async () => {
+    const { receipt } = await evidenceOf(world, child, auditIdOf(await child.act(READ)));
+    await refused(receipt, 'invalid_token');
+    const asOwner = await parent.get('/owner/agents', { authorization: `Bearer ${child.bearer}` });
+    expect(asOwner.status).toBe(401);
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    await refused(signToken({ ...claims(), owner_id: parent.ownerId }, privateKey), 'invalid_signature');
+  });
+
+  test('what was proven once is proven for these bytes alone', async () => {
+    expect((await present(child.bearer)).status).toBe(200);
+    const last = child.bearer.at(-2)!;
+    const other = `${child.bearer.slice(0, -2)}${last === 'A' ? 'B' : 'A'}${child.bearer.at(-1)}`;
+    await refused(other, 'invalid_signature');
+    expect((await present(child.bearer)).status).toBe(200);
+  });
+
+  test('a strike counts only for who holds the token, and five open the breaker for that address', async () => {
+    // A stranger who knows every public id of it.
+    for (let n = 0; n < 6; n++)
+      await refused(forged(header(), { ...claims(), jti: `guess-${n}` }), 'invalid_signature');
+    expect(await strikes()).toEqual([]);
+    expect((await present(child.bearer)).status).toBe(200);
+    for (let n = 0; n < 5; n++) await refused(edited({ exp: claims().exp + 1 + n }), 'invalid_signature');
+    expect(await strikes()).toMatchObject([{ agent_id: child.id, cause: 'breaker_auth_failure', strikes: 5 }]);
+    const { body } = await expectDenied(world, child, READ, 'circuit_breaker_open');
+    expect(body.halt).toMatchObject({ cause: 'breaker_auth_failure' });
+    expect((await sibling.act(READ)).status).toBe(200);
+    expect((await parent.act(READ)).status).toBe(200);
+  });
+
+  test('it is nowhere in the store, and neither is what would make another', async () => {
+    expect((await child.act(READ)).status).toBe(200);
+    const stored = await everythingStored(world.environment);
+    for (const secret of [child.bearer, child.bearer.split('.')[2]!, claims().jti])
+      expect(placesOf(secret, stored)).toEqual([]);
+    expect(placesOf(child.agentId, stored)).not.toEqual([]);
+  });
+
+  test('JW-24 of a revoked child is told apart from none: it is halted, and after its row is deleted it is a 401', async () => {
+    const doomed = await childOf(world, organisation, parent);
+    await organisation.ask('POST', `/owner/agents/${doomed.agentId}/revoke`, { reason: 'done' });
+    const { body } = await expectDenied(world, doomed, READ, 'agent_revoked');
+    expect(body).toMatchObject({ error: 'agent_halted', halt: { state: 'revoked', detail: 'done' } });
+    await broker().store.db.updateTable('agents').set({ status: 'deleted' }).where('id', '=', doomed.id).execute();
+    await refused(doomed.bearer, 'invalid_token');
+  });
+
+  test('an agent with a key cannot pass as a child, nor a child’s row take a key', async () => {
+    const odd = await organisation.agent({ agent: { agent_type: 'child', parent_id: parent.id } });
+    // Nothing makes such a row; if there were one, it could do nothing.
+    await expectDenied(world, odd, READ, 'agent_revoked');
+  });
+
+  test('one organisation’s child is nobody in another', async () => {
+    const other = await world.organisation();
+    await other.platform();
+    const there = await other.agent();
+    const theirs = await childOf(world, other, there);
+    expectEnvelope(await theirs.get(`/v1/audit/${auditIdOf(await child.act(READ))}/receipt`), 404, 'not_found');
+    expectEnvelope(await other.ask('POST', `/owner/agents/${child.agentId}/revoke`, {}), 404, 'not_found');
+    expect((await other.ask('GET', '/owner/agents')).text).not.toContain(child.agentId);
+  });
+});

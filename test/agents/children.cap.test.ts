@@ -1,0 +1,131 @@
+/** Fifty live children of an agent, and not one more, whatever comes at the same instant (specification, Child identity). */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MAX_LIVE_CHILDREN } from '../../broker/admin/children.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf, issue, type TestChild } from '../world/child.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const GRANTS = [{ platform: 'demo', scopes: ['demo:read'] }];
+
+describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let parent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    parent = await organisation.agent();
+  });
+
+  const db = () => world.running.broker.store.db;
+  const many = (count: number, ttl_seconds = 600): Promise<Answer[]> =>
+    Promise.all(Array.from({ length: count }, () => issue(parent, { ttl_seconds, grants: GRANTS })));
+  const statuses = (answers: readonly Answer[]) =>
+    Object.fromEntries([...Map.groupBy(answers, ({ status }) => status)].map(([status, of]) => [status, of.length]));
+  const counted = async () => {
+    const of = await db().selectFrom('agents').select('live_children').where('id', '=', parent.id).executeTakeFirst();
+    return of!.live_children;
+  };
+  /** What the counter has to be, by the children themselves. */
+  const living = async () => {
+    const children = await db().selectFrom('agents').selectAll().where('parent_id', '=', parent.id).execute();
+    return children.filter(({ status }) => status === 'active' || status === 'suspended').length;
+  };
+  const full = async () => {
+    const answer = await issue(parent, { grants: GRANTS });
+    expectEnvelope(answer, 409, 'too_many_children');
+    expect(answer.body.detail).toContain('50');
+  };
+
+  test('of 70 that are issued at once 50 are, and the others leave nothing', async () => {
+    const answers = await many(70);
+    expect(statuses(answers)).toEqual({ 201: MAX_LIVE_CHILDREN, 409: 20 });
+    expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
+    const grants = await db()
+      .selectFrom('grants')
+      .innerJoin('agents', 'agents.id', 'grants.agent_id')
+      .select('grants.id')
+      .where('agents.parent_id', '=', parent.id)
+      .execute();
+    expect(grants).toHaveLength(MAX_LIVE_CHILDREN);
+    await full();
+    // It is this agent's places that are taken.
+    expect((await issue(await organisation.agent())).status).toBe(201);
+  });
+
+  test('a place is free again when a child is revoked, and not when it is suspended', async () => {
+    const child = await childOf(world, organisation, parent);
+    expect(statuses(await many(49))).toEqual({ 201: 49 });
+    const move = (verb: string) => organisation.ask('POST', `/owner/agents/${child.agentId}/${verb}`, {});
+    await move('suspend');
+    await full();
+    await move('resume');
+    await full();
+    await move('revoke');
+    expect((await issue(parent)).status).toBe(201);
+    await full();
+    expectEnvelope(await move('revoke'), 409, 'conflict');
+    expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
+  });
+
+  test('a revocation that cannot be recorded frees no place', async () => {
+    const child = await childOf(world, organisation, parent);
+    const again = await refuseAuditRows(world);
+    const answer = await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
+    expectEnvelope(answer, 503, 'audit_unavailable');
+    expectEnvelope(await issue(parent), 503, 'audit_unavailable');
+    await again();
+    expect([await counted(), await living()]).toEqual([1, 1]);
+    expect((await child.act(READ)).status).toBe(200);
+  });
+
+  test('places of children whose time is over are free when they are wanted, also by many at once', async () => {
+    expect(statuses(await many(MAX_LIVE_CHILDREN, 60))).toEqual({ 201: MAX_LIVE_CHILDREN });
+    world.clock.skewMs = 61_000;
+    // Nobody has called since: the rows do not know it yet.
+    expect(await living()).toBe(MAX_LIVE_CHILDREN);
+    expect(statuses(await many(30))).toEqual({ 201: 30 });
+    expect(await counted()).toBe(await living());
+    expect(statuses(await many(30))).toEqual({ 201: 20, 409: 10 });
+    expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
+  });
+
+  test('issuing, revoking, calling and ending at the same time: the count is right in the end', async () => {
+    const first: TestChild[] = [];
+    for (let n = 0; n < 10; n++) first.push(await childOf(world, organisation, parent, { ttl_seconds: 60 }));
+    world.clock.skewMs = 61_000;
+    const answers = await Promise.all([
+      ...first.map((child) => child.act(READ)),
+      ...first.slice(0, 5).map((child) => organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {})),
+      many(60),
+    ]);
+    expect(answers.slice(0, 10).every((answer) => (answer as Answer).status === 403)).toBe(true);
+    const issued = answers.at(-1) as Answer[];
+    expect(new Set(issued.map(({ status }) => status))).toEqual(new Set([201, 409]));
+    expect([await counted(), await living()]).toEqual([MAX_LIVE_CHILDREN, MAX_LIVE_CHILDREN]);
+    for (const child of first) expect((await child.act(READ)).body.halt.state).toBe('revoked');
+  });
+
+  test('issuing against revoking the parent: whatever came of it, no child acts', async () => {
+    const [issued] = await Promise.all([
+      many(10),
+      organisation.ask('POST', `/owner/agents/${parent.agentId}/revoke`, {}),
+    ]);
+    for (const { status, body } of issued) {
+      if (status === 403) expect(body.error).toBe('agent_not_active');
+      else {
+        expect(status).toBe(201);
+        const answer = await parent.act(READ, { authorization: `Bearer ${body.bearer_token}` });
+        expect([answer.status, answer.body.reason]).toEqual([403, 'agent_revoked']);
+      }
+    }
+  });
+});

@@ -1,0 +1,348 @@
+/** A child can do at its next call what its parent can do then, and nothing else (specification, Child identity). */
+import type { ServerResponse } from 'node:http';
+import { CompiledQuery } from 'kysely';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
+import { listGrants, putGrant } from '../../broker/store/agents.ts';
+import { strike } from '../../broker/store/breakers.ts';
+import type { GrantTable } from '../../broker/store/schema.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf, type TestChild } from '../world/child.ts';
+import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
+const CHANGE = { ...POST, method: 'PATCH', endpoint: '/items/1' };
+
+describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let parent: TestAgent;
+  let child: TestChild;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    organisation = await world.organisation();
+    await organisation.platform();
+    parent = await organisation.agent();
+    child = await childOf(world, organisation, parent);
+  });
+
+  const db = () => world.running.broker.store.db;
+  const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
+  const grantOf = async (agent = parent): Promise<GrantTable> =>
+    (await listGrants(db(), organisation.id, agent.id))[0]!;
+  const change = async (terms: Partial<GrantTable>) => putGrant(db(), { ...(await grantOf()), ...terms });
+  const permissions = async (agent: TestAgent = child) => (await agent.get('/v1/agent/permissions')).body.data;
+
+  test('it calls as its parent does, and its rows and receipts are its own', async () => {
+    const answer = await child.act(READ);
+    expect(answer.status, answer.text).toBe(200);
+    const { row, payload } = await evidenceOf(world, child, auditIdOf(answer));
+    expect(row).toMatchObject({ agent_id: child.id, agent_public_id: child.agentId });
+    expect(JSON.parse(row.flags!)).toMatchObject({ parent: parent.agentId });
+    expect(payload.sub).toMatch(new RegExp(`:agents:${child.agentId}$`));
+    expect(payload.decision.evaluated).toContain('child_liveness');
+  });
+
+  test.each<[string, string, () => Promise<unknown>]>([
+    ['is suspended', 'agent_suspended', () => move('suspend')],
+    ['is revoked', 'agent_revoked', () => move('revoke')],
+    ['loses the scope', 'scope_not_granted', () => change({ scopes: '["demo:write"]' })],
+    [
+      'loses the grant',
+      'scope_not_granted',
+      async () =>
+        db()
+          .deleteFrom('grants')
+          .where('id', '=', (await grantOf()).id)
+          .execute(),
+    ],
+    ['has a grant that is over', 'grant_expired', () => change({ expires_at: Date.now() - 1 })],
+    [
+      'has no policy any more',
+      'no_policy_assigned',
+      () => db().updateTable('agents').set({ policy_id: null }).where('id', '=', parent.id).execute(),
+    ],
+    [
+      'gets a policy that denies',
+      'denied_by_policy',
+      async () =>
+        organisation.ask('POST', `/owner/agents/${parent.id}/policy`, {
+          policy: await organisation.policy([{ effect: 'deny' }]),
+        }),
+    ],
+    [
+      'gets a guardrail that denies',
+      'denied_by_guardrail',
+      () => organisation.guardrails([{ name: 'no', effect: 'deny' }]),
+    ],
+    ['may reach no repository', 'repo_not_allowed', () => change({ constraints: '{"repos":[]}' })],
+    [
+      'is stopped by a breaker',
+      'circuit_breaker_open',
+      () =>
+        strike(
+          db(),
+          { organisation_id: organisation.id, agent_id: parent.id, cause: 'breaker_api_error', key: '' },
+          { ...BREAKER_LIMITS.breaker_api_error, strikes: 1 },
+          Date.now(),
+        ),
+    ],
+  ])('CH-11 is refused at its very next call after the parent %s', async (_what, reason, contain) => {
+    expect((await child.act(READ)).status).toBe(200);
+    const before = await permissions();
+    expect(before.platforms).toHaveLength(1);
+    await contain();
+    const answer = await expectDenied(world, child, READ, reason);
+    // It is not the child that is halted.
+    expect(answer.body.error).toBe('Permission denied');
+    const after = await permissions();
+    expect(after.version).not.toBe(before.version);
+    if (reason !== 'repo_not_allowed')
+      expect(after.platforms.flatMap(({ scopes }: { scopes: string[] }) => scopes)).not.toContain('demo:read');
+  });
+
+  describe('at a half-open breaker of its parent', () => {
+    beforeEach(() => halfOpen(parent));
+    afterEach(() => {
+      world.upstream.answer = undefined;
+    });
+
+    const halfOpen = async ({ id }: TestAgent) => {
+      const key = { organisation_id: organisation.id, agent_id: id, key: 'demo' };
+      const cause = 'breaker_upstream_failure';
+      await strike(db(), { ...key, cause }, { ...BREAKER_LIMITS[cause], strikes: 1 }, Date.now() - 61_000);
+    };
+    const answering = (status: number) => {
+      world.upstream.answer = (_request, response) => response.writeHead(status).end();
+    };
+
+    test('CH-11 it has one trial call together with its parent and the other children, which closes the breaker', async () => {
+      const sibling = await childOf(world, organisation, parent);
+      let atPlatform: ServerResponse | undefined;
+      world.upstream.answer = (_request, response) => {
+        atPlatform = response;
+      };
+      const trial = child.act(READ);
+      await vi.waitUntil(() => atPlatform !== undefined, { timeout: 10_000 });
+      const refused = await expectDenied(world, sibling, READ, 'circuit_breaker_open');
+      expect(refused.body.halt).toBeUndefined();
+      expect((await expectDenied(world, parent, READ, 'circuit_breaker_open')).body.halt).toMatchObject({
+        cause: 'breaker_upstream_failure',
+      });
+      world.upstream.answer = undefined;
+      atPlatform!.end('{}');
+      expect((await trial).status).toBe(200);
+      for (const each of [sibling, parent, child]) expect((await each.act(READ)).status).toBe(200);
+    });
+
+    test('CH-11 a trial call of it that fails opens the breaker again for all of them', async () => {
+      answering(503);
+      expect((await child.act(READ)).status).toBe(200);
+      answering(200);
+      expect((await expectDenied(world, parent, READ, 'circuit_breaker_open')).body.halt).toMatchObject({
+        retry_after_seconds: expect.toSatisfy((seconds: number) => seconds > 55),
+      });
+      await expectDenied(world, child, READ, 'circuit_breaker_open');
+    });
+
+    test('CH-11 a trial call of it without a verdict is given back, its own and its parent’s', async () => {
+      await halfOpen(child);
+      answering(401);
+      expect((await child.act(READ)).status).toBe(409);
+      answering(200);
+      expect((await parent.act(READ)).status).toBe(200);
+      expect((await child.act(READ)).status).toBe(200);
+    });
+
+    test('CH-11 its own trial is free again when another call has taken its parent’s first', async () => {
+      await halfOpen(child);
+      const trials = () => db().selectFrom('breakers').select(['agent_id', 'trial_at']).where('key', '=', 'demo');
+      const { services } = world.running;
+      const { loadFacts } = services;
+      // Between the facts of the call and its trial.
+      services.loadFacts = async (...asked) => {
+        services.loadFacts = loadFacts;
+        const loaded = await loadFacts(...asked);
+        const taken = db().updateTable('breakers').set({ trial_at: Date.now() });
+        await taken.where('agent_id', '=', parent.id).execute();
+        return loaded;
+      };
+      await expectDenied(world, child, READ, 'circuit_breaker_open');
+      const own = await trials().where('agent_id', '=', child.id).execute();
+      expect(own).toEqual([{ agent_id: child.id, trial_at: null }]);
+      const theirs = await trials().where('agent_id', '=', parent.id).execute();
+      expect(theirs).toEqual([{ agent_id: parent.id, trial_at: expect.anything() }]);
+    });
+  });
+
+  test('its permissions are a 304 until something of the parent changes', async () => {
+    const first = await child.get('/v1/agent/permissions');
+    const etag = first.headers.get('etag')!;
+    const again = () => child.get('/v1/agent/permissions', { 'if-none-match': etag });
+    expect((await again()).status).toBe(304);
+    await change({ scopes: '["demo:read"]' });
+    const narrowed = await again();
+    expect(narrowed.status).toBe(200);
+    expect(narrowed.body.data.platforms[0].scopes).toEqual(['demo:read']);
+    await move('suspend');
+    expect((await again()).body.data.platforms).toEqual([]);
+    await move('resume');
+    expect((await permissions()).version).toBe(narrowed.body.data.version);
+  });
+
+  test('a kept answer is refused too, while its parent is stopped', async () => {
+    const key = { 'idempotency-key': 'k1' };
+    const first = await child.act(CHANGE, key);
+    expect((await child.act(CHANGE, key)).text).toBe(first.text);
+    await move('suspend');
+    const refused = await withoutCalls(world, () => child.act(CHANGE, key));
+    expect([refused.status, refused.body.reason]).toEqual([403, 'agent_suspended']);
+    await move('resume');
+    expect((await child.act(CHANGE, key)).text).toBe(first.text);
+  });
+
+  test('the parent goes on when its child is suspended or revoked, and so do other children', async () => {
+    const sibling = await childOf(world, organisation, parent);
+    await move('suspend', child);
+    const halted = await expectDenied(world, child, READ, 'agent_suspended');
+    expect(halted.body).toMatchObject({ error: 'agent_halted', halt: { cause: 'owner_manual' } });
+    await move('resume', child);
+    expect((await child.act(READ)).status).toBe(200);
+    await move('revoke', child);
+    await expectDenied(world, child, READ, 'agent_revoked');
+    expect((await child.get('/v1/agents/me')).body).toMatchObject({
+      agent_status: 'revoked',
+      halt: { state: 'revoked' },
+    });
+    for (const other of [parent, sibling]) expect((await other.act(READ)).status).toBe(200);
+  });
+
+  test('what the parent gains, its child does not', async () => {
+    const reader = await childOf(world, organisation, parent, {
+      grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+    });
+    await change({ scopes: '["demo:read"]' });
+    await change({ scopes: '["demo:read","demo:write","demo:delete"]' });
+    const DELETE = { platform: 'demo', endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' };
+    await expectDenied(world, reader, DELETE, 'scope_not_granted');
+    expect((await parent.act(DELETE)).status).toBe(200);
+  });
+
+  test('a rule that names an agent has to let both, whatever the parent calls its child', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', when: 'agent.name == "boss"' }]);
+    const triage = await organisation.agent({ policy });
+    const boss = await childOf(world, organisation, triage, { name: 'boss' });
+    await expectDenied(world, triage, READ, 'denied_by_policy');
+    await expectDenied(world, boss, READ, 'denied_by_policy');
+    const real = await organisation.agent({ policy, name: 'boss' });
+    expect((await (await childOf(world, organisation, real, { name: 'boss' })).act(READ)).status).toBe(200);
+    await expectDenied(world, await childOf(world, organisation, real, { name: 'x' }), READ, 'denied_by_policy');
+  });
+
+  test('a child that fails too often is halted by its own breaker, and its parent is not', async () => {
+    for (let call = 0; call < 50; call++) await child.act('{}');
+    const halted = await expectDenied(world, child, READ, 'circuit_breaker_open');
+    expect(halted.body.halt).toMatchObject({ state: 'breaker_open', cause: 'breaker_api_error' });
+    expect((await parent.act(READ)).status).toBe(200);
+    world.clock.skewMs = 61_000;
+    expect((await child.act(READ)).status).toBe(200);
+  });
+
+  test('a guardrail that suspends stops the child that ran into it', async () => {
+    await organisation.guardrails([{ name: 'trap', effect: 'suspend', methods: ['DELETE'] }]);
+    const answer = await child.act({ ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' });
+    expect(answer.body.reason).toBe('denied_by_guardrail');
+    await expectDenied(world, child, READ, 'agent_suspended');
+    expect((await parent.act(READ)).status).toBe(200);
+  });
+
+  test('an agent asks owners for no more at once by its children', async () => {
+    const reader = await childOf(world, organisation, parent, {
+      grants: [{ platform: 'demo', scopes: ['demo:read'] }],
+    });
+    const ask = (who: TestAgent, scope: string) =>
+      who.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope }),
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await ask(reader, 'demo:write')).status).toBe(202);
+    const numbers = Array.from({ length: 19 }, (_, n) => `select ${n} as n`).join(' union all ');
+    await db().executeQuery(
+      CompiledQuery.raw(
+        `insert into access_requests (organisation_id, id, token, agent_id, platform_id, scope, reason_code, status, created_at, expires_at)
+         select organisation_id, id || '-' || n, token || n, '${parent.id}', platform_id, scope || n, reason_code, status, created_at, expires_at
+         from access_requests, (${numbers}) as more where organisation_id = '${organisation.id}'`,
+      ),
+    );
+    expectEnvelope(await ask(reader, 'demo:delete'), 429, 'too_many_open_requests');
+    expectEnvelope(await ask(child, 'demo:x'), 403, 'scope_not_grantable');
+    const other = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    expect((await ask(other, 'demo:delete')).status).toBe(202);
+  });
+
+  describe('held calls', () => {
+    const approve = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const hold = async (who: TestAgent): Promise<string> => {
+      const answer = await who.act(POST);
+      expect([answer.status, answer.body.status], answer.text).toEqual([202, 'pending_approval']);
+      return answer.body.approval_id;
+    };
+
+    test('are shown as a child’s, approved, made, and read by the child', async () => {
+      const id = await hold(child);
+      const { body: shown } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      expect(shown.agent).toMatchObject({
+        agent_id: child.agentId,
+        parent: { agent_id: parent.agentId, name: 'triage' },
+      });
+      expectEnvelope(await parent.get(`/v1/approvals/${id}`), 404, 'not_found');
+      expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String) });
+      const { body } = await child.get(`/v1/approvals/${id}?wait=10`);
+      expect(body).toMatchObject({ status: 'approved', result: { status: expect.any(Number) } });
+      const pending = await child.get('/v1/agents/me/pending-actions');
+      expect(pending.body.recently_completed[0]).toMatchObject({ approval_id: id, status: 'approved' });
+      const { row } = await evidenceOf(world, child, body.audit_id);
+      expect(JSON.parse(row.flags!)).toMatchObject({ parent: parent.agentId });
+    });
+
+    test.each<[string, string, () => Promise<unknown>]>([
+      ['the parent was suspended', 'agent_suspended', () => move('suspend')],
+      ['the parent lost the scope', 'scope_not_granted', () => change({ scopes: '["demo:read"]' })],
+    ])('AP-06 are blocked when they are approved after %s', async (_what, reason, contain) => {
+      const id = await hold(child);
+      await contain();
+      await withoutCalls(world, () => approve(id));
+      const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      expect(body.execution_error).toMatch(new RegExp(`^${reason}`));
+    });
+
+    test('AP-06 expire with the child when it is revoked, and cannot be approved', async () => {
+      const id = await hold(child);
+      await move('revoke', child);
+      expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
+      const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      expect([body.status, body.execution_error]).toEqual(['expired', null]);
+    });
+
+    test('an agent gets no more of them before people by its children', async () => {
+      await hold(parent);
+      const numbers = Array.from({ length: 99 }, (_, n) => `select ${n} as n`).join(' union all ');
+      await db().executeQuery(
+        CompiledQuery.raw(
+          `insert into approvals (organisation_id, id, agent_id, audit_id, status, platform_id, scope, method, path, request_hash, action, created_at, expires_at)
+           select organisation_id, id || '-' || n, agent_id, audit_id, status, platform_id, scope, method, path, request_hash, action, created_at, expires_at
+           from approvals, (${numbers}) as more where organisation_id = '${organisation.id}'`,
+        ),
+      );
+      expectEnvelope(await child.act(POST), 429, 'too_many_pending_approvals');
+      const other = await organisation.agent();
+      await hold(await childOf(world, organisation, other));
+    });
+  });
+});

@@ -1,0 +1,416 @@
+/** An agent between its approval and its key (specification, Agent status): nobody has the key, and nobody is the agent yet. */
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openPrivateKey } from '../../broker/admin/registration-key.ts';
+import { revokeUncollected } from '../../broker/admin/uncollected.ts';
+import { findAgent, moveAgent } from '../../broker/store/agents.ts';
+import { destroyUncollectedKey, purgeRegistrations } from '../../broker/store/registrations.ts';
+import type { AgentTable, OwnerTable, RegistrationTable } from '../../broker/store/schema.ts';
+import { type Answer, makeKeyPair, send, TestAgent } from '../world/agent.ts';
+import { issue } from '../world/child.ts';
+import { expectDeclared } from '../world/declared.ts';
+import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
+import { heldUp } from '../world/held-up.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const HOUR_MS = 3_600_000;
+
+type Newcomer = { token: string; agentId: string; name: string };
+
+describe.each(STORES)(`a registered agent before it has its key, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let names = 0;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy([{ effect: 'allow' }], 'default');
+    await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    await db().deleteFrom('registrations').execute();
+  });
+
+  const db = () => world.running.broker.store.db;
+  const post = (path: string, body: unknown): Promise<Answer> =>
+    send(world.running.baseUrl + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const approved = async (name = `newcomer ${++names}`, by: Pick<OwnerTable, 'id'> = organisation.owner) => {
+    const requested_scopes = [{ platformId: 'demo', scopes: ['demo:read'] }];
+    const asked = await post('/v1/register', { owner_id: by.id, agent_name: name, requested_scopes });
+    expect(asked.status, asked.text).toBe(202);
+    const { registration_token: token, client_id: agentId } = asked.body;
+    const { status, text } = await organisation.ask('POST', `/v1/register/approve/${token}`);
+    expect(status, text).toBe(200);
+    return { token, agentId, name };
+  };
+  const claim = async ({ token }: Newcomer): Promise<Answer> => {
+    const path = `/v1/register/claim-key/${token}`;
+    const answer = await send(world.running.baseUrl + path, {});
+    expectDeclared('GET', path, answer);
+    return answer;
+  };
+  /** Claims in vain. Answers what is said of it. */
+  const refused = async (newcomer: Newcomer): Promise<string> => {
+    const answer = await claim(newcomer);
+    expectEnvelope(answer, 410, 'key_gone');
+    expect(answer.text).not.toContain('PRIVATE KEY');
+    return answer.body.detail;
+  };
+  const signing = (agentId: string, pem: string, ownerId = organisation.owner.id): TestAgent => {
+    const privateKey = createPrivateKey(pem);
+    const publicPem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString();
+    const keys = { privateKey, publicPem };
+    const agent = new TestAgent({ baseUrl: world.running.baseUrl, id: '', agentId, ownerId, keys });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    return agent;
+  };
+  const agentRow = async ({ agentId }: Newcomer): Promise<AgentTable> =>
+    (await findAgent(db(), organisation.id, agentId))!;
+  const registrationRow = ({ agentId }: Newcomer): Promise<RegistrationTable> =>
+    db().selectFrom('registrations').selectAll().where('agent_id', '=', agentId).executeTakeFirstOrThrow();
+  const listed = async ({ agentId }: Newcomer) =>
+    (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: AgentTable) => one.agent_id === agentId);
+  const owner = (verb: string, { agentId }: Newcomer, body: unknown = {}) =>
+    organisation.ask('POST', `/owner/agents/${agentId}/${verb}`, body);
+  const did = ({ agentId }: Newcomer) => send(`${world.running.baseUrl}/agents/${agentId}/did.json`, {});
+  const eventsOf = async ({ agentId }: Newcomer, reason: string) =>
+    (await organisation.ask('GET', `/owner/audit?agent=${agentId}&reason=${reason}&kind=event`)).body.rows;
+  const changeOf = async ({ id }: { id: string }) => {
+    const { body } = await organisation.ask('GET', `/v1/audit/${id}/receipt`);
+    return (await verifyReceipt(world, body.receipt)).payload.change;
+  };
+  const trqp = async (what: string, { agentId }: Newcomer) => {
+    const { host } = new URL(world.running.baseUrl);
+    const query = { entity_id: agentId, authority_id: `did:web:${host}`, action: 'demo:read', resource: 'demo' };
+    return (await organisation.ask('POST', `/v1/trqp/${what}`, query)).body;
+  };
+  const authzen = async ({ agentId }: Newcomer) => {
+    const question = { subject: { type: 'agent', id: agentId }, action: { name: 'demo:read' } };
+    const resource = { type: 'platform', id: 'demo' };
+    return (await organisation.ask('POST', '/v1/authzen/access', { ...question, resource })).body;
+  };
+  /** Whoever read the store and the master key. */
+  const thief = async (newcomer: Newcomer): Promise<TestAgent> => {
+    const row = await registrationRow(newcomer);
+    const ref = { organisation_id: row.organisation_id!, id: row.id, private_key: row.private_key! };
+    return signing(newcomer.agentId, openPrivateKey(world.running.broker, ref).reveal());
+  };
+  const apply = async (text: string) => {
+    const answer = await organisation.ask('POST', '/owner/governance/apply', { text, values: {} });
+    expect(answer.status, answer.text).toBe(200);
+    return answer.body;
+  };
+
+  test('it is pending at every door until its key is collected, and active from then on', async () => {
+    const newcomer = await approved();
+    const since = (await listed(newcomer)).status_since;
+    expect(await listed(newcomer)).toMatchObject({ status: 'pending', status_cause: null });
+    expect(Math.abs(Date.parse(since) - Date.now())).toBeLessThan(60_000);
+    expect((await did(newcomer)).status).toBe(404);
+    expect(await authzen(newcomer)).toMatchObject({ decision: false, reason: 'denied' });
+    expect(await trqp('authorization', newcomer)).toMatchObject({ authorized: false, message: 'agent_inactive' });
+    expect(await trqp('recognition', newcomer)).toMatchObject({ recognized: false, message: 'agent_pending' });
+    const agent = await thief(newcomer);
+    const refusal = await agent.act(READ);
+    expect([refusal.status, refusal.body.error], refusal.text).toEqual([409, 'agent_inactive']);
+    expect(refusal.body.message).toContain('the agent is pending: it may call once its key is collected');
+    expect((await agent.get('/v1/agent/permissions')).body.data.platforms).toEqual([]);
+    expect((await agent.get('/v1/agents/me')).body).toMatchObject({ agent_status: 'pending' });
+    const child = await issue(agent, { grants: [{ platform: 'demo', scopes: ['demo:read'] }] });
+    expectEnvelope(child, 403, 'agent_not_active');
+
+    world.clock.skewMs = 5_000;
+    const key = await claim(newcomer);
+    expect(key.status, key.text).toBe(200);
+    const now = await listed(newcomer);
+    expect(now).toMatchObject({ status: 'active', status_cause: null, status_detail: null });
+    expect(Date.parse(now.status_since) - Date.parse(since)).toBeGreaterThanOrEqual(5_000);
+    expect((await signing(newcomer.agentId, key.body.private_key).act(READ)).status).toBe(200);
+    expect((await did(newcomer)).status).toBe(200);
+    expect(await authzen(newcomer)).toMatchObject({ decision: true });
+    expect(await trqp('authorization', newcomer)).toMatchObject({ authorized: true });
+    expect(await trqp('recognition', newcomer)).toMatchObject({ recognized: true });
+    const [event, ...more] = await eventsOf(newcomer, 'registration_key_claimed');
+    expect(more).toEqual([]);
+    expect(await changeOf(event)).toMatchObject({ by: newcomer.agentId, how: 'token', status: 'active' });
+  });
+
+  test('one that comes with its own key, or needs none, is active at once', async () => {
+    const asked = { agent_name: `invited ${store}`, grants: [] };
+    const { bind_secret } = (await organisation.ask('POST', '/owner/invites', asked)).body;
+    const bound = await post('/v1/invites/bind', { bind_secret, public_key_pem: makeKeyPair().publicPem });
+    expect(bound.body.status, bound.text).toBe('active');
+  });
+
+  test('an owner revokes it: no key is handed out any more, and none is left; deleting it is the end', async () => {
+    const newcomer = await approved();
+    for (const verb of ['suspend', 'resume', 'delete']) {
+      const answer = await owner(verb, newcomer);
+      expectEnvelope(answer, 409, 'conflict');
+      expect(answer.body.detail).toContain('This agent is pending');
+    }
+    expect((await owner('grants/demo', newcomer, { scopes: ['demo:write'] })).status).toBe(200);
+    expect((await listed(newcomer)).status).toBe('pending');
+    const revoked = await owner('revoke', newcomer, { reason: 'Not today.' });
+    expect(revoked.body).toMatchObject({ status: 'revoked', status_cause: 'owner_manual' });
+    expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+    expect((await registrationRow(newcomer)).private_key).toBeNull();
+    expect(await agentRow(newcomer)).toMatchObject({ public_key_pem: null, key_fingerprint: null });
+    expect((await did(newcomer)).status).toBe(410);
+    expect(await trqp('recognition', newcomer)).toMatchObject({ recognized: false, message: 'agent_revoked' });
+    expect((await owner('delete', newcomer)).body.status).toBe('deleted');
+    expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+    expect(await eventsOf(newcomer, 'registration_key_claimed')).toEqual([]);
+  });
+
+  test.each([
+    ['first', 0],
+    ['in between', 25],
+    ['last', 50],
+  ])('50 claims and a revocation that comes %s: one key or none, and a revoked agent', async (_when, at) => {
+    const newcomer = await approved();
+    const claims = (times: number) => Array.from({ length: times }, () => claim(newcomer));
+    const { revocation, answers } = await heldUp(
+      world,
+      (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
+      async () => {
+        const before = claims(at);
+        const revoking = owner('revoke', newcomer);
+        const all = await Promise.all([...before, ...claims(50 - at)]);
+        return { revocation: await revoking, answers: all };
+      },
+    );
+    expect(revocation.status, revocation.text).toBe(200);
+    const won = answers.filter(({ status }) => status === 200);
+    expect(won.length).toBeLessThanOrEqual(1);
+    for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 410, 'key_gone');
+    expect(await eventsOf(newcomer, 'registration_key_claimed')).toHaveLength(won.length);
+    expect((await listed(newcomer)).status).toBe('revoked');
+    const { private_key, claimed_at } = await registrationRow(newcomer);
+    expect([private_key, claimed_at === null]).toEqual([null, won.length === 0]);
+    const { public_key_pem } = await agentRow(newcomer);
+    expect(public_key_pem === null).toBe(won.length === 0);
+    if (won.length === 0) return;
+    const late = await signing(newcomer.agentId, won[0]!.body.private_key).act(READ);
+    expect([late.status, late.body.reason]).toEqual([403, 'agent_revoked']);
+  });
+
+  test.runIf(store === 'postgres')('50 claims that began before a revocation was through get no key', async () => {
+    const newcomer = await approved();
+    const { id } = await agentRow(newcomer);
+    const place = { organisationId: organisation.id, id };
+    const revoked = { from: ['pending'], to: 'revoked', cause: 'owner_manual', detail: null } as const;
+    const answers = await heldUp(
+      world,
+      async (tx) => {
+        expect(await moveAgent(tx, place, revoked, Date.now())).toBe(true);
+        await destroyUncollectedKey(tx, place);
+      },
+      () => Promise.all(Array.from({ length: 50 }, () => claim(newcomer))),
+    );
+    for (const answer of answers) {
+      expectEnvelope(answer, 410, 'key_gone');
+      expect(answer.body.detail).toMatch(/^An owner stopped the agent/);
+    }
+    expect((await listed(newcomer)).status).toBe('revoked');
+    expect(await eventsOf(newcomer, 'registration_key_claimed')).toEqual([]);
+  });
+
+  test('what the claim cannot put on record does not happen: the key is there still, and the agent pending', async () => {
+    const newcomer = await approved();
+    const mend = await refuseAuditRows(world);
+    try {
+      expectEnvelope(await claim(newcomer), 503, 'audit_unavailable');
+      expectEnvelope(await owner('revoke', newcomer), 503, 'audit_unavailable');
+    } finally {
+      await mend();
+    }
+    expect((await listed(newcomer)).status).toBe('pending');
+    expect((await claim(newcomer)).status).toBe(200);
+  });
+
+  test('an owner has it bring its own key instead: what was made for it is destroyed', async () => {
+    const newcomer = await approved();
+    const made = await owner('bootstrap-token', newcomer);
+    expect(made.status, made.text).toBe(200);
+    expect(await listed(newcomer)).toMatchObject({ status: 'pending_bind' });
+    expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+    expect((await registrationRow(newcomer)).private_key).toBeNull();
+    expect((await agentRow(newcomer)).public_key_pem).toBeNull();
+    const [event] = await eventsOf(newcomer, 'bootstrap_token_made');
+    expect(await changeOf(event)).toMatchObject({ status: 'pending_bind' });
+    // Whoever comes too late for the key does not end what waits for another one.
+    world.clock.skewMs = HOUR_MS + 1_000;
+    await revokeUncollected(world.running.services, world.running.broker.clock());
+    expect((await listed(newcomer)).status).toBe('pending_bind');
+    const keys = makeKeyPair();
+    const bound = await post('/v1/agents/bind', {
+      bootstrap_token: made.body.bootstrap_token,
+      public_key_pem: keys.publicPem,
+    });
+    expect(bound.body, bound.text).toMatchObject({ agent_id: newcomer.agentId, status: 'active' });
+    const pem = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    expect((await signing(newcomer.agentId, pem).act(READ)).status).toBe(200);
+    expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+  });
+
+  test('of a claim and a bootstrap token at the same instant neither undoes the other', async () => {
+    const newcomer = await approved();
+    const [made, ...answers] = await heldUp(
+      world,
+      (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
+      () => Promise.all([owner('bootstrap-token', newcomer), ...Array.from({ length: 10 }, () => claim(newcomer))]),
+    );
+    const won = answers.filter(({ status }) => status === 200);
+    expect(won.length).toBeLessThanOrEqual(1);
+    // Once the key is collected the agent has one.
+    if (won.length === 0 || made!.status !== 410) expect(made!.status, made!.text).toBe(200);
+    const { status } = await listed(newcomer);
+    expect(status).toBe(won.length === 1 ? 'active' : 'pending_bind');
+    if (won.length === 1)
+      expect((await signing(newcomer.agentId, won[0]!.body.private_key).act(READ)).status).toBe(200);
+  });
+
+  describe('whose key nobody collects in time', () => {
+    const sweep = () => revokeUncollected(world.running.services, world.running.broker.clock());
+
+    test('is revoked, on record once, whoever notices; its name is free, and its owner can delete it', async () => {
+      const [newcomer, quick] = [await approved(), await approved()];
+      expect((await claim(quick)).status).toBe(200);
+      world.clock.skewMs = HOUR_MS - 60_000;
+      await sweep();
+      expect((await listed(newcomer)).status, 'the last minute is in it').toBe('pending');
+      world.clock.skewMs = HOUR_MS + 1_000;
+      expect(await refused(newcomer)).toMatch(/^Nobody collected the key within an hour/);
+      expect((await listed(newcomer)).status).toBe('pending');
+      await Promise.all([sweep(), sweep(), sweep()]);
+      expect(await listed(newcomer)).toMatchObject({
+        status: 'revoked',
+        status_cause: 'unknown',
+        status_detail: 'Nobody collected its key within an hour of the approval.',
+      });
+      expect(await refused(newcomer)).toMatch(/^Nobody collected the key within an hour/);
+      expect((await registrationRow(newcomer)).private_key).toBeNull();
+      expect((await agentRow(newcomer)).public_key_pem).toBeNull();
+      const [event, ...more] = await eventsOf(newcomer, 'agent_revoked');
+      expect(more).toEqual([]);
+      const { id } = await registrationRow(newcomer);
+      expect(await changeOf(event)).toEqual({ by: 'time', how: 'time', registration: id });
+      expect((await listed(quick)).status).toBe('active');
+      expect((await owner('delete', newcomer)).status).toBe(200);
+      const again = await approved(newcomer.name);
+      expect((await claim(again)).status).toBe(200);
+    });
+
+    test('stays pending while that cannot be recorded, and is not forgotten before it is', async () => {
+      const newcomer = await approved();
+      world.clock.skewMs = 72 * HOUR_MS;
+      const mend = await refuseAuditRows(world);
+      try {
+        await sweep();
+      } finally {
+        await mend();
+      }
+      expect((await listed(newcomer)).status).toBe('pending');
+      await refused(newcomer);
+      const now = world.running.broker.clock();
+      await purgeRegistrations(db(), now);
+      expect((await registrationRow(newcomer)).private_key).not.toBeNull();
+      await sweep();
+      expect((await listed(newcomer)).status).toBe('revoked');
+      await purgeRegistrations(db(), now);
+      await expect(registrationRow(newcomer)).rejects.toThrow();
+    });
+  });
+
+  describe('in a governance file', () => {
+    const line = (name: string, entry: string) => `agents: { ${JSON.stringify(name)}: ${entry} }`;
+    const quoted = (pem: string) => `{ public_key: { pem: ${JSON.stringify(pem)} } }`;
+
+    test('is put under another policy and waits on; its key is collected as before', async () => {
+      const newcomer = await approved();
+      await organisation.policy([{ effect: 'deny' }], `none-${names}`);
+      const { changes } = await apply(line(newcomer.name, `{ policy: none-${names}, grants: {} }`));
+      expect(changes).toContainEqual(expect.objectContaining({ action: 'update', kind: 'agent', name: newcomer.name }));
+      expect((await listed(newcomer)).status).toBe('pending');
+      const key = await claim(newcomer);
+      expect((await signing(newcomer.agentId, key.body.private_key).act(READ)).body.reason).toBe(
+        'no_permission_record',
+      );
+      await apply('agents: {}');
+    });
+
+    test('is given its key: it is active, and the other key is destroyed', async () => {
+      const newcomer = await approved();
+      const keys = makeKeyPair();
+      await apply(line(newcomer.name, quoted(keys.publicPem)));
+      expect((await listed(newcomer)).status).toBe('active');
+      expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+      expect((await registrationRow(newcomer)).private_key).toBeNull();
+      expect((await agentRow(newcomer)).key_fingerprint).not.toBeNull();
+      await apply('agents: {}');
+    });
+
+    test('is given its key while it collects the other: it has that of the file, whoever was first', async () => {
+      const newcomer = await approved();
+      const keys = makeKeyPair();
+      const [, ...answers] = await heldUp(
+        world,
+        (tx) => tx.updateTable('agents').set({ live_children: 0 }).where('agent_id', '=', newcomer.agentId).execute(),
+        () =>
+          Promise.all([
+            apply(line(newcomer.name, quoted(keys.publicPem))),
+            ...Array.from({ length: 10 }, () => claim(newcomer)),
+          ]),
+      );
+      const won = answers.filter(({ status }) => status === 200);
+      expect(won.length).toBeLessThanOrEqual(1);
+      for (const answer of answers.filter(({ status }) => status !== 200)) expectEnvelope(answer, 410, 'key_gone');
+      expect((await listed(newcomer)).status).toBe('active');
+      expect((await registrationRow(newcomer)).private_key).toBeNull();
+      const pem = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+      expect((await signing(newcomer.agentId, pem).get('/v1/agents/me')).status).toBe(200);
+      for (const { body } of won)
+        expectEnvelope(await signing(newcomer.agentId, body.private_key).act(READ), 401, 'invalid_signature');
+      await apply('agents: {}');
+    });
+
+    test('is left out of it again: revoked without a key, and back with a bootstrap token', async () => {
+      const newcomer = await approved();
+      await apply(line(newcomer.name, '{}'));
+      await apply('agents: {}');
+      expect((await listed(newcomer)).status).toBe('revoked');
+      expect(await refused(newcomer)).toMatch(/^An owner stopped the agent/);
+      expect((await agentRow(newcomer)).public_key_pem).toBeNull();
+      const { bootstrap_tokens } = await apply(line(newcomer.name, '{}'));
+      expect(bootstrap_tokens).toMatchObject([{ agent: newcomer.name }]);
+      expect((await listed(newcomer)).status).toBe('pending_bind');
+      expect(await refused(newcomer)).toMatch(/^An owner has the agent bring another key/);
+      await apply('agents: {}');
+    });
+
+    test('is given to another owner, and whoever was asked leaves: it is told whose it is, and collects its key', async () => {
+      const [asked, next] = [await organisation.addOwner('approver'), await organisation.addOwner('admin')];
+      const newcomer = await approved(undefined, asked);
+      const leave = () => organisation.ask('DELETE', `/owner/owners/${asked.id}`);
+      expectEnvelope(await leave(), 409, 'conflict');
+      const grants = 'grants: { demo: { scopes: ["demo:read"] } }';
+      await apply(line(newcomer.name, `{ owner: ${JSON.stringify(next.email)}, ${grants} }`));
+      expect(await listed(newcomer)).toMatchObject({ owner_id: next.id, status: 'pending' });
+      expect((await leave()).status).toBe(200);
+      const { mcp_config } = (await send(`${world.running.baseUrl}/v1/register/status/${newcomer.token}`, {})).body;
+      expect(mcp_config.mcpServers['agent-broker'].env.AGENT_BROKER_OWNER_ID).toBe(next.id);
+      const key = await claim(newcomer);
+      expect((await signing(newcomer.agentId, key.body.private_key, next.id).act(READ)).status).toBe(200);
+    });
+  });
+});

@@ -1,0 +1,304 @@
+/** GET /v1/register/stream/{token}: what becomes of a registration, read by a parser of somebody else's. */
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { Agent, fetch as undiciFetch } from 'undici';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { expireRegistrations } from '../../broker/admin/registration.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { readEvents } from '../world/event-stream.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
+const HOUR_MS = 3_600_000;
+
+type Stream = {
+  status: number;
+  headers: Headers;
+  events: EventSourceMessage[];
+  comments: string[];
+  retry: number | undefined;
+  text: string;
+  ended: boolean;
+  /** Waits until it is true of what came so far, 30 s at most. */
+  until(is: (stream: Stream) => boolean): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Opens a stream and reads it to its end. `from`: another loopback address of ours, as if it were another machine. */
+async function open(
+  url: string,
+  options: { lastEventId?: string; from?: string; method?: string } = {},
+): Promise<Stream> {
+  const { lastEventId, from = '127.0.0.1', method = 'GET' } = options;
+  const dispatcher = new Agent({ localAddress: from, pipelining: 0, bodyTimeout: 0 });
+  const ending = new AbortController();
+  const response = await undiciFetch(url.replace('//localhost:', '//127.0.0.1:'), {
+    method,
+    dispatcher,
+    signal: ending.signal,
+    headers: { accept: 'text/event-stream', ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) },
+  });
+  const stream: Stream = {
+    status: response.status,
+    headers: response.headers as unknown as Headers,
+    events: [],
+    comments: [],
+    retry: undefined,
+    text: '',
+    ended: false,
+    until: (is) => vi.waitUntil(() => is(stream), { timeout: 30_000, interval: 20 }).then(() => {}),
+    close: async () => {
+      ending.abort();
+      await dispatcher.destroy();
+    },
+  };
+  const parser = createParser({
+    onEvent: (event) => stream.events.push(event),
+    onComment: (comment) => stream.comments.push(comment.trim()),
+    onRetry: (retry) => {
+      stream.retry = retry;
+    },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  const read = async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      const text = decoder.decode(chunk as Uint8Array, { stream: true });
+      stream.text += text;
+      if (isStream) parser.feed(text);
+    }
+  };
+  const done = read()
+    .catch((error: Error) => {
+      if (!ending.signal.aborted && !/terminated|closed|destroyed/.test(error.message)) throw error;
+    })
+    .finally(() => {
+      stream.ended = true;
+    });
+  if (!isStream) await done;
+  return stream;
+}
+
+const bodyOf = ({ text, status, headers }: Stream): Answer => ({ status, headers, text, body: JSON.parse(text) });
+
+const registrar = (world: () => World) => async (ownerId: string) => {
+  const answer = await send(`${world().running.baseUrl}/v1/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ owner_id: ownerId, agent_name: `streamed ${Math.random()}`, requested_scopes: [] }),
+  });
+  expect(answer.status, answer.text).toBe(202);
+  return { token: answer.body.registration_token as string, agentId: answer.body.client_id as string };
+};
+
+describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    await world.running.broker.store.db.deleteFrom('registrations').execute();
+  });
+  const register = (ownerId = organisation.owner.id) => registrar(() => world)(ownerId);
+  const opened: Stream[] = [];
+  const listen = async (token: string, options?: Parameters<typeof open>[1]) => {
+    const stream = await open(`${world.running.baseUrl}/v1/register/stream/${token}`, options);
+    opened.push(stream);
+    return stream;
+  };
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((stream) => stream.close()));
+  });
+  const decide = (verb: string, token: string) => organisation.ask('POST', `/v1/register/${verb}/${token}`);
+  const idOf = async () => (await organisation.ask('GET', '/owner/registrations')).body.registrations[0].id as string;
+
+  test.each(['approve', 'reject'])('pending at once; the decision as it comes, and then the end: %s', async (verb) => {
+    const { token, agentId } = await register();
+    const stream = await listen(token);
+    expect(stream.status).toBe(200);
+    expect(stream.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect([stream.headers.get('cache-control'), stream.headers.get('referrer-policy')]).toEqual([
+      'no-store',
+      'no-referrer',
+    ]);
+    await stream.until(({ events }) => events.length === 1);
+    expect(stream.retry).toBeGreaterThan(0);
+    expect(stream.events[0]).toMatchObject({ id: '1', event: 'pending' });
+    expect(JSON.parse(stream.events[0]!.data)).toEqual({
+      status: 'pending',
+      agent_id: null,
+      expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect((await decide(verb, token)).status).toBe(200);
+    await stream.until(({ ended }) => ended);
+    const status = verb === 'approve' ? 'approved' : 'rejected';
+    expect(stream.events).toHaveLength(2);
+    expect(stream.events[1]).toMatchObject({ id: '2', event: status });
+    expect(JSON.parse(stream.events[1]!.data)).toMatchObject({
+      status,
+      agent_id: verb === 'approve' ? agentId : null,
+    });
+    // RG-12: nothing of the key, nor of the token.
+    expect(stream.text).not.toMatch(/BEGIN|private|reg_/);
+  });
+
+  test('expired when its time is over, though nobody says so; for nobody’s registration just the same', async () => {
+    const [mine, nobodys] = [await register(), await register(NOBODY)];
+    // Both have to be listened to before it is over.
+    world.clock.skewMs = 24 * HOUR_MS - 5_000;
+    const streams = [await listen(mine.token), await listen(nobodys.token)];
+    for (const stream of streams) {
+      await stream.until(({ ended }) => ended);
+      expect(stream.events.map(({ id, event }) => [id, event])).toEqual([
+        ['1', 'pending'],
+        ['2', 'expired'],
+      ]);
+    }
+  });
+
+  test('Last-Event-ID: what was received is not told again; after the last there is nothing to come for', async () => {
+    const { token } = await register();
+    const resumed = await listen(token, { lastEventId: '1' });
+    const other = await listen(token, { lastEventId: 'of another stream' });
+    await other.until(({ events }) => events.length === 1);
+    expect(other.events[0]).toMatchObject({ id: '1', event: 'pending' });
+    expect(resumed.events).toEqual([]);
+    await decide('approve', token);
+    await resumed.until(({ ended }) => ended);
+    expect(resumed.events.map(({ id, event }) => [id, event])).toEqual([['2', 'approved']]);
+    // Cut off before the end: the rest is told.
+    const late = await listen(token, { lastEventId: '1' });
+    await late.until(({ ended }) => ended);
+    expect(late.events.map(({ event }) => event)).toEqual(['approved']);
+    const over = await listen(token, { lastEventId: '2' });
+    expect([over.status, over.text]).toEqual([204, '']);
+    const anew = await listen(token);
+    await anew.until(({ ended }) => ended);
+    expect(anew.events.map(({ event }) => event)).toEqual(['approved']);
+  });
+
+  test('RG-12 of 200 that listen with one token five do; the others are 429, and leaving makes room', async () => {
+    const { token } = await register();
+    const addresses = Array.from({ length: 200 }, (_, i) => `127.0.0.${10 + (i % 40)}`);
+    const streams = await Promise.all(addresses.map((from) => listen(token, { from })));
+    const listening = streams.filter(({ status }) => status === 200);
+    expect(listening).toHaveLength(5);
+    for (const stream of streams.filter(({ status }) => status !== 200)) {
+      expectEnvelope(bodyOf(stream), 429, 'too_many_streams');
+      expect(Number(stream.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    const another = await register();
+    expect((await listen(another.token)).status).toBe(200);
+    await listening[0]!.close();
+    let again = await listen(token);
+    await vi.waitUntil(
+      async () => {
+        if (again.status !== 200) again = await listen(token);
+        return again.status === 200;
+      },
+      { timeout: 10_000, interval: 100 },
+    );
+    await Promise.all(opened.map((stream) => stream.close()));
+    const id = (await organisation.ask('GET', '/owner/registrations?limit=200')).body.registrations.map(
+      (one: { id: string }) => one.id,
+    );
+    await vi.waitUntil(() => world.running.services.changes.waiting(id.at(-1)) === 0, { timeout: 10_000 });
+  });
+
+  test('RG-12 an address has 20, whatever the tokens; another address its own', async () => {
+    const from = '127.0.0.8';
+    const tokens: string[] = [];
+    for (let i = 0; i < 5; i++) tokens.push((await register()).token);
+    const streams = await Promise.all(Array.from({ length: 20 }, (_, i) => listen(tokens[i % 4]!, { from })));
+    expect(streams.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expectEnvelope(bodyOf(await listen(tokens[4]!, { from })), 429, 'too_many_streams');
+    const elsewhere = await listen(tokens[4]!, { from: '127.0.0.9' });
+    expect(elsewhere.status).toBe(200);
+  });
+
+  test('HEAD answers, and leaves nobody waiting', async () => {
+    const { token } = await register();
+    const head = await listen(token, { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(world.running.services.changes.waiting(await idOf())).toBe(0);
+  });
+
+  test('the inbox of the owners counts those that wait', async () => {
+    const session = mintOwnerSession(world.running.broker, organisation.owner).token;
+    const inbox = await readEvents(`${world.running.baseUrl}/owner/events`, { authorization: `Bearer ${session}` });
+    const count = () => inbox.events.at(-1)?.data.waiting.registrations;
+    await inbox.until(() => count() === 0);
+    const { token } = await register();
+    await register(NOBODY);
+    await inbox.until(() => count() === 1);
+    await decide('reject', token);
+    await inbox.until(() => count() === 0);
+    await register();
+    await inbox.until(() => count() === 1);
+    world.clock.skewMs = 24 * HOUR_MS + 1_000;
+    const { broker, services } = world.running;
+    await expireRegistrations(broker, services.changes, broker.clock());
+    await inbox.until(() => count() === 0);
+    inbox.close();
+    const after = mintOwnerSession(world.running.broker, organisation.owner).token;
+    const later = await readEvents(`${world.running.baseUrl}/owner/events`, { authorization: `Bearer ${after}` });
+    await later.until(({ events }) => events.at(-1)?.data.waiting.registrations === 0);
+    later.close();
+  });
+
+  test('a heartbeat comes every 15 seconds; a stop of the broker ends the stream at once', async () => {
+    const { token } = await register();
+    const stream = await listen(token);
+    await stream.until(({ comments }) => comments.includes('heartbeat'));
+    expect(stream.events.map(({ event }) => event)).toEqual(['pending']);
+    const began = performance.now();
+    await world.restart();
+    await stream.until(({ ended }) => ended);
+    expect(performance.now() - began).toBeLessThan(9_000);
+    const again = await listen(token, { lastEventId: '1' });
+    await decide('approve', token);
+    await again.until(({ ended }) => ended);
+    expect(again.events.map(({ event }) => event)).toEqual(['approved']);
+  }, 60_000);
+});
+
+describe.runIf(STORES.includes('postgres'))(`registration and replicas on postgres${postgresNote}`, () => {
+  test('what an owner decides at one replica is told at the other, and the key is collected there', async () => {
+    const world = await startWorld('postgres');
+    const organisation = await world.organisation();
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    const there = (await second.serve())!;
+    expect(there, second.output().stderr).toBeDefined();
+    try {
+      const { token } = await registrar(() => world)(organisation.owner.id);
+      const stream = await open(`${there}/v1/register/stream/${token}`);
+      await stream.until(({ events }) => events.length === 1);
+      expect((await organisation.ask('POST', `/v1/register/approve/${token}`)).status).toBe(200);
+      await stream.until(({ ended }) => ended);
+      expect(stream.events.map(({ event }) => event)).toEqual(['pending', 'approved']);
+      const claims = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          send(`${i % 2 ? there : world.running.baseUrl}/v1/register/claim-key/${token}`, {}),
+        ),
+      );
+      expect(claims.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 410)]);
+    } finally {
+      second.signal('SIGKILL');
+      await second.ended;
+    }
+  });
+});

@@ -1,0 +1,110 @@
+/** Access requests on two brokers on one PostgreSQL. */
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { type Answer, send, TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
+
+describe.runIf(STORES.includes('postgres'))(`access requests and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let policy: string;
+  let second: BrokerProcess;
+  let secondUrl: string;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    policy = await organisation.policy([{ effect: 'allow' }]);
+    second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    expect(secondUrl).not.toBe(world.running.baseUrl);
+    return () => second.signal('SIGKILL');
+  });
+
+  const db = () => world.running.broker.store.db;
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const newAgents = async () => {
+    const here = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read'] } } });
+    const there = new TestAgent({ ...here, baseUrl: secondUrl });
+    return { here, there };
+  };
+  const ask = (agent: TestAgent): Promise<Answer> =>
+    agent.request('POST', '/v1/access-request', {
+      body: JSON.stringify({ platform: 'demo', scope: 'demo:write' }),
+      headers: { 'content-type': 'application/json' },
+    });
+  const idOf = async ({ body }: Answer): Promise<string> => {
+    const query = db().selectFrom('access_requests').select('id').where('token', '=', body.request_token);
+    return (await query.executeTakeFirstOrThrow()).id;
+  };
+  const approve = async (at: string, id: string): Promise<Answer> => {
+    // A session is for one address.
+    const { token } = mintOwnerSession({ ...world.running.broker, baseUrl: at }, organisation.owner);
+    return await send(`${at}/owner/access-requests/${id}/approve`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+      },
+      body: '{}',
+    });
+  };
+
+  test('what one decides the other’s waiting agent reads, and its very next call passes there', async () => {
+    for (let round = 0; round < 3; round++) {
+      const { there } = await newAgents();
+      const asked = await ask(there);
+      expect((await there.act(WRITE)).body.reason).toBe('scope_not_granted');
+      const waiting = there.get(`${asked.body.poll_url}?wait=40`);
+      await pause(300);
+      expect((await approve(world.running.baseUrl, await idOf(asked))).status).toBe(200);
+      expect((await waiting).body.status).toBe('approved');
+      expect((await there.act(WRITE)).status).toBe(200);
+    }
+  });
+
+  test('while notices cannot arrive at all, the store is asked', async () => {
+    const { there } = await newAgents();
+    const asked = await ask(there);
+    const waiting = there.get(`${asked.body.poll_url}?wait=45`);
+    await pause(300);
+    let down = true;
+    const keepDown = (async () => {
+      while (down) {
+        await sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+        await pause(10);
+      }
+    })();
+    await pause(1_000);
+    const began = performance.now();
+    await approve(world.running.baseUrl, await idOf(asked));
+    expect((await waiting).body.status).toBe('approved');
+    expect(performance.now() - began).toBeLessThan(20_000);
+    down = false;
+    await keepDown;
+  });
+
+  test('50 who ask at once, at both, raise one request; of 50 who approve it, at both, one does', async () => {
+    const { here, there } = await newAgents();
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i % 2 ? here : there)));
+    expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(49).fill(200), 202]);
+    expect(new Set(answers.map(({ body }) => body.request_token)).size).toBe(1);
+    const id = await idOf(answers[0]!);
+    const decided = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => approve(i % 2 ? world.running.baseUrl : secondUrl, id)),
+    );
+    expect(decided.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, ...Array(49).fill(409)]);
+  });
+});

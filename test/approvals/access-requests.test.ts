@@ -1,0 +1,696 @@
+/** POST /v1/access-request and its status (specification, Approvals and access requests), as agents meet them. */
+import { request as httpRequest } from 'node:http';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { expireRequests } from '../../broker/approvals/access-requests.ts';
+import { mintToken } from '../../broker/crypto/one-time-token.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
+const READ_ONLY = { demo: { scopeList: ['demo:read'] } };
+const ALLOW_ALL = [{ effect: 'allow' }];
+const DAY_MS = 24 * 3600 * 1000;
+/** A platform of many scopes: `many:0`, `many:1` … */
+const MANY = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));
+
+describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let policy: string;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.platform({ id: 'many', manifest: { scopes: MANY } });
+    policy = await organisation.policy(ALLOW_ALL);
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+  });
+
+  const newAgent = (grants: Parameters<Organisation['agent']>[0] = {}) =>
+    organisation.agent({ policy, grants: READ_ONLY, ...grants });
+  const ask = (agent: TestAgent, body: unknown): Promise<Answer> =>
+    agent.request('POST', '/v1/access-request', {
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+  const askForWrite = (agent: TestAgent) => ask(agent, { platform: 'demo', scope: 'demo:write' });
+  const listed = async (query = '') => (await organisation.ask('GET', `/owner/access-requests${query}`)).body;
+  const idOf = async (agent: TestAgent): Promise<string> =>
+    (await listed()).access_requests.find((one: { agent: { id: string } }) => one.agent.id === agent.id).request_id;
+  const decide = (id: string, verb: 'approve' | 'deny', body: unknown = {}) =>
+    organisation.ask('POST', `/owner/access-requests/${id}/${verb}`, body);
+  const seconds = async <T>(work: Promise<T>): Promise<[number, T]> => {
+    const began = performance.now();
+    const value = await work;
+    return [(performance.now() - began) / 1000, value];
+  };
+
+  test('refused for a scope, the agent asks, an owner approves, and the very next call passes', async () => {
+    const agent = await newAgent();
+    const refused = await agent.act(WRITE);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'scope_not_granted']);
+    expect(refused.body._meta.next_actions).toContainEqual({
+      capability: 'access_requests.create',
+      endpoint: '/v1/access-request',
+    });
+    const asked = await ask(agent, { platform: 'demo', scope: 'demo:write', reason: 'to rename items' });
+    expect(asked.status, asked.text).toBe(202);
+    expect(asked.body).toEqual({
+      status: 'pending_approval',
+      request_token: expect.stringMatching(/^req_[\w-]{43}$/),
+      poll_url: `/v1/access-request/status/${asked.body.request_token}`,
+      reason_code: 'not_granted',
+      message: expect.stringContaining('demo:write on demo'),
+    });
+    const again = await ask(agent, { platform: 'demo', scope: 'demo:write', reason: 'other words' });
+    expect(again.status).toBe(200);
+    expect({ ...again.body, message: '' }).toEqual({ ...asked.body, message: '' });
+    expect((await agent.get(asked.body.poll_url)).body).toEqual({ status: 'pending' });
+    const waiting = agent.get(`${asked.body.poll_url}?wait=30`);
+    const approved = await decide(await idOf(agent), 'approve', { note: 'Rename, do not delete.' });
+    expect(approved.status, approved.text).toBe(200);
+    expect((await waiting).body).toEqual({ status: 'approved', note: 'Rename, do not delete.' });
+    expect((await agent.act(WRITE)).status).toBe(200);
+    const { payload, row } = await evidenceOf(world, agent, approved.body.audit_id);
+    expect(payload).toMatchObject({
+      kind: 'event',
+      reason: 'access_request_approved',
+      platform: 'demo',
+      scope: 'demo:write',
+      result: null,
+      change: {
+        by: organisation.owner.id,
+        how: 'api',
+        access_request: approved.body.request_id,
+        granted: ['demo:write'],
+        before: { scopes: ['demo:read'] },
+        after: { scopes: ['demo:read', 'demo:write'] },
+      },
+    });
+    expect(row.detail).toBe('Rename, do not delete.');
+    expect(JSON.stringify(payload)).not.toContain('Rename');
+    // What is there is not asked for again.
+    expectEnvelope(await askForWrite(agent), 409, 'conflict');
+  });
+
+  test.each<[string, unknown[] | null, boolean]>([
+    ['no policy', null, true],
+    ['a policy that says nothing of it', [{ effect: 'allow', scopes: ['demo:read'] }], true],
+    ['a policy that denies it', [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }], false],
+  ])('a refused call names the access request where one could help: %s', async (_what, rules, named) => {
+    const agent = await newAgent({ policy: rules === null ? null : await organisation.policy(rules) });
+    const refused = await agent.act(WRITE);
+    expect(refused.status).toBe(403);
+    const capabilities = refused.body._meta.next_actions.map((one: { capability: string }) => one.capability);
+    expect(capabilities.includes('access_requests.create')).toBe(named);
+    expect((await askForWrite(agent)).status).toBe(named ? 202 : 403);
+  });
+
+  test('denied, the agent reads why; asked again, it is another request', async () => {
+    const agent = await newAgent();
+    const { poll_url } = (await askForWrite(agent)).body;
+    const denied = await decide(await idOf(agent), 'deny', { note: 'Read is enough.' });
+    expect(denied.body).toMatchObject({ status: 'denied', note: 'Read is enough.', granted: null });
+    expect(denied.body.next_steps).toBeUndefined();
+    expect((await agent.get(`${poll_url}?wait=30`)).body).toEqual({ status: 'denied', note: 'Read is enough.' });
+    expect((await agent.act(WRITE)).body.reason).toBe('scope_not_granted');
+    const { payload } = await evidenceOf(world, agent, denied.body.audit_id);
+    expect(payload).toMatchObject({ reason: 'access_request_denied', change: { by: organisation.owner.id } });
+    expect(payload.change.after).toBeUndefined();
+    const again = await askForWrite(agent);
+    expect(again.status).toBe(202);
+    expect(again.body.poll_url).not.toBe(poll_url);
+  });
+
+  describe('why it is missing, or why nobody could grant it', () => {
+    const NEEDS = { needs: { 'demo:write': ['items.write'] } };
+    const DENY = [{ effect: 'allow' }, { effect: 'deny', scopes: ['demo:write'] }];
+    type Place = { organisation: Organisation; platform: string };
+    type Made = { policy?: unknown[] | null; grant?: { scopeList?: string[]; expires_at?: number } | null };
+    const here = async (id: string, options: Parameters<Organisation['platform']>[0] = {}): Promise<Place> => {
+      await organisation.platform({ id, ...options });
+      return { organisation, platform: id };
+    };
+    const connectedWith = async (id: string, upstreamScopes: string[]): Promise<Place> => {
+      const place = await here(id, { manifest: NEEDS, secret: null });
+      await organisation.connection(id, { upstreamScopes });
+      return place;
+    };
+    const emptied = async (id: string): Promise<Place> => {
+      const place = await here(id, { secret: null });
+      await organisation.connection(id, { secret: null });
+      return place;
+    };
+    /** The platform answered a call with 401. */
+    const refusedAt = async (id: string): Promise<Place> => {
+      const place = await here(id);
+      const agent = await newAgent({ grants: { [id]: BOTH } });
+      world.upstream.answer = (_request, response) => void response.writeHead(401).end();
+      const refused = await agent.act({ ...WRITE, platform: id });
+      world.upstream.answer = undefined;
+      expect([refused.status, refused.body.error]).toEqual([409, 'platform_reauth_needed']);
+      return place;
+    };
+    const BOTH = { scopeList: ['demo:read', 'demo:write'] };
+    const READ = { scopeList: ['demo:read'] };
+    type Row = [what: string, place: () => Promise<Place>, made: Made, scope: string | null, answer: string];
+
+    test.each<Row>([
+      ['a scope that the grant lacks', () => here('a1'), { grant: READ }, 'demo:write', 'not_granted'],
+      ['a scope, without a grant', () => here('a2'), { grant: null }, 'demo:write', 'not_granted'],
+      ['the platform, without a grant', () => here('a3'), { grant: null }, null, 'not_granted'],
+      [
+        'a scope, with a grant that ended',
+        () => here('a4'),
+        { grant: { ...BOTH, expires_at: 1 } },
+        'demo:write',
+        'grant_expired',
+      ],
+      [
+        'the platform, with a grant that ended',
+        () => here('a5'),
+        { grant: { ...BOTH, expires_at: 1 } },
+        null,
+        'grant_expired',
+      ],
+      [
+        'a held scope, without a connection',
+        () => here('a6', { secret: null }),
+        { grant: BOTH },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'a held scope, with a connection without a credential',
+        () => emptied('a7'),
+        { grant: BOTH },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'the platform, without a connection',
+        () => here('a8', { secret: null }),
+        { grant: null },
+        null,
+        'not_connected',
+      ],
+      [
+        'a held scope, with too little consent',
+        () => connectedWith('a9', ['items.read']),
+        { grant: BOTH },
+        'demo:write',
+        'needs_consent',
+      ],
+      [
+        'a held scope that no policy speaks of',
+        () => here('b1'),
+        { grant: BOTH, policy: [{ effect: 'allow', scopes: ['demo:read'] }] },
+        'demo:write',
+        'scope_denied',
+      ],
+      ['a held scope, without a policy', () => here('b2'), { grant: BOTH, policy: null }, 'demo:write', 'scope_denied'],
+      ['the platform, without a policy', () => here('b3'), { grant: null, policy: null }, null, 'scope_denied'],
+      [
+        'a scope, without a grant and a connection',
+        () => here('c1', { secret: null }),
+        { grant: null },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'a held scope, with a credential that the platform refused',
+        () => refusedAt('c6'),
+        { grant: BOTH },
+        'demo:write',
+        'not_connected',
+      ],
+      [
+        'the platform, with a credential that it refused',
+        () => refusedAt('c7'),
+        { grant: READ },
+        null,
+        'not_connected',
+      ],
+      [
+        'a scope that the grant lacks, with a credential that the platform refused',
+        () => refusedAt('c8'),
+        { grant: READ },
+        'demo:write',
+        'not_granted',
+      ],
+      ['a scope that the platform does not have', () => here('c2'), { grant: READ }, 'demo:wirte', '403'],
+      ['a scope that a policy denies', () => here('c3'), { grant: READ, policy: DENY }, 'demo:write', '403'],
+      ['a held scope that a policy denies', () => here('c4'), { grant: BOTH, policy: DENY }, 'demo:write', '403'],
+      [
+        'the platform, when a policy denies all of it',
+        () => here('c5'),
+        { grant: null, policy: [{ effect: 'deny' }] },
+        null,
+        '403',
+      ],
+      ['a held scope, connected', () => here('d1'), { grant: BOTH }, 'demo:write', '409'],
+      [
+        'a held scope whose calls wait for an approval',
+        () => here('d2'),
+        { grant: BOTH, policy: [{ effect: 'require_approval' }] },
+        'demo:write',
+        '409',
+      ],
+      [
+        'a held scope, with consent enough',
+        () => connectedWith('d3', ['items.write']),
+        { grant: BOTH },
+        'demo:write',
+        '409',
+      ],
+      ['the platform, of which something can be used', () => here('d4'), { grant: READ }, null, '409'],
+    ])('%s', async (_what, place, made, scope, expected) => {
+      const { platform } = await place();
+      const rules = made.policy === undefined ? ALLOW_ALL : made.policy;
+      const agent = await organisation.agent({
+        policy: rules === null ? null : await organisation.policy(rules),
+        grants: made.grant ? { [platform]: made.grant } : {},
+      });
+      const answer = await ask(agent, { platform, ...(scope !== null && { scope }) });
+      if (expected === '403') expectEnvelope(answer, 403, 'scope_not_grantable');
+      else if (expected === '409') expectEnvelope(answer, 409, 'conflict');
+      else expect([answer.status, answer.body.reason_code], answer.text).toEqual([202, expected]);
+    });
+
+    test('the words of a refusal say what to do', async () => {
+      const agent = await newAgent();
+      const slip = await ask(agent, { platform: 'demo', scope: 'demo:wirte' });
+      expect(slip.body.detail).toBe(
+        'No owner could grant this: demo has no scope "demo:wirte". Did you mean "demo:write"?',
+      );
+      expectReportHint(slip, 'scope_not_grantable');
+      expect((await ask(agent, {})).body.detail).toBe('platform: is missing: send a string.');
+      expect((await ask(agent, { platform: ['demo'] })).body.detail).toBe('platform: must be a string, not array.');
+      const usable = await ask(agent, { platform: 'demo', scope: 'demo:read' });
+      expect(usable.body.detail).toBe('There is nothing to ask for: every check passed. Make the call.');
+      const nothing = await agent.request('POST', '/v1/access-request', {
+        body: '',
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(nothing.body.detail).toBe('Send a JSON body with the header "Content-Type: application/json".');
+      const whole = await ask(agent, { platform: 'demo' });
+      expect(whole.body.detail).toBe(
+        'There is nothing to ask for: the agent can use demo:read there. Name the scope that it lacks.',
+      );
+    });
+
+    test('a guardrail that denies it flatly cannot be asked away', async () => {
+      const strict = await world.organisation({
+        guardrails: [{ name: 'never', effect: 'deny', scopes: ['demo:delete'] }],
+      });
+      await strict.platform();
+      const agent = await strict.agent({ policy: await strict.policy(ALLOW_ALL), grants: READ_ONLY });
+      const answer = await ask(agent, { platform: 'demo', scope: 'demo:delete' });
+      expectEnvelope(answer, 403, 'scope_not_grantable');
+      expect(answer.body.detail).toContain('never');
+      expect((await askForWrite(agent)).status).toBe(202);
+    });
+
+    test('a platform that is switched off', async () => {
+      const { platform } = await here('e1');
+      const { db } = world.running.broker.store;
+      await db.updateTable('platforms').set({ suspended: 1 }).where('platform_id', '=', platform).execute();
+      const agent = await newAgent({ grants: {} });
+      expectEnvelope(await ask(agent, { platform, scope: 'demo:write' }), 403, 'scope_not_grantable');
+    });
+
+    test('a child cannot ask for what its parent lacks', async () => {
+      const parent = await newAgent();
+      const child = await childOf(world, organisation, parent);
+      const { db } = world.running.broker.store;
+      await db.updateTable('grants').set({ scopes: '[]' }).where('agent_id', '=', child.id).execute();
+      expectEnvelope(await askForWrite(child), 403, 'scope_not_grantable');
+      expect((await ask(child, { platform: 'demo', scope: 'demo:read' })).status).toBe(202);
+      // The parent sees nothing of it, and has no request by it.
+      expectEnvelope(await ask(parent, { platform: 'demo', scope: 'demo:read' }), 409, 'conflict');
+    });
+  });
+
+  test('a breaker for one platform does not keep the agent from asking', async () => {
+    await organisation.platform({ id: 'healthy' });
+    const agent = await newAgent({ grants: { demo: { scopeList: ['demo:read'] }, healthy: {} } });
+    const now = Date.now();
+    await world.running.broker.store.db
+      .insertInto('breakers')
+      .values({
+        organisation_id: organisation.id,
+        agent_id: agent.id,
+        cause: 'breaker_upstream_failure',
+        key: 'demo',
+        strikes: 20,
+        window_start: now,
+        opened_at: now,
+        open_until: now + 60_000,
+        trial_at: null,
+      })
+      .execute();
+    expect((await agent.act(WRITE)).body.reason).toBe('circuit_breaker_open');
+    expect((await askForWrite(agent)).body.reason_code).toBe('not_granted');
+    await world.forgive();
+  });
+
+  test.each<[string, unknown]>([
+    ['no body', undefined],
+    ['no object', []],
+    ['no platform', { scope: 'demo:write' }],
+    ['an empty platform', { platform: '' }],
+    ['a platform that is no text', { platform: 1 }],
+    ['a platform of 65 characters', { platform: 'x'.repeat(65) }],
+    ['an empty scope', { platform: 'demo', scope: '' }],
+    ['a scope that is null', { platform: 'demo', scope: null }],
+    ['a scope that is too long', { platform: 'demo', scope: 'x'.repeat(257) }],
+    ['an unknown member', { platform: 'demo', scopes: ['demo:write'] }],
+    ['a reason of more than 2 KiB', { platform: 'demo', scope: 'demo:write', reason: 'ä'.repeat(1025) }],
+    ['NUL in the reason', { platform: 'demo', scope: 'demo:write', reason: '\0' }],
+    ['NUL in the platform', { platform: 'de\0mo' }],
+    ['a lone surrogate', { platform: 'demo', scope: 'demo:write', reason: '\ud800' }],
+  ])('400: %s', async (_what, body) => {
+    const agent = await newAgent();
+    expectEnvelope(await ask(agent, body), 400, 'invalid_request');
+    expect((await listed()).access_requests.some((one: { agent: { id: string } }) => one.agent.id === agent.id)).toBe(
+      false,
+    );
+  });
+
+  test('a reason of 2 KiB is taken, and shown to owners as it is', async () => {
+    const agent = await newAgent();
+    const reason = `${'ä'.repeat(1000)}<b>"\u202e${'x'.repeat(30)}`;
+    expect((await ask(agent, { platform: 'demo', scope: 'demo:write', reason })).status).toBe(202);
+    const shown = await organisation.ask('GET', `/owner/access-requests/${await idOf(agent)}`);
+    expect(shown.body.reason).toBe(reason);
+  });
+
+  test('404: a platform that the organisation does not have, whoever else has it', async () => {
+    const other = await world.organisation();
+    await other.platform({ id: 'theirs' });
+    const agent = await newAgent();
+    for (const platform of ['theirs', 'nowhere', '*', 'DEMO', 'demo ', '__proto__'])
+      expectEnvelope(await ask(agent, { platform, scope: 'demo:write' }), 404, 'not_found');
+  });
+
+  test('401 without the agent’s own token', async () => {
+    const agent = await newAgent();
+    const { poll_url } = (await askForWrite(agent)).body;
+    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"platform":"demo"}' };
+    expectEnvelope(await send(`${agent.baseUrl}/v1/access-request`, post), 401, 'missing_token');
+    expectEnvelope(await send(agent.baseUrl + poll_url, {}), 401, 'missing_token');
+    expectEnvelope(await organisation.ask('GET', poll_url), 401, 'invalid_token');
+    expectEnvelope(await agent.get(poll_url, { authorization: 'Bearer x' }), 401, 'invalid_token');
+  });
+
+  test.each([
+    ['suspend', 'suspended', 'pending'],
+    ['revoke', 'revoked', 'expired'],
+  ])(
+    '403 after %s: the agent asks for nothing, but reads what became of what it asked',
+    async (verb, state, became) => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      await organisation.ask('POST', `/owner/agents/${agent.id}/${verb}`, { reason: 'odd' });
+      for (const body of [{ platform: 'demo', scope: 'demo:delete' }, { platform: 'demo', scope: 'demo:write' }, {}]) {
+        const answer = await ask(agent, body);
+        expectEnvelope(answer, 403, 'agent_halted');
+        expect(answer.body.halt).toMatchObject({ state, detail: 'odd' });
+        expect(answer.body.detail).toBe(answer.body.halt.instructions);
+      }
+      expect((await agent.get(poll_url)).body).toEqual({ status: became });
+    },
+  );
+
+  test('403 while a breaker halts the agent, which is active all the same', async () => {
+    const agent = await newAgent();
+    for (let i = 0; i < 50; i++) await agent.act({});
+    const answer = await askForWrite(agent);
+    expect([answer.status, answer.body.error, answer.body.reason]).toEqual([
+      403,
+      'agent_halted',
+      'circuit_breaker_open',
+    ]);
+    expect(answer.headers.get('retry-after')).toBe(String(answer.body.halt.retry_after_seconds));
+  });
+
+  test.each(['pending', 'pending_bind'] as const)('409: an agent that is %s', async (status) => {
+    const agent = await newAgent({ agent: { status } });
+    expectEnvelope(await askForWrite(agent), 409, 'agent_inactive');
+  });
+
+  test('a request is one agent’s: 403 to its neighbours, and to another organisation it is not there', async () => {
+    const agent = await newAgent();
+    const neighbour = await newAgent();
+    const other = await world.organisation();
+    const stranger = await other.agent({ grants: {} });
+    const { poll_url } = (await askForWrite(agent)).body;
+    for (const query of ['', '?wait=1']) {
+      expectEnvelope(await neighbour.get(poll_url + query), 403, 'forbidden');
+      expectEnvelope(await stranger.get(poll_url + query), 404, 'not_found');
+    }
+    const unknown = mintToken('access_request').token.reveal();
+    for (const token of [unknown, `${unknown}x`, unknown.slice(1), 'x', '%00', 'req_%00', await idOf(agent)])
+      expectEnvelope(await agent.get(`/v1/access-request/status/${token}`), 404, 'not_found');
+  });
+
+  test('50 who ask at once raise one request', async () => {
+    const agent = await newAgent();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => askForWrite(agent)));
+    expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(49).fill(200), 202]);
+    expect(new Set(answers.map(({ body }) => body.request_token)).size).toBe(1);
+    const { access_requests } = await listed('?limit=200');
+    expect(access_requests.filter((one: { agent: { id: string } }) => one.agent.id === agent.id)).toHaveLength(1);
+  });
+
+  test('DOS-10 of 40 that are asked for at once 20 are open, then 429; what was decided makes room', async () => {
+    const agent = await newAgent({ grants: {} });
+    const answers = await Promise.all(Object.keys(MANY).map((scope) => ask(agent, { platform: 'many', scope })));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.filter(({ status }) => status === 202)).toHaveLength(20);
+    expect(refused).toHaveLength(20);
+    for (const answer of refused) {
+      expectEnvelope(answer, 429, 'too_many_open_requests');
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    // What waits is still found, and other agents are not kept from asking.
+    const open = Object.keys(MANY)[answers.findIndex(({ status }) => status === 202)];
+    expect((await ask(agent, { platform: 'many', scope: open })).status).toBe(200);
+    expect((await askForWrite(await newAgent())).status).toBe(202);
+    const closed = Object.keys(MANY)[answers.findIndex(({ status }) => status === 429)];
+    await decide(await idOf(agent), 'deny');
+    expect((await ask(agent, { platform: 'many', scope: closed })).status).toBe(202);
+    // And so does what nobody decided in time, before anybody has written that down.
+    world.clock.skewMs = DAY_MS + 1_000;
+    expect((await askForWrite(agent)).status).toBe(202);
+  });
+
+  test('nobody decides in time: it is expired, cannot be decided, and can be asked for again', async () => {
+    const agent = await newAgent();
+    const { poll_url, request_token } = (await askForWrite(agent)).body;
+    const id = await idOf(agent);
+    world.clock.skewMs = DAY_MS - 5_000;
+    expect((await agent.get(poll_url)).body.status).toBe('pending');
+    world.clock.skewMs = DAY_MS + 1_000;
+    expect((await agent.get(`${poll_url}?wait=30`)).body).toEqual({ status: 'expired' });
+    for (const verb of ['approve', 'deny'] as const) expectEnvelope(await decide(id, verb), 410, 'request_expired');
+    expect(
+      (await listed('?status=expired')).access_requests.map((one: { request_id: string }) => one.request_id),
+    ).toContain(id);
+    expect(
+      (await listed('?status=pending')).access_requests.map((one: { request_id: string }) => one.request_id),
+    ).not.toContain(id);
+    const again = await askForWrite(agent);
+    expect(again.status).toBe(202);
+    expect(again.body.request_token).not.toBe(request_token);
+    expect((await agent.act(WRITE)).body.reason).toBe('scope_not_granted');
+  });
+
+  test('housekeeping writes down what expired, and says so', async () => {
+    const agent = await newAgent();
+    await askForWrite(agent);
+    const id = await idOf(agent);
+    const { broker, services } = world.running;
+    const heard: string[] = [];
+    const stop = services.changes.subscribe((ref) => heard.push(ref.id));
+    await expireRequests(broker, services.changes, broker.clock());
+    expect(heard).not.toContain(id);
+    world.clock.skewMs = DAY_MS + 1_000;
+    await expireRequests(broker, services.changes, broker.clock());
+    stop();
+    expect(heard).toContain(id);
+    const row = await broker.store.db
+      .selectFrom('access_requests')
+      .select('status')
+      .where('id', '=', id)
+      .executeTakeFirst();
+    expect(row?.status).toBe('expired');
+  });
+
+  describe('waiting', () => {
+    const waiters = (id: string) => world.running.services.changes.waiting(id);
+    const isWaiting = (id: string) => vi.waitUntil(() => waiters(id) > 0, { timeout: 10_000, interval: 2 });
+
+    test.each(['approve', 'deny'] as const)('%s answers whoever waits', async (verb) => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      const id = await idOf(agent);
+      const waiting = seconds(agent.get(`${poll_url}?wait=40`));
+      await isWaiting(id);
+      await decide(id, verb);
+      const [took, { body }] = await waiting;
+      expect(body.status).toBe(verb === 'approve' ? 'approved' : 'denied');
+      expect(took).toBeLessThan(20);
+      expect(waiters(id)).toBe(0);
+    });
+
+    test('without a decision it says pending when the time is over', async () => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      const [took, { body }] = await seconds(agent.get(`${poll_url}?wait=1`));
+      expect(body).toEqual({ status: 'pending' });
+      expect(took).toBeGreaterThan(0.9);
+      for (const wrong of ['-1', '1.5', 'x', ''])
+        expectEnvelope(await agent.get(`${poll_url}?wait=${wrong}`), 400, 'invalid_request');
+    });
+
+    test('it may expire meanwhile', async () => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      const id = await idOf(agent);
+      const { db } = world.running.broker.store;
+      await db
+        .updateTable('access_requests')
+        .set({ expires_at: Date.now() + 700 })
+        .where('id', '=', id)
+        .execute();
+      const [took, { body }] = await seconds(agent.get(`${poll_url}?wait=40`));
+      expect(body).toEqual({ status: 'expired' });
+      expect(took).toBeLessThan(20);
+    });
+
+    test('an agent that hangs up is not waited for', async () => {
+      const agent = await newAgent();
+      const { poll_url } = (await askForWrite(agent)).body;
+      const id = await idOf(agent);
+      const asking = httpRequest(`${agent.baseUrl}${poll_url}?wait=50`, {
+        headers: { authorization: `Bearer ${agent.token()}` },
+      });
+      asking.on('error', () => {});
+      asking.end();
+      await isWaiting(id);
+      asking.destroy();
+      await vi.waitUntil(() => waiters(id) === 0, { timeout: 10_000 });
+    });
+
+    test('owners who listen hear of a request, and of its decision', async () => {
+      const heard: string[] = [];
+      const stop = world.running.services.changes.subscribe((ref) => heard.push(`${ref.organisation_id} ${ref.id}`));
+      const agent = await newAgent();
+      await askForWrite(agent);
+      const id = await idOf(agent);
+      expect(heard).toEqual([`${organisation.id} ${id}`]);
+      await askForWrite(agent);
+      expect(heard).toHaveLength(1);
+      await decide(id, 'approve');
+      stop();
+      expect(heard).toHaveLength(2);
+    });
+  });
+
+  describe('a call that needs more consent', () => {
+    const CALL = {
+      platform: 'consent',
+      endpoint: '/items/1',
+      method: 'PATCH',
+      scope: 'demo:write',
+      reason: 'to rename',
+    };
+    const BOTH = { consent: { scopeList: ['demo:read', 'demo:write'] } };
+    let connection: string;
+    beforeAll(async () => {
+      const manifest = { needs: { 'demo:write': ['items.write'] } };
+      await organisation.platform({ id: 'consent', manifest, secret: null });
+      connection = await organisation.connection('consent', { upstreamScopes: ['items.read'] });
+    });
+
+    test('raises the access request, once, and says where to poll it', async () => {
+      const agent = await newAgent({ grants: BOTH });
+      const first = await agent.act(CALL);
+      expect(first.status, first.text).toBe(409);
+      expect(first.body).toMatchObject({
+        error: 'needs_consent',
+        reason_code: 'needs_consent',
+        platform: 'consent',
+        scope: 'demo:write',
+        consent_requested: true,
+        request_token: expect.stringMatching(/^req_/),
+        poll_url: `/v1/access-request/status/${first.body.request_token}`,
+      });
+      const second = await agent.act(CALL);
+      expect(second.body.request_token).toBe(first.body.request_token);
+      expect(second.body.audit_id).not.toBe(first.body.audit_id);
+      expect((await ask(agent, { platform: 'consent', scope: 'demo:write' })).body).toMatchObject({
+        request_token: first.body.request_token,
+        reason_code: 'needs_consent',
+      });
+      const shown = (await organisation.ask('GET', `/owner/access-requests/${await idOf(agent)}`)).body;
+      expect(shown).toMatchObject({ reason: 'to rename', reason_code: 'needs_consent' });
+      const approved = await decide(shown.request_id, 'approve');
+      expect(approved.body).toMatchObject({ status: 'approved', granted: ['demo:write'] });
+      expect(approved.body.next_steps).toEqual([
+        { reason: 'needs_consent', detail: expect.stringContaining('demo:write') },
+      ]);
+      const { db } = world.running.broker.store;
+      const consented = JSON.stringify(['items.read', 'items.write']);
+      await db.updateTable('connections').set({ upstream_scopes: consented }).where('id', '=', connection).execute();
+      expect((await agent.act(CALL)).status).toBe(200);
+      const before = JSON.stringify(['items.read']);
+      await db.updateTable('connections').set({ upstream_scopes: before }).where('id', '=', connection).execute();
+    });
+
+    test('with too many open already it is refused all the same, and says that nobody was asked', async () => {
+      const agent = await newAgent({ grants: BOTH });
+      for (const scope of Object.keys(MANY).slice(0, 20)) await ask(agent, { platform: 'many', scope });
+      const answer = await agent.act(CALL);
+      expect([answer.status, answer.body.consent_requested]).toEqual([409, false]);
+      expect(answer.body).not.toHaveProperty('request_token');
+    });
+
+    test('other refusals raise none', async () => {
+      const agent = await newAgent();
+      await agent.act(WRITE);
+      const { access_requests } = await listed('?limit=200');
+      expect(access_requests.some((one: { agent: { id: string } }) => one.agent.id === agent.id)).toBe(false);
+    });
+  });
+});
+
+describe('limits', () => {
+  test('21 within a minute: 429 with Retry-After', async () => {
+    const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent({ policy: await organisation.policy(ALLOW_ALL), grants: READ_ONLY });
+    const body = JSON.stringify({ platform: 'demo', scope: 'demo:write' });
+    const asking = () =>
+      agent.request('POST', '/v1/access-request', { body, headers: { 'content-type': 'application/json' } });
+    const statuses: number[] = [];
+    for (let i = 0; i < 20; i++) statuses.push((await asking()).status);
+    expect(statuses).toEqual([202, ...Array(19).fill(200)]);
+    const refused = await asking();
+    expectEnvelope(refused, 429, 'rate_limited');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const { poll_url } = JSON.parse((await organisation.ask('GET', '/owner/access-requests')).text).access_requests[0];
+    expect(poll_url).toBeUndefined();
+    const token = mintToken('access_request').token.reveal();
+    const polled: number[] = [];
+    for (let i = 0; i < 61; i++) polled.push((await agent.get(`/v1/access-request/status/${token}`)).status);
+    expect(polled).toEqual([...Array(60).fill(404), 429]);
+  });
+});

@@ -1,0 +1,215 @@
+/** What the approval page may read by its link alone. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { send, type TestAgent } from '../world/agent.ts';
+import { leaksOf } from '../world/canary.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { enrol } from '../world/passkeys.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WORDS = 'because-the-customer-asked';
+const WRITE = {
+  platform: 'demo',
+  endpoint: '/items?notify=1',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { title: 'content-of-the-body', to: 'ann@acme.example' },
+  headers: { 'X-Kept': 'kept', Cookie: 'not-sent' },
+  reason: WORDS,
+};
+const DAY_MS = 24 * 3600 * 1000;
+
+describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
+    agent = await organisation.agent();
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+    world.upstream.answer = undefined;
+  });
+
+  async function hold(): Promise<string> {
+    const answer = await withoutCalls(world, () => agent.act(WRITE));
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.approval_id;
+  }
+  const shown = (id: string, query = '') => send(`${world.running.baseUrl}/approve/${id}/request${query}`, {});
+
+  test('while it waits: the exact request, who asks, why it was held, and how long there is', async () => {
+    const id = await hold();
+    const answer = await shown(id);
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body).toMatchObject({
+      status: 'pending',
+      expires_at: expect.any(String),
+      expires_in_seconds: expect.any(Number),
+      agent: { name: 'triage', agent_id: agent.agentId, parent: null },
+      platform: 'demo',
+      connection: 'demo-main',
+      scope: 'demo:write',
+      reason: WORDS,
+      held_because: {
+        reason: 'approval_required_by_policy',
+        rules: [{ source: 'policy', effect: 'require_approval' }],
+      },
+      request_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      request: {
+        method: 'POST',
+        endpoint: '/items?notify=1',
+        body: WRITE.data,
+        headers: { 'x-kept': 'kept' },
+        recipients: ['ann@acme.example'],
+      },
+    });
+    expect(answer.body.expires_in_seconds).toBeGreaterThan(80_000);
+    const owners = await organisation.ask('GET', `/owner/approvals/${id}`);
+    expect(answer.body.request).toEqual(owners.body.request);
+    expect(answer.body.request_hash).toBe(owners.body.request_hash);
+  });
+
+  test('a request that is known already is not sent again, unless it is another one', async () => {
+    const id = await hold();
+    const { body } = await shown(id);
+    const again = await shown(id, `?known=${body.request_hash}`);
+    expect(again.body).toMatchObject({ status: 'pending', request_hash: body.request_hash, passkeys: false });
+    expect(again.body).not.toHaveProperty('request');
+    for (const other of ['', 'x', 'f'.repeat(64)])
+      expect((await shown(id, `?known=${other}`)).body.request).toEqual(body.request);
+    expectEnvelope(await shown(id, '?known=a&known=b'), 400, 'invalid_request');
+  });
+
+  test('nothing keeps it, and its address goes nowhere', async () => {
+    for (const answer of [await shown(await hold()), await shown(uuidv4())]) {
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+      expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
+
+  test('neither the credential nor a dropped header is in it', async () => {
+    const { text } = await shown(await hold());
+    expect(leaksOf(CANARY, text)).toEqual([]);
+    expect(text).not.toContain('not-sent');
+    expect(text.toLowerCase()).not.toContain('authorization');
+  });
+
+  test('an unknown id and a malformed one get the same 404', async () => {
+    const answers = await Promise.all([uuidv4(), 'x', '..%2f', `${await hold()}0`].map((id) => shown(id)));
+    for (const answer of answers) expectEnvelope(answer, 404, 'not_found');
+    expect(new Set(answers.map(({ body }) => body.detail)).size).toBe(1);
+  });
+
+  test('an id in capitals is the same id', async () => {
+    expect((await shown((await hold()).toUpperCase())).status).toBe(200);
+  });
+
+  test('whether a passkey could approve it, and nothing about which', async () => {
+    const another = await world.organisation();
+    await another.platform();
+    const theirs = await another.agent();
+    const held = await theirs.act(WRITE);
+    const id = held.body.approval_id;
+    expect((await shown(id)).body.passkeys).toBe(false);
+    const authenticator = await enrol(world, another);
+    const { body, text } = await shown(id);
+    expect(body.passkeys).toBe(true);
+    expect(text).not.toContain(authenticator.credentialId);
+    const [passkey] = (await another.ask('GET', '/owner/passkeys')).body.passkeys;
+    await another.ask('DELETE', `/owner/passkeys/${passkey.id}`);
+    expect((await shown(id)).body.passkeys).toBe(false);
+  });
+
+  const contentOf = (text: string) =>
+    [WORDS, 'content-of-the-body', 'ann@acme.example', 'triage', '/items'].filter((word) => text.includes(word));
+
+  test('once approved and made: that, and no content', async () => {
+    const id = await hold();
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, { note: 'a-word-to-the-agent' });
+    const { body, text } = await shown(id);
+    expect(body).toEqual({
+      status: 'approved',
+      expires_at: expect.any(String),
+      decided_at: expect.any(String),
+      executed_at: expect.any(String),
+      execution_error: null,
+      result_summary: expect.stringContaining('status 200'),
+    });
+    expect(contentOf(text)).toEqual([]);
+    expect(text).not.toContain('a-word-to-the-agent');
+  });
+
+  test('once approved and not made: why', async () => {
+    const id = await hold();
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    await organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    const { body } = await shown(id);
+    expect(body).toMatchObject({ status: 'approved', executed_at: null });
+    expect(body.execution_error).toContain('agent_suspended');
+  });
+
+  test('once denied: that, and no content', async () => {
+    const id = await hold();
+    await organisation.ask('POST', `/owner/approvals/${id}/deny`, { note: 'a-word-to-the-agent' });
+    const { body, text } = await shown(id);
+    expect(body).toMatchObject({ status: 'denied', decided_at: expect.any(String), executed_at: null });
+    expect(contentOf(text)).toEqual([]);
+    expect(text).not.toContain('a-word-to-the-agent');
+  });
+
+  test('once its time is over: that, and no content', async () => {
+    const id = await hold();
+    world.clock.skewMs = DAY_MS + 1_000;
+    const { body, text } = await shown(id);
+    expect(body).toMatchObject({ status: 'expired', decided_at: null, executed_at: null });
+    expect(contentOf(text)).toEqual([]);
+  });
+
+  test('what was altered in the store is not shown as if it were the request', async () => {
+    const id = await hold();
+    await world.running.broker.store.db
+      .updateTable('approvals')
+      .set({ action: Buffer.alloc(64) })
+      .where('id', '=', id)
+      .execute();
+    const { status, body } = await shown(id);
+    expect([status, body.status, body.request]).toEqual([200, 'pending', null]);
+  });
+
+  test('the agent is told where an owner decides, and owners find the link with the call', async () => {
+    const held = await agent.act(WRITE);
+    const url = `${world.running.baseUrl}/approve/${held.body.approval_id}`;
+    expect(held.body.message).toContain(`An owner decides at ${url}.`);
+    const { approvals } = (await organisation.ask('GET', '/owner/approvals?limit=1')).body;
+    expect(approvals[0].approve_url).toBe(url);
+    const one = (await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`)).body;
+    expect([one.approve_url, one.agent.owned_by_me]).toEqual([url, true]);
+    const other = await organisation.addOwner('approver');
+    const theirs = await organisation.ask('GET', `/owner/approvals/${held.body.approval_id}`, undefined, other);
+    expect(theirs.body.agent.owned_by_me).toBe(false);
+  });
+});
+
+test('60 in a minute from one address, then 429 with Retry-After', async () => {
+  const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+  const url = `${world.running.baseUrl}/approve/${uuidv4()}/request`;
+  const statuses = new Map<number, number>();
+  let last: Awaited<ReturnType<typeof send>> | undefined;
+  for (let n = 0; n < 61; n++) {
+    last = await send(url, {});
+    statuses.set(last.status, (statuses.get(last.status) ?? 0) + 1);
+  }
+  expect([...statuses]).toEqual([
+    [404, 60],
+    [429, 1],
+  ]);
+  expectEnvelope(last!, 429, 'rate_limited');
+  expect(Number(last!.headers.get('retry-after'))).toBeGreaterThan(0);
+});

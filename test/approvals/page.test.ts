@@ -1,0 +1,358 @@
+/** The approval page in a real browser: from its link, on a phone, with a passkey and without a session. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import type { Authenticator } from '../world/authenticator.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import {
+  complaintsOf,
+  DESK,
+  hold,
+  isDisabled,
+  linkOf,
+  lookAgain,
+  openHeld,
+  PHONE,
+  picture,
+  pictures,
+  signIn,
+  signOut,
+  text,
+} from '../world/held-page.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+const REFUND = {
+  platform: 'payments',
+  endpoint: '/refunds?subject=Your%20refund',
+  scope: 'payments:refunds.create',
+  data: {
+    payment: 'pay_1001',
+    amount: 4500,
+    currency: 'eur',
+    reason: 'arrived broken',
+    receipt_to: ['ann@acme.example'],
+    message: 'Dear Ann,\n\nyour cup arrived broken, so here is your money.\n\nYours,\nsupport',
+  },
+  headers: { 'X-Request-Source': 'triage' },
+  reason: 'The customer sent a photo of the broken cup.',
+};
+
+describe.skipIf(withoutChromium)(
+  `the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let agent: TestAgent;
+    let page: Page;
+    let authenticator: Authenticator;
+
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation();
+      await organisation.platform();
+      const scopes = { 'payments:refunds.create': ['POST /refunds'] };
+      const recipients = { 'POST /refunds': ['/receipt_to/*'] };
+      await organisation.platform({ id: 'payments', manifest: { scopes, recipients } });
+      const policy = await organisation.policy(
+        [{ name: 'refunds-wait', effect: 'require_approval', methods: ['POST'] }],
+        'careful',
+      );
+      const grants = { demo: {}, payments: { scopeList: Object.keys(scopes) } };
+      agent = await organisation.agent({ name: 'support-triage', policy, grants });
+      page = await (await startBrowser()).page(PHONE);
+      await page.resize(PHONE, 'phone');
+      authenticator = await page.authenticator();
+    });
+    beforeEach(() => {
+      world.upstream.answer = undefined;
+      world.upstream.seen.length = 0;
+    });
+
+    test('without a passkey and without a session it shows the request, asks to sign in, and comes back', async () => {
+      const id = await hold(agent, REFUND);
+      await openHeld(page, world, id);
+      expect(await text(page, '.said')).toContain('There is no passkey yet');
+      await page.click('.sign-in');
+      await page.until(`location.pathname === '/console/sign-in'`);
+      await signIn(page, world, organisation.owner);
+      await page.until(`location.pathname === '/approve/${id}' && document.querySelector('.deny') !== null`);
+    });
+
+    test('whoever is signed in without a passkey is offered one, right there', async () => {
+      await page.until(`document.querySelector('.offer') !== null`);
+      await pictures(page, 'approve-signed-in');
+      await page.click('.offer button');
+      await page.until(`document.querySelector('.passkey') !== null`);
+      expect(await authenticator.credentials()).toHaveLength(1);
+      expect(await text(page, 'h1')).toContain('support-triage');
+      await pictures(page, 'approve-signed-in-passkey');
+    });
+
+    test('from the link alone, on a phone: one touch, and the waiting agent has the answer', async () => {
+      await signOut(page);
+      const id = await hold(agent, REFUND);
+      await openHeld(page, world, id);
+      const shown = await text(page, 'main');
+      for (const said of [
+        'support-triage',
+        'POST',
+        'payments',
+        '/refunds?subject=Your%20refund',
+        'Your refund',
+        'ann@acme.example',
+        'refunds-wait',
+        'payments:refunds.create',
+        'payments-main',
+        'pay_1001',
+        'your cup arrived broken',
+        'x-request-source',
+        'The agent’s own words',
+        'The customer sent a photo of the broken cup.',
+        'What will be recorded',
+      ])
+        expect(shown).toContain(said);
+      expect(await text(page, '.time-left')).toMatch(/^2[34] h \d+ min left$/);
+      await pictures(page, 'approve');
+      // The one of docs/images/approve-phone.png.
+      await page.resize(PHONE);
+      await picture(page, 'docs-approve-phone');
+      await page.resize(PHONE, 'phone');
+      const waiting = agent.get(`/v1/approvals/${id}?wait=50`);
+      await page.click('.passkey');
+      const answer = await waiting;
+      expect(answer.body).toMatchObject({ status: 'approved', result: { status: 200 } });
+      expect(JSON.parse(answer.body.result.data.body)).toEqual(REFUND.data);
+      expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual([
+        `POST /v1${REFUND.endpoint}`,
+      ]);
+      // While the call is under way, it says that.
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('status 200')`);
+      expect(await text(page, '.outcome')).toMatch(/^Approved\n.*The call was made at .*status 200/s);
+      await pictures(page, 'approve-made');
+      const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+      expect([how, decided_by]).toEqual(['passkey', organisation.owner.id]);
+    });
+
+    test('an old link says that it was decided, and nothing of the request', async () => {
+      await page.value('location.reload()');
+      await page.until(`document.querySelector('.outcome') !== null && document.body.innerText.includes('already')`);
+      const shown = await text(page, 'body');
+      expect(shown).toContain('Approved already');
+      for (const content of ['support-triage', 'pay_1001', 'ann@acme.example', '/refunds', 'broken cup'])
+        expect(shown).not.toContain(content);
+    });
+
+    test('by keyboard alone', async () => {
+      const id = await hold(agent, REFUND);
+      await page.resize(DESK);
+      await openHeld(page, world, id);
+      const reached = new Set<string>();
+      for (let n = 0; n < 30 && !reached.has('passkey'); n++) {
+        await page.press('Tab');
+        for (const name of await page.value<string[]>(`[...document.activeElement.classList]`)) reached.add(name);
+      }
+      expect([...reached]).toEqual(expect.arrayContaining(['brand', 'as-text', 'passkey']));
+      // What fits its box is no stop on the way.
+      expect([...reached]).not.toContain('lines');
+      await page.press('Enter');
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Approved')`);
+      expect(await page.value('document.activeElement.tagName')).toBe('H1');
+      await page.resize(PHONE, 'phone');
+    });
+
+    test('a passkey that is not there, or a touch that is refused: said in words, and nothing is decided', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      const [credential] = await authenticator.credentials();
+      await authenticator.removeCredential(credential!.credentialId);
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.said').innerText.includes('Nothing was decided; try again')`);
+      expect(await isDisabled(page, '.passkey')).toBe(false);
+      expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+      await authenticator.addCredential(credential!);
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.outcome') !== null`);
+    });
+
+    test('a browser without passkeys says what to do', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.value(`delete globalThis.PublicKeyCredential`);
+      await lookAgain(page);
+      await page.until(`document.querySelector('.said').innerText.includes('This browser has no passkeys')`);
+      expect(await page.value(`document.querySelector('.passkey') === null`)).toBe(true);
+    });
+
+    test('AP-10 at an address that is not the broker’s own no passkey works, and the page says why', async () => {
+      const id = await hold(agent);
+      await page.open(linkOf(world, id).replace('//localhost:', '//127.0.0.1:'));
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.said').innerText.includes('by the address in its links')`);
+      expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+    });
+
+    test('a call that the platform refuses, and one that is not made: each said in words', async () => {
+      world.upstream.answer = (_request, response) => {
+        response.writeHead(422, { 'content-type': 'application/json' }).end('{}');
+      };
+      await openHeld(page, world, await hold(agent));
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('the platform refused it: status 422')`);
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('Approved, but not made')`);
+      expect(await text(page, '.outcome')).toContain('agent_suspended');
+      await pictures(page, 'approve-not-made');
+      await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    });
+
+    test('AP-21 while the platform takes its time the page says so, and the call goes on when it is closed', async () => {
+      let answer = () => {};
+      const asked = new Promise<void>((reached) => {
+        world.upstream.answer = (_request, response) => {
+          answer = () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"made":true}');
+          reached();
+        };
+      });
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('under way')`);
+      await pictures(page, 'approve-under-way');
+      await page.open('about:blank');
+      await asked;
+      answer();
+      expect((await agent.get(`/v1/approvals/${id}?wait=50`)).body).toMatchObject({
+        status: 'approved',
+        result: { status: 200, data: { made: true } },
+      });
+      expect(world.upstream.seen).toHaveLength(1);
+      await page.open(linkOf(world, id));
+      await page.until(`document.querySelector('.outcome')?.innerText.includes('The call was made')`);
+    });
+
+    test('decided elsewhere while somebody looks: the page says so', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`);
+      expect(world.upstream.seen).toEqual([]);
+    });
+
+    test('decided elsewhere a moment ago: the touch decides nothing, and the page says so', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      // The page does not look again by itself.
+      await page.value(`Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })`);
+      await organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+      await page.click('.passkey');
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied already')`);
+      expect(world.upstream.seen).toEqual([]);
+    });
+
+    test('its time ends while somebody looks: the buttons are dead at once, then the page says it', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      expect(await isDisabled(page, '.passkey')).toBe(false);
+      await page.offline(true);
+      await page.value(`(() => { const now = Date.now; Date.now = () => now() + ${DAY_MS}; })()`);
+      await page.until(
+        `document.querySelector('.time-left').innerText === 'Time is over' && document.querySelector('.passkey').disabled`,
+      );
+      expect(await text(page, '.said')).toContain('nobody can decide');
+      world.clock.skewMs = DAY_MS;
+      await page.offline(false);
+      await lookAgain(page);
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Too late')`);
+      world.clock.skewMs = 0;
+    });
+
+    test('a broker that does not answer for a while: what stands there stays, and is said to be old', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.offline(true);
+      await lookAgain(page);
+      await page.until(`document.body.innerText.includes('What you see may be old')`);
+      expect(await text(page, '.request-view')).toContain('/items');
+      await page.offline(false);
+      await lookAgain(page);
+      await page.until(`!document.body.innerText.includes('What you see may be old')`);
+    });
+
+    test('another request than the one that was looked at cannot be approved', async () => {
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await world.running.broker.store.db
+        .updateTable('approvals')
+        .set({ request_hash: 'f'.repeat(64) })
+        .where('id', '=', id)
+        .execute();
+      await lookAgain(page);
+      await page.until(`document.body.innerText.includes('no longer the one that you looked at')`);
+      expect(await isDisabled(page, '.passkey')).toBe(true);
+    });
+
+    test('what was altered in the store is not shown, and cannot be approved', async () => {
+      const id = await hold(agent);
+      await world.running.broker.store.db
+        .updateTable('approvals')
+        .set({ action: Buffer.alloc(64) })
+        .where('id', '=', id)
+        .execute();
+      await openHeld(page, world, id);
+      expect(await text(page, 'main')).toContain('was altered and cannot be read');
+      expect(await isDisabled(page, '.passkey')).toBe(true);
+    });
+
+    test.each(['00000000-0000-4000-8000-000000000000', 'not-an-id'])(
+      'AP-18 %s: there is no such request',
+      async (id) => {
+        await page.open(linkOf(world, id));
+        await page.until(`document.body.innerText.includes('There is no such request')`);
+        expect(await page.value(`document.querySelector('.choices') === null`)).toBe(true);
+      },
+    );
+
+    test('whoever is signed in decides by a click, with a note for the agent', async () => {
+      const approver = await organisation.addOwner('approver');
+      await signIn(page, world, approver);
+      const id = await hold(agent, REFUND);
+      await openHeld(page, world, id);
+      await page.until(`document.querySelector('.deny') !== null`);
+      // The passkeys that count are those of the agent's owner.
+      expect(await page.value(`document.querySelector('.passkey') === null`)).toBe(true);
+      expect(await text(page, '.recorded')).toContain(approver.email);
+      await page.click('#note');
+      await page.type('Ask Ann first.');
+      await page.click('.deny');
+      await page.until(`document.querySelector('.outcome')?.innerText.startsWith('Denied')`);
+      expect((await agent.get(`/v1/approvals/${id}`)).body).toMatchObject({ status: 'denied', note: 'Ask Ann first.' });
+      expect(await text(page, '.outcome')).toContain(`${approver.email} decided in the console`);
+      const another = await hold(agent, REFUND);
+      await openHeld(page, world, another);
+      await page.click('.choices .approve');
+      await page.until(`/^Approved\\n[^]*status 200/.test(document.querySelector('.outcome')?.innerText)`);
+      expect((await agent.get(`/v1/approvals/${another}`)).body.result.status).toBe(200);
+    });
+
+    test('a viewer, and an owner of another organisation, may look and are told so', async () => {
+      await signIn(page, world, await organisation.addOwner('viewer'));
+      const id = await hold(agent);
+      await openHeld(page, world, id);
+      await page.until(`document.querySelector('.said').innerText.includes('Your role is viewer')`);
+      expect(await page.value(`document.querySelector('.deny') === null`)).toBe(true);
+      await signOut(page);
+      await signIn(page, world, (await world.organisation()).owner);
+      await openHeld(page, world, id);
+      await page.until(`document.querySelector('.said').innerText.includes('another organisation')`);
+      await signOut(page);
+    });
+
+    test('the pages kept to their policy', () => {
+      expect(complaintsOf(page).filter((complaint) => !/ERR_INTERNET_DISCONNECTED/.test(complaint))).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,138 @@
+/** What a real browser makes of our options, and what we make of its answers: Chromium with authenticators of software. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import type { TestAgent } from '../world/agent.ts';
+import type { Authenticator } from '../world/authenticator.ts';
+import { openPage, type Page, withoutChromium } from '../world/chromium.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+
+/** Runs in the page: our routes, and the library that our pages use. */
+const CEREMONIES = `(async () => {
+  const { startRegistration, startAuthentication } = await import('/console/vendor/simplewebauthn-browser.js');
+  const post = async (step, body) => {
+    const answer = await fetch('/v1/approvals/passkeys/' + step, {
+      method: 'POST',
+      headers: { 'X-Svc-Csrf': '1', ...(body && { 'Content-Type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, body: await answer.json() };
+  };
+  const refusedHere = ({ name, message }) => ({ status: 0, body: { error: name, detail: message } });
+  window.enrol = async (device_name) => {
+    const begun = await post('register/begin');
+    if (begun.status !== 200) return begun;
+    try {
+      return await post('register/finish', { response: await startRegistration({ optionsJSON: begun.body }), device_name });
+    } catch (error) {
+      return refusedHere(error);
+    }
+  };
+  window.approve = async (approval_id) => {
+    const begun = await post('sign/begin', { approval_id });
+    if (begun.status !== 200) return begun;
+    try {
+      return await post('sign/finish', { response: await startAuthentication({ optionsJSON: begun.body }) });
+    } catch (error) {
+      return refusedHere(error);
+    }
+  };
+  return true;
+})()`;
+
+describe.skipIf(withoutChromium)(
+  `passkeys in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let agent: TestAgent;
+    let page: Page;
+    let device: Authenticator | undefined;
+    beforeAll(async () => {
+      world = await startWorld();
+      page = await openPage({ width: 800, height: 600 });
+    });
+    beforeEach(async () => {
+      await device?.remove();
+      organisation = await world.organisation();
+      await organisation.platform();
+      agent = await organisation.agent();
+      await page.open((await signInLink(world.running.broker, organisation.owner)).url);
+      await page.until(`location.pathname === '/console'`);
+      await page.value(CEREMONIES);
+    });
+
+    type Outcome = { status: number; body: Record<string, unknown> };
+    const enrol = (name = 'Phone') => page.value<Outcome>(`enrol(${JSON.stringify(name)})`);
+    const approve = (id: string) => page.value<Outcome>(`approve(${JSON.stringify(id)})`);
+    const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
+    const own = async () => (await organisation.ask('GET', '/owner/passkeys')).body.passkeys;
+
+    test.each<[string, object, { user_verified: boolean; transport: string; synced: boolean }]>([
+      ['a laptop', {}, { user_verified: true, transport: 'internal', synced: false }],
+      [
+        'a phone whose passkeys are synced',
+        { transport: 'hybrid', defaultBackupEligibility: true, defaultBackupState: true },
+        { user_verified: true, transport: 'hybrid', synced: true },
+      ],
+      [
+        'a security key without a PIN',
+        { transport: 'usb', hasResidentKey: false, hasUserVerification: false, isUserVerified: false },
+        { user_verified: false, transport: 'usb', synced: false },
+      ],
+      [
+        'a security key of the first kind',
+        { protocol: 'u2f', transport: 'usb', hasResidentKey: false, hasUserVerification: false, isUserVerified: false },
+        { user_verified: false, transport: 'usb', synced: false },
+      ],
+    ])('%s is enrolled and approves', async (_what, options, { user_verified, transport, synced }) => {
+      device = await page.authenticator(options);
+      const enrolled = await enrol();
+      expect([enrolled.status, enrolled.body.error]).toEqual([200, undefined]);
+      // Among others, as the browser's version will have it.
+      const transports = expect.arrayContaining([transport]);
+      expect(await own()).toMatchObject([{ credential_id: enrolled.body.credential_id, transports, synced }]);
+      for (let round = 0; round < 2; round++) {
+        const id = await hold();
+        const approved = await approve(id);
+        expect([approved.status, approved.body.status, approved.body.error]).toEqual([200, 'approved', undefined]);
+        const { body } = await agent.get(`/v1/approvals/${id}`);
+        const { payload } = await evidenceOf(world, agent, body.audit_id);
+        expect(payload.approval).toMatchObject({ how: 'passkey', passkey: { user_verified, counter: 'increased' } });
+      }
+    });
+
+    test('an authenticator that is enrolled already says so itself', async () => {
+      device = await page.authenticator();
+      expect((await enrol()).status).toBe(200);
+      expect((await enrol('Again')).body.error).toBe('InvalidStateError');
+      expect(await own()).toHaveLength(1);
+    });
+
+    test('AP-11 an older copy of a passkey is found out', async () => {
+      device = await page.authenticator();
+      await enrol();
+      const [copy] = await device.credentials();
+      expect((await approve(await hold())).status).toBe(200);
+      await device.removeCredential(copy!.credentialId);
+      await device.addCredential(copy!);
+      const id = await hold();
+      expect(await approve(id)).toMatchObject({ status: 400, body: { error: 'counter_regression' } });
+      expect(await own()).toMatchObject([{ status: 'disabled' }]);
+      expect(await approve(id)).toMatchObject({ status: 404, body: { error: 'not_found' } });
+    });
+
+    test('AP-12 an organisation that requires verification asks for it, and the browser sees to it', async () => {
+      device = await page.authenticator();
+      await enrol();
+      await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
+      await device.recognises(false);
+      const id = await hold();
+      expect((await approve(id)).body.error).toBe('NotAllowedError');
+      await device.recognises(true);
+      expect((await approve(id)).status).toBe(200);
+    });
+  },
+);

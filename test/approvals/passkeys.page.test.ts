@@ -1,0 +1,190 @@
+/** An owner's passkeys in a real browser: adding, renaming, removing, and what a disabled one says. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Authenticator } from '../world/authenticator.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { look, says } from '../world/console.ts';
+import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.skipIf(withoutChromium)(
+  `the passkeys page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let page: Page;
+    let authenticator: Authenticator;
+    const at = () => `${world.running.baseUrl}/console/passkeys`;
+    const listed = () =>
+      page.value<string[]>(`[...document.querySelectorAll('#passkeys strong')].map((name) => name.innerText)`);
+    const inStore = async () => (await organisation.ask('GET', '/owner/passkeys')).body.passkeys;
+
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation();
+      page = await (await startBrowser()).page(PHONE);
+      await page.resize(PHONE, 'phone');
+      authenticator = await page.authenticator();
+    });
+
+    test('without a session it leads to sign-in, and back', async () => {
+      await page.open(at());
+      await page.until(`location.pathname === '/console/sign-in'`);
+      await signIn(page, world, organisation.owner);
+      await page.until(`location.pathname === '/console/passkeys' && document.querySelector('.enrol') !== null`);
+      expect(await text(page, 'main')).toContain('No passkeys yet');
+      await pictures(page, 'passkeys-none');
+    });
+
+    test('a device is added under the name that the browser suggests', async () => {
+      const suggested = await page.value<string>(`document.querySelector('#device').value`);
+      expect(suggested).toMatch(/^(Chrome on )?[A-Z][\w ]+$/);
+      await page.click('.enrol button');
+      await page.until(`document.querySelector('#passkeys') !== null`);
+      expect(await listed()).toEqual([suggested]);
+      expect(await authenticator.credentials()).toHaveLength(1);
+      expect(await text(page, '#passkeys')).toMatch(/Added .*\d{4}\. Never used\./);
+      expect((await inStore())[0]).toMatchObject({ device_name: suggested, status: 'active' });
+      // The next one is told apart.
+      expect(await page.value(`document.querySelector('#device').value`)).toBe(`${suggested} 2`);
+    });
+
+    test('what was added approves at once, in the inbox, too', async () => {
+      await organisation.platform();
+      const agent = await organisation.agent();
+      const id = await hold(agent);
+      await page.open(`${world.running.baseUrl}/console`);
+      await look(page, id);
+      await page.until(`document.querySelector('.passkey:enabled') !== null`);
+      await page.click('.passkey');
+      await says(page, 'and made: status 200');
+      const { how, decided_by } = (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+      expect([how, decided_by]).toEqual(['passkey', organisation.owner.id]);
+      await page.open(at());
+      await page.until(`document.querySelector('#passkeys')?.innerText.includes('Last used')`);
+    });
+
+    test('the same device again: the browser refuses, and the page says why', async () => {
+      await page.click('.enrol button');
+      await page.until(
+        `document.querySelector('.enrol .notice').innerText.includes('has a passkey for this broker already')`,
+      );
+      expect(await inStore()).toHaveLength(1);
+    });
+
+    test('a person who cancels is told that nothing happened', async () => {
+      const other = await (await startBrowser()).page(PHONE);
+      await signIn(other, world, organisation.owner);
+      await other.open(at());
+      await other.until(`document.querySelector('.enrol') !== null`);
+      // What a browser answers to whoever cancels (WebAuthn section 5.1.3).
+      await other.value(
+        `navigator.credentials.create = () => Promise.reject(new DOMException('no', 'NotAllowedError'))`,
+      );
+      await other.click('.enrol button');
+      await other.until(`document.querySelector('.enrol .notice').innerText.includes('you cancelled')`);
+      expect(await other.value(`document.querySelector('.enrol button').disabled`)).toBe(false);
+    });
+
+    test('it is renamed, by keyboard alone; what is invisible in a name is refused', async () => {
+      await page.resize(DESK);
+      await page.value(`document.querySelector('#passkeys .rename').focus()`);
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog[open] input') === document.activeElement`);
+      await page.press('Control+a');
+      await page.type('Ann’s phone');
+      await page.press('Enter');
+      await page.until(`document.querySelector('#passkeys strong').innerText === 'Ann’s phone'`);
+      expect((await inStore())[0].device_name).toBe('Ann’s phone');
+      expect(await text(page, '#said')).toContain('It is called “Ann’s phone” now.');
+      await page.click('#passkeys .rename');
+      await page.until(`document.querySelector('dialog[open] input') === document.activeElement`);
+      await page.press('Control+a');
+      await page.type('evil\u202e');
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog .notice') !== null`);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      expect((await inStore())[0].device_name).toBe('Ann’s phone');
+      await page.resize(PHONE, 'phone');
+    });
+
+    test('one whose counter went back says why it is disabled', async () => {
+      const { db } = world.running.broker.store;
+      await db.updateTable('passkeys').set({ status: 'disabled', synced: 1, last_used_at: Date.now() }).execute();
+      await page.value('location.reload()');
+      await page.until(`document.querySelector('#passkeys .badge[data-kind=bad]') !== null`);
+      const shown = await text(page, '#passkeys');
+      expect(shown).toMatch(/Disabled.*Synced.*Last used .*\d{4}.*as it would if somebody had copied it/s);
+      await pictures(page, 'passkeys');
+    });
+
+    test('it is removed after a question, and not by Escape', async () => {
+      await page.click('#passkeys .danger');
+      await page.until(`document.querySelector('dialog[open]') !== null`);
+      await pictures(page, 'passkeys-remove');
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      expect(await inStore()).toHaveLength(1);
+      await page.click('#passkeys .danger');
+      await page.click('dialog[open] .danger');
+      await page.until(`document.body.innerText.includes('No passkeys yet')`);
+      expect(await inStore()).toEqual([]);
+      expect(await text(page, '#said')).toContain('approves nothing any more');
+    });
+
+    test('a viewer may look and is told what it takes', async () => {
+      await signOut(page);
+      await signIn(page, world, await organisation.addOwner('viewer'));
+      await page.open(at());
+      await page.until(`document.body.innerText.includes('Your role is viewer')`);
+      expect(await page.value(`document.querySelector('.enrol') === null`)).toBe(true);
+    });
+
+    test('a browser without passkeys says what to do', async () => {
+      await signOut(page);
+      await signIn(page, world, organisation.owner);
+      await page.open(at().replace('//localhost:', '//127.0.0.1:'));
+      await page.until(`location.pathname === '/console/sign-in'`);
+      await page.open(at());
+      await page.until(`document.querySelector('.enrol') !== null`);
+      await page.value(`import('/console/passkeys/ceremony.js').then(({ withoutPasskeys }) => {
+      delete globalThis.PublicKeyCredential;
+      globalThis.said = withoutPasskeys();
+    })`);
+      expect(await page.value('said')).toContain('This browser has no passkeys');
+    });
+
+    test.each([
+      [
+        'Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 Version/18.1 Mobile/15E148 Safari/604.1',
+        'iPhone',
+      ],
+      [
+        'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36',
+        'Android phone',
+      ],
+      [
+        'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.1 Safari/605.1.15',
+        'Safari on Mac',
+      ],
+      [
+        'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0',
+        'Edge on Windows',
+      ],
+      ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', 'Firefox on Linux'],
+      ['something else', 'This device'],
+    ])('%s is called %s', async (agent, name) => {
+      const called = await page.value(
+        `import('/console/passkeys/ceremony.js').then(({ suggestedName }) => suggestedName(${JSON.stringify(agent)}))`,
+      );
+      expect(called).toBe(name);
+    });
+
+    test('at 360 px nothing is wider than the window, and the page kept to its policy', async () => {
+      await page.resize({ width: 360, height: 640 }, 'phone');
+      expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+      expect(complaintsOf(page).filter((complaint) => !/status of 400/.test(complaint))).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,210 @@
+/** Many at once, and several brokers: an approval is decided once, a counter is used once. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish } from '../world/passkeys.ts';
+import { Authenticator } from '../world/software-authenticator.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+const MANY = 50;
+
+const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
+const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort((a, b) => a - b);
+
+describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let key: Authenticator;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+  beforeEach(async () => {
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    key = await enrol(world, organisation);
+  });
+
+  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
+  const own = async (by?: OwnerTable) =>
+    (await organisation.ask('GET', '/owner/passkeys', undefined, by)).body.passkeys;
+  const reasons = async (): Promise<string[]> =>
+    (await organisation.ask('GET', '/owner/audit?limit=200')).body.rows.map(({ reason }: { reason: string }) => reason);
+  const how = async (id: string) => (await organisation.ask('GET', `/owner/approvals/${id}`)).body;
+
+  test('AP-01 of 50 valid answers at the same instant one decides; the platform sees one call', async () => {
+    const id = await hold();
+    const devices = [key, await enrol(world, organisation), await enrol(world, organisation)];
+    const responses = [];
+    for (let i = 0; i < MANY; i++) responses.push(await assertionFor(world, id, devices[i % devices.length]!));
+    const before = world.upstream.seen.length;
+    const answers = await Promise.all(responses.map((response) => signFinish(world, response)));
+    expect(statuses(answers)).toEqual([200, ...Array(MANY - 1).fill(409)]);
+    for (const answer of answers) if (answer.status === 409) expectEnvelope(answer, 409, 'already_decided');
+    expect(world.upstream.seen.length).toBe(before + 1);
+    expect((await reasons()).filter((reason) => reason.startsWith('approval_approved'))).toHaveLength(1);
+    // Late is not cloned.
+    expect((await own()).map(({ status }: { status: string }) => status)).toEqual(['active', 'active', 'active']);
+    expect(await reasons()).not.toContain('passkey_counter_regression');
+  });
+
+  test('AP-08 the same answer 50 times: one decides, the others are late, and nobody is a clone', async () => {
+    const id = await hold();
+    const response = await assertionFor(world, id, key);
+    const before = world.upstream.seen.length;
+    const answers = await Promise.all(times(MANY, () => signFinish(world, response)));
+    expect(statuses(answers)).toEqual([200, ...Array(MANY - 1).fill(409)]);
+    expect(world.upstream.seen.length).toBe(before + 1);
+    expect(await own()).toMatchObject([{ status: 'active' }]);
+    expect((await approveWith(world, await hold(), key)).status).toBe(200);
+  });
+
+  test('AP-11 50 approvals signed with one counter: one is accepted, the passkey is disabled, one event', async () => {
+    const ids = await Promise.all(times(MANY, hold));
+    const responses = await Promise.all(ids.map((id) => assertionFor(world, id, key, { counter: 7 })));
+    const before = world.upstream.seen.length;
+    const answers = await Promise.all(responses.map((response) => signFinish(world, response)));
+    expect(statuses(answers)).toEqual([200, ...Array(MANY - 1).fill(400)]);
+    const codes = new Set(answers.map(({ body }) => body.error));
+    codes.delete(undefined);
+    expect(codes).toContain('counter_regression');
+    // Who came after it was disabled met no active passkey.
+    expect([...codes].filter((code) => code !== 'counter_regression' && code !== 'verification_failed')).toEqual([]);
+    expect(world.upstream.seen.length).toBe(before + 1);
+    const states = await Promise.all(ids.map(async (id) => (await how(id)).status));
+    expect(states.filter((status) => status === 'approved')).toHaveLength(1);
+    expect(states.filter((status) => status === 'pending')).toHaveLength(MANY - 1);
+    expect(await own()).toMatchObject([{ status: 'disabled' }]);
+    const all = await reasons();
+    expect(all.filter((reason) => reason === 'passkey_counter_regression')).toHaveLength(1);
+    expect(all.filter((reason) => reason === 'approval_approved')).toHaveLength(1);
+  });
+
+  test('AP-02 passkey, console and a denial at once: one wins, and what it says is done', async () => {
+    for (let round = 0; round < 10; round++) {
+      const id = await hold();
+      const responses = [await assertionFor(world, id, key), await assertionFor(world, id, key)];
+      const decide = (verb: string) => organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
+      const before = world.upstream.seen.length;
+      const tries = [
+        () => signFinish(world, responses[0]),
+        () => decide('deny'),
+        () => decide('approve'),
+        () => signFinish(world, responses[1]),
+      ];
+      // Each is the first to be sent now and then.
+      const order = times(tries.length, (i) => tries[(i + round) % tries.length]!);
+      const answers = await Promise.all(order.map((ask) => ask()));
+      expect(statuses(answers)).toEqual([200, 409, 409, 409]);
+      for (const answer of answers) if (answer.status === 409) expectEnvelope(answer, 409, 'already_decided');
+      const { status } = await how(id);
+      expect(world.upstream.seen.length - before).toBe(status === 'approved' ? 1 : 0);
+      expect(answers.find((one) => one.status === 200)!.body.status).toBe(status);
+    }
+    expect(await own()).toMatchObject([{ status: 'active' }]);
+  });
+
+  test('a passkey that is removed while it signs: the call is approved with it or waits on', async () => {
+    for (let round = 0; round < 10; round++) {
+      const device = await enrol(world, organisation);
+      const { id: passkey } = (await own()).find(
+        (one: { credential_id: string }) => one.credential_id === device.credentialId,
+      );
+      const id = await hold();
+      const response = await assertionFor(world, id, device);
+      const before = world.upstream.seen.length;
+      const [signed, removed] = await Promise.all([
+        signFinish(world, response),
+        organisation.ask('DELETE', `/owner/passkeys/${passkey}`),
+      ]);
+      expect(removed.status).toBe(200);
+      expect([200, 400]).toContain(signed.status);
+      expect((await how(id)).status).toBe(signed.status === 200 ? 'approved' : 'pending');
+      expect(world.upstream.seen.length - before).toBe(signed.status === 200 ? 1 : 0);
+    }
+    expect(await reasons()).not.toContain('passkey_counter_regression');
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  /** The other process's own address: to browsers both have one. */
+  let there: string;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    const folder = newFolder();
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      BASE_URL: world.running.baseUrl,
+      AGENT_BROKER_DATA: folder,
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    const serving = await second.serve();
+    expect(serving, second.output().stderr).toBe(world.running.baseUrl);
+    there = JSON.parse(readFileSync(join(folder, 'run', 'broker.json'), 'utf8')).url;
+    expect(there).not.toBe(world.running.baseUrl);
+    return () => second.signal('SIGKILL');
+  });
+
+  const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
+
+  test('AP-19 MR-01 what one begins the other finishes, both ways', async () => {
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    const begun = await send(`${there}/v1/approvals/passkeys/register/begin`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(begun.status, begun.text).toBe(200);
+    const device = new Authenticator(world.running.baseUrl);
+    const enrolled = await registerFinish(organisation, { response: device.create(begun.body), device_name: 'x' });
+    expect(enrolled.status, enrolled.text).toBe(200);
+    for (const [begins, finishes] of [
+      [world.running.baseUrl, there],
+      [there, world.running.baseUrl],
+    ]) {
+      const id = await hold();
+      const options = (await signBegin(world, id, begins)).body;
+      const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
+      const answer = await signFinish(world, device.get(options), finishes);
+      expect(answer.status, answer.text).toBe(200);
+      expect((await waiting).body).toMatchObject({ status: 'approved', result: { status: 200 } });
+    }
+  });
+
+  test('AP-01 answers on both at once: one decides, the platform sees one call', async () => {
+    const device = await enrol(world, organisation);
+    const id = await hold();
+    const responses = [];
+    for (let i = 0; i < 20; i++) responses.push(await assertionFor(world, id, device));
+    const before = world.upstream.seen.length;
+    const answers = await Promise.all(
+      responses.map((response, i) => signFinish(world, response, i % 2 ? there : undefined)),
+    );
+    expect(statuses(answers)).toEqual([200, ...Array(19).fill(409)]);
+    expect(world.upstream.seen.length).toBe(before + 1);
+  });
+
+  test('AP-11 one counter on both at once: one is accepted', async () => {
+    const device = await enrol(world, organisation);
+    const ids = await Promise.all(times(20, hold));
+    const responses = await Promise.all(ids.map((id) => assertionFor(world, id, device, { counter: 7 })));
+    const answers = await Promise.all(
+      responses.map((response, i) => signFinish(world, response, i % 2 ? there : undefined)),
+    );
+    expect(statuses(answers)).toEqual([200, ...Array(19).fill(400)]);
+  });
+});

@@ -1,0 +1,186 @@
+/** Passkey challenges when processes end and start (specification, Passkey challenges): real processes on one store. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { readConfig } from '../../broker/config.ts';
+import { makeLog } from '../../broker/log.ts';
+import { runFile } from '../../broker/run-file.ts';
+import { openPlainStore } from '../../broker/start.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { enrol } from '../world/passkeys.ts';
+import { Authenticator } from '../world/software-authenticator.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** A fifth of the real one. A process that starts after a crash takes one and a half of it to know that nobody is alive. */
+const BEAT_MS = 1_000;
+const ROOT = '/v1/approvals/passkeys';
+
+type Process = BrokerProcess & {
+  post(step: string, body?: unknown): Promise<Answer>;
+  /** Enrols a new authenticator with this challenge. */
+  finish(options: unknown): Promise<Answer>;
+};
+
+describe.each(STORES)(`passkey challenges and restarts on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let baseUrl: string;
+  let authorization: string;
+  let key: Authenticator;
+  let held: string;
+  const cache = newFolder();
+  beforeAll(async () => {
+    world = await startWorld(store);
+    baseUrl = world.running.baseUrl;
+    organisation = await world.organisation();
+    await organisation.platform();
+    key = await enrol(world, organisation);
+    const agent = await organisation.agent();
+    const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
+    held = (await agent.act(call)).body.approval_id;
+    authorization = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
+    await world.running.stop();
+  });
+
+  // As after an orderly stop of all: the processes that the test before killed are not listed.
+  beforeEach(async () => {
+    if (store !== 'postgres') return;
+    const opened = openPlainStore(readConfig(world.environment), makeLog('silent'));
+    await opened.db.deleteFrom('instances').execute();
+    await opened.close();
+  });
+
+  /** Loads a process, which serves once `serve` is called. */
+  function load(): BrokerProcess & { start(): Promise<Process> } {
+    const data = store === 'sqlite' ? world.environment.AGENT_BROKER_DATA! : newFolder();
+    const child = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      BASE_URL: baseUrl,
+      AGENT_BROKER_DATA: data,
+      AGENT_BROKER_KEY_FILE: join(world.environment.AGENT_BROKER_DATA!, 'keys', 'master.key'),
+      NODE_COMPILE_CACHE: cache,
+      TEST_BEAT_MS: String(BEAT_MS),
+    });
+    onTestFinished(() => child.signal('SIGKILL'));
+    const start = async (): Promise<Process> => {
+      expect(await child.serve(), child.output().stderr).toBe(baseUrl);
+      const { url } = JSON.parse(readFileSync(runFile(data), 'utf8'));
+      const post = (step: string, body: unknown = {}) =>
+        send(`${url}${ROOT}/${step}`, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        });
+      const finish = (options: unknown) =>
+        post('register/finish', {
+          response: new Authenticator(baseUrl).create(options as never),
+          device_name: 'Phone',
+        });
+      return { ...child, post, finish };
+    };
+    return { ...child, start };
+  }
+  const start = () => load().start();
+
+  async function begin(process: Process) {
+    const { status, body, text } = await process.post('register/begin');
+    expect(status, text).toBe(200);
+    return body;
+  }
+
+  async function end(process: Process, signal: NodeJS.Signals): Promise<void> {
+    process.signal(signal);
+    await process.ended;
+  }
+
+  test('a crash of the only process ends its challenges, and the next one issues others as soon as it serves', async () => {
+    const next = load();
+    const first = await start();
+    const enrolment = await begin(first);
+    const approval = (await first.post('sign/begin', { approval_id: held })).body;
+    await end(first, 'SIGKILL');
+    const second = await next.start();
+    const fresh = await begin(second);
+    const answers = await Promise.all([
+      second.finish(enrolment),
+      second.post('sign/finish', { response: key.get(approval) }),
+      second.finish(fresh),
+    ]);
+    expectEnvelope(answers[0], 410, 'challenge_expired');
+    expectEnvelope(answers[1], 410, 'challenge_expired');
+    expect(answers[2].status, answers[2].text).toBe(200);
+    const again = (await second.post('sign/begin', { approval_id: held })).body;
+    const approved = await second.post('sign/finish', { response: key.get(again) });
+    expect(approved.body, approved.text).toMatchObject({ status: 'approved', approval_id: held });
+    await end(second, 'SIGTERM');
+  });
+
+  describe.runIf(store === 'postgres')('with replicas', () => {
+    test('a rolling restart keeps challenges', async () => {
+      const next = [load(), load()];
+      const [first, second] = [await start(), await start()];
+      const begun = [await begin(first), await begin(second), await begin(first)];
+      const third = await next[0]!.start();
+      await end(first, 'SIGTERM');
+      const fourth = await next[1]!.start();
+      await end(second, 'SIGTERM');
+      begun.push(await begin(third), await begin(fourth));
+      const answers = [
+        await fourth.finish(begun[0]),
+        await third.finish(begun[1]),
+        await fourth.finish(begun[2]),
+        await fourth.finish(begun[3]),
+        await third.finish(begun[4]),
+      ];
+      expect(answers.map(({ status, text }) => [status, text])).toEqual(
+        answers.map(() => [200, expect.stringContaining('"verified":true')]),
+      );
+      await Promise.all([end(third, 'SIGTERM'), end(fourth, 'SIGTERM')]);
+    });
+
+    test('a process that starts beside a living one keeps what that one began when it crashes later', async () => {
+      const next = load();
+      const first = await start();
+      const begun = [await begin(first), await begin(first)];
+      const second = await next.start();
+      // Answered when the second process knows that the first one is alive.
+      expect((await second.finish(begun[0])).status).toBe(200);
+      await end(first, 'SIGKILL');
+      expect((await second.finish(begun[1])).status).toBe(200);
+      await end(second, 'SIGTERM');
+    });
+
+    test('after a crash of all, processes that start together are no evidence of life for each other', async () => {
+      const next = [load(), load(), load()];
+      const [first, second] = [await start(), await start()];
+      const old = [await begin(first), await begin(second), await begin(first)];
+      await Promise.all([end(first, 'SIGKILL'), end(second, 'SIGKILL')]);
+      const started = await Promise.all(next.map((one) => one.start()));
+      const [a, b, c] = started as [Process, Process, Process];
+      const early = [await begin(a), await begin(b), await begin(c)];
+      // Before it is known that the run has ended.
+      expect((await b.finish(early[0])).status).toBe(200);
+      const late = await Promise.all(started.map((one, at) => one.finish(old[at])));
+      for (const answer of late) expectEnvelope(answer, 410, 'challenge_expired');
+      // Issued before that was known, finished after it.
+      expect((await c.finish(early[1])).status).toBe(200);
+      expect((await a.finish(early[2])).status).toBe(200);
+      expect((await c.finish(await begin(a))).status).toBe(200);
+      await Promise.all(started.map((one) => end(one, 'SIGTERM')));
+    });
+
+    test('a challenge enrols once, whichever processes finish it at the same instant', async () => {
+      const [first, second] = await Promise.all([start(), start()]);
+      const options = await begin(first!);
+      const answers = await Promise.all([1, 2, 3, 4].flatMap(() => [first!.finish(options), second!.finish(options)]));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(410)]);
+      for (const answer of answers) if (answer.status === 410) expectEnvelope(answer, 410, 'challenge_expired');
+      await Promise.all([end(first!, 'SIGTERM'), end(second!, 'SIGTERM')]);
+    });
+  });
+});

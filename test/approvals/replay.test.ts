@@ -1,0 +1,399 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { decideHeld } from '../../broker/approvals/decide.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { deleteGrant, listGrants, moveAgent, putGrant } from '../../broker/store/agents.ts';
+import { strike } from '../../broker/store/breakers.ts';
+import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { everythingStored, placesOf } from '../world/stored.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY, DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = {
+  platform: 'demo',
+  endpoint: '/items',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { title: 'x', to: 'ann@acme.example' },
+};
+const REPO = {
+  platform: 'codehost',
+  endpoint: '/repos/acme/site/issues',
+  method: 'POST',
+  scope: 'codehost:issues.write',
+};
+const NOW = () => Date.now();
+
+describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let policy: string;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+  beforeEach(async () => {
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 0;
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
+    policy = await organisation.policy(DEMO_RULES, 'p');
+    agent = await organisation.agent({ policy });
+  });
+
+  const db = () => world.running.broker.store.db;
+  async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {
+    const answer = await withoutCalls(world, () => by.act(request));
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.approval_id;
+  }
+  const approve = (id: string): Promise<Answer> => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+
+  test('the result of an approved call has the headers that an answer of a call has', async () => {
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(429, { 'retry-after': '30', 'x-other': 'x' }).end('{}');
+    };
+    const id = await hold();
+    await approve(id);
+    const { body } = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(body.result).toEqual({ status: 429, data: {}, headers: { 'retry-after': '30' } });
+  });
+
+  /** Approved, and not made: it says why, to the agent, on record, and in a receipt that says who approved. */
+  async function blocked(id: string, reason: string, by = agent): Promise<void> {
+    const decided = await withoutCalls(world, () => approve(id));
+    expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
+    const { body } = await by.get(`/v1/approvals/${id}`);
+    expect(body).toMatchObject({ status: 'approved', executed_at: null });
+    expect(body.execution_error).toMatch(new RegExp(`^${reason}: \\S.*\\.$`, 's'));
+    expect(body.result).toBeUndefined();
+    const { row, payload } = await evidenceOf(world, by, body.audit_id);
+    expect(row.reason).toBe(reason);
+    expect(['denied', 'blocked', 'errored']).toContain(row.result);
+    expect(payload.approval).toMatchObject({ approval_id: id, decided_by: organisation.owner.id, how: 'api' });
+  }
+
+  const grantOf = async (by: TestAgent) => (await listGrants(db(), organisation.id, by.id))[0]!;
+  const place = (by: TestAgent) => ({ organisationId: organisation.id, id: by.id });
+
+  test.each([
+    ['suspended', 'agent_suspended'],
+    ['revoked', 'agent_revoked'],
+    ['deleted', 'agent_revoked'],
+  ] as const)('AP-04 the agent is %s: nothing is sent', async (to, reason) => {
+    const id = await hold();
+    const move = { from: ['active'] as const, to, cause: 'owner_manual' as const, detail: null };
+    await moveAgent(db(), place(agent), move, NOW());
+    if (to === 'deleted') {
+      await withoutCalls(world, () => approve(id));
+      const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+      expect(body.execution_error).toMatch(/^agent_revoked: /);
+    } else await blocked(id, reason);
+  });
+
+  const CHANGES: [string, string, (id: string) => Promise<unknown>][] = [
+    [
+      'the grant was narrowed',
+      'scope_not_granted',
+      async () => putGrant(db(), { ...(await grantOf(agent)), scopes: '["demo:read"]' }),
+    ],
+    [
+      'the grant expired',
+      'grant_expired',
+      async () => putGrant(db(), { ...(await grantOf(agent)), expires_at: NOW() - 1 }),
+    ],
+    [
+      'the grant was taken away',
+      'no_permission_record',
+      async () => deleteGrant(db(), organisation.id, (await grantOf(agent)).id),
+    ],
+    [
+      'the recipients were narrowed',
+      'recipient_not_allowed',
+      async () => putGrant(db(), { ...(await grantOf(agent)), constraints: '{"recipients":["@other.example"]}' }),
+    ],
+    [
+      'the policy denies now',
+      'denied_by_policy',
+      () =>
+        putPolicy(
+          db(),
+          { organisationId: organisation.id, id: policy, name: 'p', rules: '[{"effect":"deny"}]' },
+          NOW(),
+        ),
+    ],
+    ['a guardrail denies now', 'denied_by_guardrail', () => organisation.guardrails([{ name: 'g', effect: 'deny' }])],
+    [
+      'the agent has no policy any more',
+      'no_policy_assigned',
+      () => db().updateTable('agents').set({ policy_id: null }).where('id', '=', agent.id).execute(),
+    ],
+    [
+      'the platform is suspended',
+      'platform_suspended',
+      () =>
+        db().updateTable('platforms').set({ suspended: 1 }).where('organisation_id', '=', organisation.id).execute(),
+    ],
+    [
+      'the scope covers it no more',
+      'endpoint_scope_mismatch',
+      () =>
+        changeManifest({ scopes: { ...DEMO_SCOPES, 'demo:write': ['PATCH /items/*'], 'demo:admin': ['POST /items'] } }),
+    ],
+    [
+      'the connection is gone',
+      'platform_not_connected',
+      () => db().deleteFrom('connections').where('organisation_id', '=', organisation.id).execute(),
+    ],
+    [
+      'the credential cannot be opened',
+      'credential_unreadable',
+      () =>
+        db()
+          .updateTable('connections')
+          .set({ credential: Buffer.alloc(80) })
+          .where('organisation_id', '=', organisation.id)
+          .execute(),
+    ],
+    [
+      'another connection has taken its place',
+      'connection_changed',
+      async () => {
+        const old = { is_default: 0, label: 'old' } as const;
+        await db().updateTable('connections').set(old).where('organisation_id', '=', organisation.id).execute();
+        await organisation.connection('demo', { secret: 'another-secret-0123456789' });
+      },
+    ],
+    [
+      'the platform takes a header for itself that was approved',
+      'request_changed',
+      () => changeManifest({ auth: { type: 'header', name: 'X-Kept' } }),
+    ],
+    [
+      'the platform holds one token per person now',
+      'consent_required',
+      () =>
+        changeManifest({
+          auth: { type: 'oauth2', issuer: 'https://id.example', client_id: 'x' },
+          per_person: { enabled: true },
+        }),
+    ],
+    [
+      'a breaker is open',
+      'circuit_breaker_open',
+      () =>
+        strike(
+          db(),
+          { organisation_id: organisation.id, agent_id: agent.id, cause: 'breaker_upstream_failure', key: 'demo' },
+          { strikes: 1, windowMs: 60_000, openMs: 60_000 },
+          NOW(),
+        ),
+    ],
+    [
+      'the stored request was altered',
+      'request_unreadable',
+      async (id) =>
+        db()
+          .updateTable('approvals')
+          .set({ action: Buffer.alloc(80) })
+          .where('id', '=', id)
+          .execute(),
+    ],
+  ];
+  const changeManifest = (different: Record<string, unknown>) => {
+    const manifest = {
+      kind: 'rest',
+      base_url: `${world.upstream.url}/v1`,
+      auth: { type: 'bearer' },
+      scopes: DEMO_SCOPES,
+      ...different,
+    };
+    return putPlatform(
+      db(),
+      { organisationId: organisation.id, platformId: 'demo', manifest: JSON.stringify(manifest) },
+      NOW(),
+    );
+  };
+  test.each(CHANGES)('AP-05 %s: %s, and nothing is sent', async (_what, reason, change) => {
+    const request = { ...WRITE, headers: { 'X-Kept': 'kept' } };
+    const id = await hold(agent, request);
+    const twin = await hold(agent, request);
+    expect((await approve(twin)).body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
+    await change(id);
+    await blocked(id, reason);
+  });
+
+  test('AP-05 the repository left the allow-list', async () => {
+    const scopes = { 'codehost:issues.write': ['POST /repos/*/*/issues'] };
+    await organisation.platform({ id: 'codehost', manifest: { scopes } });
+    const grants = { codehost: { scopeList: Object.keys(scopes), constraints: '{"repos":["acme/*"]}' } };
+    const coder = await organisation.agent({ policy, grants });
+    const id = await hold(coder, REPO);
+    await putGrant(db(), { ...(await grantOf(coder)), constraints: '{"repos":["acme/other"]}' });
+    await blocked(id, 'repo_not_allowed', coder);
+  });
+
+  test('AP-06 a child whose call waits, and its parent was suspended', async () => {
+    const parent = await organisation.agent({ policy });
+    const child = await childOf(world, organisation, parent);
+    const id = await hold(child);
+    const move = { from: ['active'] as const, to: 'suspended' as const, cause: 'owner_manual' as const, detail: null };
+    await moveAgent(db(), place(parent), move, NOW());
+    await withoutCalls(world, () => approve(id));
+    const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+    expect([body.status, body.executed_at]).toEqual(['approved', null]);
+    expect(body.execution_error).toMatch(/^agent_suspended/);
+  });
+
+  test('AP-06 a child whose call waits, and its time is over: the call expired with it', async () => {
+    const parent = await organisation.agent({ policy });
+    const child = await childOf(world, organisation, parent);
+    const id = await hold(child);
+    world.clock.skewMs = 3_600_000 + 1_000;
+    expectEnvelope(await withoutCalls(world, () => approve(id)), 410, 'approval_expired');
+    const { body } = await organisation.ask('GET', `/owner/approvals/${id}`);
+    expect([body.status, body.executed_at]).toEqual(['expired', null]);
+  });
+
+  test('a rule that would hold it today too is satisfied by the approval', async () => {
+    const id = await hold();
+    await organisation.guardrails([{ name: 'new', effect: 'require_approval' }]);
+    expect((await approve(id)).body).toMatchObject({ executed_at: expect.any(String), execution_error: null });
+  });
+
+  test('approving against revoking: made, refused because of it, or expired by it', async () => {
+    for (let round = 0; round < 8; round++) {
+      const victim = await organisation.agent({ policy });
+      const id = await hold(victim);
+      const before = world.upstream.seen.length;
+      await Promise.all([approve(id), organisation.ask('POST', `/owner/agents/${victim.id}/revoke`, {})]);
+      const { body } = await victim.get(`/v1/approvals/${id}`);
+      const made = world.upstream.seen.length - before;
+      if (body.status === 'expired') {
+        expect(made).toBe(0);
+        continue;
+      }
+      expect(body.status).toBe('approved');
+      if (made === 1) expect(body.result.status).toBe(200);
+      else expect([made, body.execution_error]).toEqual([0, expect.stringMatching(/^agent_revoked: /)]);
+    }
+  });
+
+  test.each([404, 409, 500])('an answer with status %i is a result', async (status) => {
+    world.upstream.answer = (_request, response) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end('{"n":12345678901234567890}');
+    const id = await hold();
+    await approve(id);
+    const answer = await agent.get(`/v1/approvals/${id}`);
+    expect(answer.body.result.status).toBe(status);
+    expect(answer.text).toContain('"data":{"n":12345678901234567890}');
+  });
+
+  test('AP-21 the platform hangs up: outcome unknown, not sent again; nobody has to wait for it', async () => {
+    world.upstream.answer = (request) => request.socket.destroy();
+    const id = await hold();
+    const before = world.upstream.seen.length;
+    await approve(id);
+    expect(world.upstream.seen.length).toBe(before + 1);
+    const { body } = await agent.get(`/v1/approvals/${id}`);
+    expect(body).toMatchObject({ status: 'approved', executed_at: null });
+    expect(body.execution_error).toMatch(/^outcome unknown: .*check the platform/);
+    const { row } = await evidenceOf(world, agent, body.audit_id);
+    expect(row).toMatchObject({ result: 'errored', reason: 'upstream_unreachable' });
+  });
+
+  test('AP-21 the owner goes away while the platform takes its time: the call is made all the same', async () => {
+    let finish: () => void = () => {};
+    const asked = new Promise<void>((resolve) => {
+      world.upstream.answer = (_request, response) => {
+        finish = () => response.setHeader('content-type', 'application/json').end('{"ok":true}');
+        resolve();
+      };
+    });
+    const id = await hold();
+    const gone = new AbortController();
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const asking = fetch(`${world.running.baseUrl}/owner/approvals/${id}/approve`, {
+      method: 'POST',
+      body: '{}',
+      headers,
+      signal: gone.signal,
+    }).catch(() => 'aborted');
+    await asked;
+    gone.abort();
+    expect(await asking).toBe('aborted');
+    const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
+    finish();
+    expect((await waiting).body.result).toEqual({ status: 200, data: { ok: true } });
+  });
+
+  test('a broker that stops lets a replay come to its end', async () => {
+    world.upstream.answer = (_request, response) =>
+      setTimeout(() => response.setHeader('content-type', 'application/json').end('{"late":1}'), 400);
+    const id = await hold();
+    const { services } = world.running;
+    const word = { status: 'approved', how: 'api' } as const;
+    const decided = await decideHeld(services, organisation.owner, id, word, { correlationId: uuidv4() });
+    expect(decided.kind).toBe('decided');
+    await world.restart();
+    expect((await agent.get(`/v1/approvals/${id}`)).body.result).toEqual({ status: 200, data: { late: 1 } });
+  });
+
+  test('what is approved while the broker cuts off is made by the next one, once', async () => {
+    const id = await hold();
+    const before = world.upstream.seen.length;
+    world.running.services.replays.stop();
+    const decided = await withoutCalls(world, () => approve(id));
+    expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
+    await world.restart();
+    const answer = await agent.get(`/v1/approvals/${id}?wait=20`);
+    expect(answer.body.result.status, answer.text).toBe(200);
+    expect(world.upstream.seen).toHaveLength(before + 1);
+  });
+
+  test('AP-26 a result is bounded, may hold NUL, and never the credential; it is stored sealed', async () => {
+    const big = 'é'.repeat(200 * 1024);
+    world.upstream.answer = (request, response) =>
+      response
+        .setHeader('content-type', 'application/json')
+        .end(JSON.stringify({ nul: 'a\u0000b', echo: request.headers.authorization, big }));
+    const id = await hold();
+    await approve(id);
+    const { result } = (await agent.get(`/v1/approvals/${id}`)).body;
+    expect(result).toMatchObject({ status: 200, truncated: true });
+    expect(result.bytes).toBeGreaterThan(400 * 1024);
+    expect(Buffer.byteLength(result.data)).toBeLessThanOrEqual(256 * 1024);
+    expect(result.data).toMatch(/^\{"nul":"a\\u0000b"/);
+    expect(result.data).not.toContain('\ufffd');
+    expect(result.data).not.toContain(CANARY);
+    world.upstream.answer = (_request, response) =>
+      response
+        .setHeader('content-type', 'application/json')
+        .end(JSON.stringify({ nul: 'a\u0000b', secret: 'RESULT-CANARY-1' }));
+    const small = await hold();
+    await approve(small);
+    expect((await agent.get(`/v1/approvals/${small}`)).body.result.data).toEqual({
+      nul: 'a\u0000b',
+      secret: 'RESULT-CANARY-1',
+    });
+    const stored = await everythingStored(world.environment);
+    expect(placesOf('RESULT-CANARY-1', stored)).toEqual([]);
+    expect(placesOf(CANARY, stored)).toEqual([]);
+  });
+
+  test('bytes come as base64; a held read is replayed like a change', async () => {
+    const reader = await organisation.agent({ policy, grants: { demo: { require_approval: 1 } } });
+    world.upstream.answer = (_request, response) =>
+      response.setHeader('content-type', 'image/png').end(Buffer.from([0x89, 0, 1]));
+    const id = await hold(reader, { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+    await approve(id);
+    const { body } = await reader.get(`/v1/approvals/${id}`);
+    expect(body.result).toEqual({ status: 200, data: 'iQAB', encoding: 'base64' });
+    const { recently_completed } = (await reader.get('/v1/agents/me/pending-actions')).body;
+    expect(recently_completed[0].result_summary).toBe('status 200, image/png, 3 bytes');
+  });
+});

@@ -1,0 +1,243 @@
+/** Two brokers on one PostgreSQL: one holds and lets wait, the other decides and replays. */
+import { sql } from 'kysely';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
+import { beat, forgetInstance } from '../../broker/store/instances.ts';
+import { takeClaim } from '../../broker/store/replays.ts';
+import { TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+
+describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let here: TestAgent;
+  let there: TestAgent;
+  let second: BrokerProcess;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    const secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    here = await organisation.agent();
+    there = new TestAgent({ ...here, baseUrl: secondUrl });
+    return () => second.signal('SIGKILL');
+  });
+  beforeEach(() => {
+    world.upstream.answer = undefined;
+  });
+
+  const db = () => world.running.broker.store.db;
+  const hold = async (by = here): Promise<string> => (await by.act(WRITE)).body.approval_id;
+  const decide = (id: string, verb: 'approve' | 'deny') =>
+    organisation.ask('POST', `/owner/approvals/${id}/${verb}`, {});
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  /** Until the other process has read it and waits: its listener is up then, or about to be. */
+  const letItWait = () => pause(300);
+
+  test('what one decides the other’s waiting agent reads at once', async () => {
+    const warm = await hold(there);
+    const first = there.get(`/v1/approvals/${warm}?wait=20`);
+    await letItWait();
+    await decide(warm, 'deny');
+    expect((await first).body.status).toBe('denied');
+    const took: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const id = await hold(there);
+      const waiting = there.get(`/v1/approvals/${id}?wait=20`);
+      await letItWait();
+      const began = performance.now();
+      const decided = decide(id, round % 2 ? 'approve' : 'deny');
+      const { body } = await waiting;
+      took.push(performance.now() - began);
+      expect(body).toMatchObject(round % 2 ? { status: 'approved', result: { status: 200 } } : { status: 'denied' });
+      await decided;
+    }
+    // Asking the store, a second after the waiting began, would take longer; how fast it is, the bench says.
+    expect(took.sort((a, b) => a - b)[2], `in ms: ${took}`).toBeLessThan(400);
+  });
+
+  test('a listening connection that breaks costs a moment, never an answer', async () => {
+    const id = await hold(there);
+    const waiting = there.get(`/v1/approvals/${id}?wait=30`);
+    await letItWait();
+    /** Listeners whose own word is on its way back to them, or was: they listen. */
+    const listening = async () => {
+      const { rows } = await sql<{ pid: number }>`select pid from pg_stat_activity
+        where application_name = 'agent-broker notices' and datname = current_database()
+        and state = 'idle' and query like '%pg_notify%'`.execute(db());
+      return rows.map(({ pid }) => pid);
+    };
+    const before = await listening();
+    expect(before.length).toBeGreaterThanOrEqual(1);
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+    const began = performance.now();
+    await decide(id, 'approve');
+    const { body } = await waiting;
+    expect(body.result.status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(8_000);
+    // And whoever listened listens again.
+    await vi.waitUntil(async () => (await listening()).filter((pid) => !before.includes(pid)).length >= before.length, {
+      timeout: 10_000,
+      interval: 50,
+    });
+    const took: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const again = await hold(there);
+      const next = there.get(`/v1/approvals/${again}?wait=20`);
+      await letItWait();
+      const since = performance.now();
+      await decide(again, 'deny');
+      expect((await next).body.status).toBe('denied');
+      took.push(performance.now() - since);
+    }
+    // Asking the store, a second after the waiting began, would take longer.
+    expect(Math.min(...took), `in ms: ${took}`).toBeLessThan(400);
+  });
+
+  test('while notices cannot arrive at all, the store is asked: the answer comes within two seconds', async () => {
+    const id = await hold(there);
+    const waiting = there.get(`/v1/approvals/${id}?wait=30`);
+    await letItWait();
+    let down = true;
+    const keepDown = (async () => {
+      while (down) {
+        await sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(db());
+        await pause(10);
+      }
+    })();
+    await pause(1_000);
+    const began = performance.now();
+    await decide(id, 'deny');
+    expect((await waiting).body.status).toBe('denied');
+    expect(performance.now() - began).toBeLessThan(5_000);
+    down = false;
+    await keepDown;
+  });
+
+  test('a decision is undone with its notice: nobody is woken for nothing', async () => {
+    const { changes } = world.running.services;
+    const heard: string[] = [];
+    const stop = changes.subscribe(({ id }) => heard.push(id));
+    const id = uuidv4();
+    await db()
+      .transaction()
+      .execute(async (tx) => {
+        await changes.announce(tx, { organisation_id: organisation.id, id });
+        throw new Error('undone');
+      })
+      .catch(() => {});
+    const held = await hold(there);
+    await vi.waitUntil(() => heard.includes(held), { timeout: 10_000 });
+    stop();
+    expect(heard).not.toContain(id);
+  });
+
+  /** As a process leaves it that dies right after its decision. */
+  async function claimedBy(instanceId: string): Promise<string> {
+    const id = await hold();
+    const ref = { organisation_id: organisation.id, id };
+    const decision = {
+      status: 'approved',
+      at: Date.now(),
+      by: organisation.owner.id,
+      how: 'api',
+      with: null,
+      note: null,
+      auditId: uuidv4(),
+      instanceId,
+    } as const;
+    expect(await decideHeldCall(db(), ref, decision)).toBeDefined();
+    return id;
+  }
+
+  test('R7 a claim of a dead process is taken over by one of the living, and the call is made once', async () => {
+    const dead = uuidv4();
+    await beat(db(), dead, Date.now());
+    const before = world.upstream.seen.length;
+    const ids = await Promise.all(Array.from({ length: 5 }, () => claimedBy(dead)));
+    // Alive as far as anybody knows: nobody touches it.
+    await pause(200);
+    expect(world.upstream.seen.length).toBe(before);
+    await forgetInstance(db(), dead);
+    for (const id of ids) {
+      const { body } = await there.get(`/v1/approvals/${id}?wait=20`);
+      expect(body).toMatchObject({ status: 'approved', result: { status: 200 } });
+      expect((await evidenceOf(world, here, body.audit_id)).row).toMatchObject({ result: 'allowed', approval_id: id });
+    }
+    expect(world.upstream.seen.length).toBe(before + ids.length);
+  });
+
+  test('R7 whoever lost its claim sends nothing', async () => {
+    const { services, broker } = world.running;
+    const other = uuidv4();
+    await beat(db(), other, Date.now());
+    const id = await claimedBy(other);
+    const claimed = (await findApproval(db(), organisation.id, id))!;
+    // Another process has taken over between our claim and our first step.
+    await takeClaim(db(), claimed, other);
+    const before = world.upstream.seen.length;
+    await services.replays.start(claimed);
+    expect(world.upstream.seen.length).toBe(before);
+    const { exec_state, lease_owner, fence } = (await findApproval(db(), organisation.id, id))!;
+    expect([exec_state, lease_owner, fence]).toEqual(['claimed', other, 2]);
+    expect(broker.instanceId).not.toBe(other);
+    await forgetInstance(db(), other);
+    expect((await here.get(`/v1/approvals/${id}?wait=20`)).body.result.status).toBe(200);
+  });
+
+  test('R7 taken for dead in the middle of a call: closed as unknown, and what came later is noted beside it', async () => {
+    let finish = () => {};
+    const asked = new Promise<void>((resolve) => {
+      world.upstream.answer = (_request, response) => {
+        finish = () => response.setHeader('content-type', 'application/json').end('{}');
+        resolve();
+      };
+    });
+    const id = await hold();
+    const before = world.upstream.seen.length;
+    const decided = decide(id, 'approve');
+    await asked;
+    // To the other process we are gone; our next beat is up to five seconds away.
+    await vi.waitUntil(
+      async () => {
+        await forgetInstance(db(), world.running.broker.instanceId);
+        return (await findApproval(db(), organisation.id, id))!.exec_state === 'unknown';
+      },
+      { timeout: 15_000, interval: 20 },
+    );
+    const { body } = await there.get(`/v1/approvals/${id}`);
+    expect(body).toMatchObject({ status: 'approved', executed_at: null });
+    expect(body.execution_error).toMatch(/^outcome unknown: the broker stopped while the call was in flight/);
+    finish();
+    expect((await decided).status).toBe(200);
+    const late = await vi.waitUntil(
+      async () => {
+        const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+        return rows.find(
+          (row: { approval_id: string; reason: string }) => row.approval_id === id && row.reason === 'late_outcome',
+        );
+      },
+      { timeout: 10_000 },
+    );
+    expect(late).toMatchObject({ kind: 'event', upstream_status: 200, flags: { late_for: body.audit_id } });
+    const receipt = await here.get(`/v1/audit/${late.id}/receipt`, { accept: 'application/jose' });
+    expect((await verifyReceipt(world, receipt.text)).payload).toMatchObject({ reason: 'late_outcome', kind: 'event' });
+    expect((await there.get(`/v1/approvals/${id}`)).body.execution_error).toBe(body.execution_error);
+    expect(world.upstream.seen.length).toBe(before + 1);
+  });
+});

@@ -1,0 +1,52 @@
+/** Signing in at an identity provider with a real browser, whose cookies follow the rules of its vendor and not ours. */
+import { describe, expect, test } from 'vitest';
+import { openPage, withoutChromium } from '../world/chromium.ts';
+import { startLyingProvider } from '../world/lying-provider.ts';
+import { startWorld } from '../world/world.ts';
+
+describe.skipIf(withoutChromium)(`a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  test('comes back from the other site signed in, with the session in a cookie that no script can read', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const organisation = await world.organisation();
+    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+    const { baseUrl } = world.running;
+    // Another site than the broker's, so that SameSite counts.
+    expect([new URL(provider.issuer).hostname, new URL(baseUrl).hostname]).toEqual(['127.0.0.1', 'localhost']);
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(`${baseUrl}/console/oidc/start`);
+    await page.until(`location.pathname === '/console'`);
+    // A file without scripts, which would lead away as soon as the session is over.
+    await page.open(`${baseUrl}/console/base.css`);
+    await page.until(`location.pathname === '/console/base.css' && document.readyState === 'complete'`);
+    const me = await page.value<{ email: string; sign_in: string }>(`fetch('/owner/me').then((one) => one.json())`);
+    expect(me).toMatchObject({ email: 'ann@acme.example', sign_in: 'oidc' });
+    expect(await page.value('document.cookie')).toBe('');
+    // What the browser tells of itself is what the broker asks for.
+    const out = `fetch('/owner/sign-out', { method: 'POST', headers: { 'X-Svc-Csrf': '1' } }).then((one) => one.status)`;
+    expect(await page.value(out)).toBe(200);
+    expect(await page.value(`fetch('/owner/me').then((one) => one.status)`)).toBe(401);
+    // Whoever is not invited reads why, in the broker's words.
+    provider.claims = { sub: 'eve', email: 'eve@elsewhere.example', email_verified: true };
+    await page.open(`${baseUrl}/console/oidc/start`);
+    await page.until(
+      `document.body.innerText.includes('eve@elsewhere.example') && document.querySelector('a')?.getAttribute('href') === '/console/sign-in'`,
+    );
+    expect(page.complaints.filter((complaint) => !/status of 40[13]|favicon/.test(complaint))).toEqual([]);
+  });
+
+  test('the sign-in page leads to the provider, and from there back to where somebody wanted to go', async () => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const world = await startWorld('sqlite', provider.settings);
+    const organisation = await world.organisation();
+    await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(`${world.running.baseUrl}/console/activity?result=denied`);
+    await page.until(`location.pathname === '/console/sign-in'`);
+    await page.click('#at-provider');
+    await page.until(`location.pathname + location.search === '/console/activity?result=denied'`);
+    await page.until(`document.querySelector('h1')?.innerText === 'Activity'`);
+  });
+});

@@ -1,0 +1,411 @@
+/** Identity providers that are down, slow, wrong or hostile: nobody is signed in, and the broker goes on. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { SignJWT, UnsecuredJWT } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { Browser, type Visit } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { startIdentityProvider } from '../world/identity-provider.ts';
+import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
+import { newFolder } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const MINUTE_MS = 60_000;
+
+/** A world whose provider was never asked for anything yet. */
+async function worldOf(provider: { settings: Record<string, string> }) {
+  const world = await startWorld('sqlite', provider.settings);
+  const organisation = await world.organisation();
+  await organisation.ask('POST', '/owner/owners', { email: 'ann@acme.example', role: 'viewer' });
+  return { world, organisation, start: `${world.running.baseUrl}/console/oidc/start` };
+}
+
+describe('a provider that lies', () => {
+  let provider: LyingProvider;
+  let world: World;
+  let start: string;
+  beforeAll(async () => {
+    provider = await startLyingProvider();
+    ({ world, start } = await worldOf(provider));
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+    provider.beHonest();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+  });
+
+  const refused = async (status: number): Promise<Visit> => {
+    const browser = new Browser();
+    const visit = await browser.get(start);
+    expect([visit.status, visit.headers.get('content-type')], visit.text).toEqual([status, 'text/html; charset=utf-8']);
+    expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_owner');
+    return visit;
+  };
+  const signsIn = async () => {
+    const browser = new Browser();
+    const visit = await browser.get(start);
+    expect(visit.status, visit.text).toBe(200);
+    expect(browser.cookies.map(({ name }) => name)).toEqual(['svc_owner']);
+  };
+
+  test('the twin: when it does not, one signs in; the address may also stand in userinfo', async () => {
+    await signsIn();
+  });
+
+  test.each(['ES256', 'PS256', 'EdDSA'])('the twin: with a key for %s', async (alg) => {
+    world.clock.skewMs = 31_000 * (['ES256', 'PS256', 'EdDSA'].indexOf(alg) + 1);
+    const signer = await makeSigner(alg);
+    provider.keys.push(signer.publicJwk);
+    provider.token = (honest) => provider.sign(honest, {}, signer);
+    await signsIn();
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['another nonce', { nonce: 'x' }],
+    ['no nonce', { nonce: undefined }],
+    ['another audience', { aud: 'another-app' }],
+    ['another audience beside ours, and no word to whom it was given', { aud: [CLIENT_ID, 'another-app'] }],
+    ['another authorized party', { azp: 'another-app' }],
+    ['another issuer', { iss: 'https://evil.test' }],
+    ['an end that has passed', { exp: Math.floor(Date.now() / 1000) - 60 }],
+    ['no end', { exp: undefined }],
+    [
+      'a time a day ahead',
+      { iat: Math.floor(Date.now() / 1000) + 86_400, exp: Math.floor(Date.now() / 1000) + 90_000 },
+    ],
+    ['nobody in it', { sub: undefined }],
+    ['an empty subject', { sub: '' }],
+    ['a subject that is no text', { sub: { $ne: 1 } }],
+    ['a subject of 300 characters', { sub: 'x'.repeat(300) }],
+    ['a subject with a line feed', { sub: 'ann\n' }],
+    ['news of a sign-out', { events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }],
+  ])('an ID token with %s', async (_name, claims) => {
+    Object.assign(provider.claims, claims);
+    await refused(502);
+  });
+
+  test.each<[string, (provider: LyingProvider, honest: Record<string, unknown>) => Promise<string> | string]>([
+    ['without a signature', (_, honest) => new UnsecuredJWT(honest).encode()],
+    [
+      'signed by nobody, in the name of a key that is published',
+      async (one, honest) => one.sign(honest, {}, { ...(await makeSigner()), kid: one.signer.kid }),
+    ],
+    ['by a key that is not published', async (one, honest) => one.sign(honest, {}, await makeSigner())],
+    [
+      'by a key that it brings along',
+      async (one, honest) => {
+        const own = await makeSigner();
+        return await one.sign(honest, { kid: undefined, jwk: own.publicJwk }, own);
+      },
+    ],
+    [
+      'HS256 with the public key for a secret',
+      (one, honest) =>
+        new SignJWT(honest)
+          .setProtectedHeader({ alg: 'HS256', kid: one.signer.kid })
+          .sign(new TextEncoder().encode(JSON.stringify(one.signer.publicJwk))),
+    ],
+    [
+      'HS256 with the client id for a secret',
+      (_, honest) =>
+        new SignJWT(honest).setProtectedHeader({ alg: 'HS256' }).sign(new TextEncoder().encode(CLIENT_ID.repeat(8))),
+    ],
+    ['of the type of our own sessions', (one, honest) => one.sign(honest, { typ: 'svc-owner+jwt' })],
+    ['of the type of a sign-out', (one, honest) => one.sign(honest, { typ: 'logout+jwt' })],
+    ['that is none', () => 'x.y.z'],
+    ['that is empty', () => ''],
+  ])('JW-29 an ID token %s', async (_name, make) => {
+    provider.token = (honest) => make(provider, honest);
+    await refused(502);
+  });
+
+  test('an ID token with an address and no word whether it is verified: the userinfo endpoint says so', async () => {
+    provider.claims = { email: 'ann@acme.example' };
+    provider.metadata = { userinfo_endpoint: `${provider.issuer}/userinfo` };
+    provider.answers.set('/userinfo', (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ sub: 'ann', email: 'ann@acme.example', email_verified: true })),
+    );
+    const { start } = await worldOf(provider);
+    const browser = new Browser();
+    expect((await browser.get(start)).status).toBe(200);
+    expect(provider.seen).toContain('GET /userinfo');
+  });
+
+  test('a key set with keys for secrets, private halves and rubbish in it verifies with the one that is a key', async () => {
+    world.clock.skewMs = 20 * MINUTE_MS;
+    const before = [...provider.keys];
+    const fresh = await makeSigner();
+    provider.keys = [{ kty: 'oct', kid: fresh.kid, k: 'c2VjcmV0', alg: 'HS256' }, { kty: 'RSA' }, {}, fresh.publicJwk];
+    provider.clock = () => Date.now() + world.clock.skewMs;
+    provider.claims = {
+      ...provider.claims,
+      exp: Math.floor(Date.now() / 1000) + 3600,
+      iat: Math.floor(Date.now() / 1000),
+    };
+    provider.token = (honest) => provider.sign(honest, {}, fresh);
+    await signsIn();
+    provider.keys = before;
+  });
+
+  test.each<[string, string, number]>([
+    ['/token', 'no JSON', 502],
+    ['/token', 'nothing', 502],
+    ['/token', 'a redirect', 502],
+    ['/token', 'an error of its own', 502],
+    ['/token', 'a cut connection', 502],
+  ])('%s answers with %s', async (path, what, status) => {
+    provider.answers.set(path, (_, response) => lie(what, response));
+    await refused(status);
+  });
+
+  test('answers of a megabyte are not read to their end, though they are true', async () => {
+    world.clock.skewMs = 0;
+    provider.padding.set('/token', 1024 * 1024);
+    await refused(502);
+    provider.padding.set('/token', 100 * 1024);
+    await signsIn();
+  });
+
+  test('what it says of itself reaches neither the page nor its visitor', async () => {
+    provider.answers.set('/token', (_, response) =>
+      response
+        .writeHead(400, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error: 'invalid_client', error_description: '<script>owned</script>' })),
+    );
+    expect((await refused(502)).text).not.toContain('owned');
+  });
+
+  test('a callback with an ID token in the query is no code flow', async () => {
+    provider.callback = (parameters) => parameters.set('id_token', 'x.y.z');
+    await refused(502);
+  });
+
+  test('a callback that names a second code, or none', async () => {
+    provider.callback = (parameters) => parameters.append('code', 'x');
+    await refused(400);
+    provider.callback = (parameters) => parameters.delete('code');
+    await refused(400);
+    provider.callback = (parameters) => parameters.set('error', 'access_denied');
+    await refused(400);
+  });
+});
+
+/** One way not to answer. */
+function lie(what: string, response: import('node:http').ServerResponse): void {
+  if (what === 'no JSON') response.writeHead(200, { 'content-type': 'application/json' }).end('{');
+  else if (what === 'nothing') response.writeHead(204).end();
+  else if (what === 'a redirect') response.writeHead(302, { location: '/elsewhere' }).end();
+  else if (what === 'an error of its own') response.writeHead(500).end('oops');
+  else response.destroy();
+}
+
+describe('discovery that lies', () => {
+  /** What comes of a sign-in with a provider that says this of itself. */
+  const beginWith = async (different: (issuer: string) => Record<string, unknown> | string) => {
+    const provider = await startLyingProvider();
+    const honest = await (await fetch(`${provider.issuer}/.well-known/openid-configuration`)).json();
+    provider.answers.set('/.well-known/openid-configuration', (_, response) => {
+      const said = different(provider.issuer);
+      if (typeof said === 'string') return lie(said, response);
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ ...(honest as object), ...said }));
+    });
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const { world, start } = await worldOf(provider);
+    const browser = new Browser();
+    const visit = await browser.get(start);
+    const health = await send(`${world.running.baseUrl}/health`, {});
+    expect(health.status).toBe(200);
+    return { provider, visit, browser, start, world };
+  };
+
+  test.each<[string, (issuer: string) => Record<string, unknown> | string]>([
+    ['the name of another provider', () => ({ issuer: 'https://accounts.evil.test' })],
+    ['its own name with a slash', (issuer) => ({ issuer: `${issuer}/` })],
+    ['no name', () => ({ issuer: undefined })],
+    ['no place to sign in', () => ({ authorization_endpoint: undefined })],
+    ['a script for a place to sign in', () => ({ authorization_endpoint: 'javascript:alert(1)' })],
+    ['no place for tokens', () => ({ token_endpoint: undefined })],
+    ['a place for tokens inside our network', () => ({ token_endpoint: 'http://169.254.169.254/token' })],
+    ['a place for keys inside our network', () => ({ jwks_uri: 'http://10.0.0.1/jwks' })],
+    ['no place for keys', () => ({ jwks_uri: undefined })],
+    ['a file for a place of keys', () => ({ jwks_uri: 'file:///etc/passwd' })],
+    ['no JSON', () => 'no JSON'],
+    ['nothing', () => 'nothing'],
+    ['a redirect', () => 'a redirect'],
+    ['an error', () => 'an error of its own'],
+    ['a cut connection', () => 'a cut connection'],
+  ])('%s', async (_name, different) => {
+    const { visit, browser } = await beginWith(different);
+    expect(visit.status, visit.text).toBe(502);
+    expect(browser.cookies.map(({ name }) => name)).not.toContain('svc_owner');
+    expect(visit.text).not.toMatch(/evil|169\.254|10\.0\.0\.1|passwd/);
+  });
+
+  test.each(['/.well-known/openid-configuration', '/jwks'])('a megabyte at %s, though it is true', async (path) => {
+    const provider = await startLyingProvider();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    const { world, start } = await worldOf(provider);
+    provider.padding.set(path, 1024 * 1024);
+    expect((await new Browser().get(start)).status).toBe(502);
+    provider.beHonest();
+    provider.claims = { email: 'ann@acme.example', email_verified: true };
+    world.clock.skewMs = 31_000;
+    expect((await new Browser().get(start)).status).toBe(200);
+  });
+
+  test('an issuer that is off by a slash is told as what it is', async () => {
+    const { visit } = await beginWith((issuer) => ({ issuer: `${issuer}/` }));
+    expect(visit.text).toContain('another name than OIDC_ISSUER says');
+  });
+
+  test('endpoints on another port of this machine are not reached: only the issuer is', async () => {
+    const reached: string[] = [];
+    const other: Server = createServer((request, response) => {
+      reached.push(request.url!);
+      response.end('{}');
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as AddressInfo;
+    try {
+      for (const endpoint of ['token_endpoint', 'jwks_uri'])
+        expect((await beginWith(() => ({ [endpoint]: `http://127.0.0.1:${port}/x` }))).visit.status).toBe(502);
+      expect(reached).toEqual([]);
+    } finally {
+      other.close();
+    }
+  });
+
+  test('it is asked again: what was wrong once is right the next time', async () => {
+    const { provider, start, visit } = await beginWith(() => 'an error of its own');
+    expect(visit.status).toBe(502);
+    provider.answers.clear();
+    expect((await new Browser().get(start)).status).toBe(200);
+  });
+
+  test('a platform cannot be reached where the provider is', async () => {
+    const provider = await startLyingProvider();
+    const { organisation } = await worldOf(provider);
+    await organisation.platform({ manifest: { base_url: `${provider.issuer}/v1` } });
+    const agent = await organisation.agent();
+    provider.seen.length = 0;
+    const answer = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+    expect([answer.status, provider.seen]).toEqual([502, []]);
+  });
+});
+
+describe('a provider that is down', () => {
+  test('the broker starts without it, says so to whoever signs in, and takes it when it is there', async () => {
+    const provider = await startIdentityProvider({ secret: false });
+    await provider.down();
+    const { world, start } = await worldOf(provider);
+    const host = new URL(provider.issuer).host;
+    const visit = await new Browser().get(start);
+    expect(visit.status).toBe(502);
+    expect(visit.text).toContain(`${host} could not be reached`);
+    expectEnvelope(await send(start, {}), 502, 'identity_provider_failed');
+    expect((await send(`${world.running.baseUrl}/owner/sign-in-options`, {})).body.method).toBe('oidc');
+    expect((await send(`${world.running.baseUrl}/health`, {})).status).toBe(200);
+    await provider.up();
+    await provider.serve(world.running.baseUrl, { claimsInToken: true });
+    provider.people.set('ann', { email: 'ann@acme.example', email_verified: true });
+    const ann = new Browser();
+    // A public client, and the address in the ID token.
+    expect((await provider.signIn(ann, 'ann', start)).status).toBe(200);
+    expect(provider.seen).not.toContain('/me');
+    // Down again: whoever is signed in stays so, and who begins is told.
+    await provider.down();
+    const cookie = ann.cookieFor(`${world.running.baseUrl}/owner/me`);
+    expect((await send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } })).body.sign_in).toBe('oidc');
+    const stranded = new Browser();
+    stranded.stopAt = (url) => url.host === host;
+    await stranded.get(start);
+    const state = new URL(stranded.seen.at(-1)!).searchParams.get('state')!;
+    const query = new URLSearchParams({ code: 'x', state, iss: provider.issuer });
+    const back = await stranded.get(`${world.running.baseUrl}/console/oidc/callback?${query}`);
+    expect(back.status).toBe(502);
+    expect(back.text).toContain('could not be reached');
+  });
+
+  test('one that is silent is given up, and does not keep the broker from stopping', async () => {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const issuer = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const world = await startWorld('sqlite', { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: 'x' });
+    const waiting = send(`${world.running.baseUrl}/console/oidc/start`, {}).catch(() => undefined);
+    await expect.poll(() => new Promise<number>((resolve) => silent.getConnections((_, n) => resolve(n)))).toBe(1);
+    const begun = performance.now();
+    await world.running.stop();
+    expect(performance.now() - begun).toBeLessThan(25_000);
+    expect((await waiting)?.status ?? 502).toBe(502);
+    silent.closeAllConnections();
+    silent.close();
+  }, 60_000);
+});
+
+test('CX-11 with every word of the log on: no secret, code, state, cookie or token is in it, whatever goes wrong', async () => {
+  const provider = await startLyingProvider();
+  provider.claims = { email: 'ann@acme.example', email_verified: true };
+  const issued: string[] = [];
+  provider.token = async (honest) => {
+    const token = await provider.sign(honest);
+    issued.push(token, String(honest.nonce));
+    return token;
+  };
+  const broker = spawnBroker({
+    PORT: '0',
+    LOG_LEVEL: 'trace',
+    AGENT_BROKER_DATA: newFolder(),
+    ...provider.settings,
+    OIDC_CLIENT_SECRET: 'CANARY-client-secret-0123456789',
+  });
+  const baseUrl = (await broker.serve())!;
+  try {
+    const browser = new Browser();
+    const start = `${baseUrl}/console/oidc/start`;
+    const statuses = [(await browser.get(start)).status];
+    const bearer = (token: string) => send(`${baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } });
+    statuses.push((await bearer(issued[0]!)).status, (await bearer(`${issued[0]!.slice(0, -9)}AAAAAAAAA`)).status);
+    for (const what of ['no JSON', 'an error of its own', 'a cut connection']) {
+      provider.answers.set('/token', (_, response) => lie(what, response));
+      statuses.push((await browser.get(start)).status);
+    }
+    provider.answers.set('/token', (_, response, body) =>
+      response
+        .writeHead(400, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error: 'invalid_client', error_description: 'no', echo: body })),
+    );
+    statuses.push((await browser.get(start)).status);
+    // Nobody invited Ann in this store.
+    expect(statuses).toEqual([403, 401, 401, 502, 502, 502, 502]);
+    const asked = browser.seen.flatMap((url) => [...new URL(url).searchParams]);
+    const secrets = asked.flatMap(([name, value]) => (/^(code|state|nonce|code_challenge)$/.test(name) ? [value] : []));
+    secrets.push(...issued, 'CANARY-client-secret-0123456789');
+    expect(secrets.length).toBeGreaterThan(15);
+    const { stdout, stderr } = broker.output();
+    expect(stderr).toContain('invalid_client');
+    expect(secrets.filter((secret) => (stdout + stderr).includes(secret))).toEqual([]);
+  } finally {
+    broker.signal('SIGKILL');
+    await broker.ended;
+  }
+});
+
+test('the way to the provider is limited by address', async () => {
+  const provider = await startLyingProvider();
+  const world = await startWorld('sqlite', { ...provider.settings, AGENT_BROKER_LIMIT_FACTOR: '0.05' });
+  const ask = (path: string) => send(`${world.running.baseUrl}/console/oidc/${path}`, {});
+  expect([(await ask('start')).status, (await ask('callback')).status, (await ask('start')).status]).toEqual([
+    302, 400, 302,
+  ]);
+  for (const path of ['start', 'callback']) {
+    const limited = await ask(path);
+    expectEnvelope(limited, 429, 'rate_limited');
+    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
+});

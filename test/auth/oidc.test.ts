@@ -1,0 +1,444 @@
+/** Owners who sign in at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { send } from '../world/agent.ts';
+import { Browser, type Visit } from '../world/browser.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const MINUTE_MS = 60_000;
+
+describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`, (store) => {
+  let provider: TestProvider;
+  let world: World;
+  let organisation: Organisation;
+  let start: string;
+  beforeAll(async () => {
+    provider = await startIdentityProvider();
+    world = await startWorld(store, provider.settings);
+    await provider.serve(world.running.baseUrl);
+    start = `${world.running.baseUrl}/console/oidc/start`;
+  });
+  beforeEach(async () => {
+    world.clock.skewMs = 0;
+    organisation = await world.organisation();
+  });
+
+  const db = () => world.running.broker.store.db;
+  /** Somebody at the provider, with an address of their own. */
+  const person = (email = `p-${crypto.randomUUID().slice(0, 8)}@acme.example`, verified: unknown = true) => {
+    const login = `sub-${crypto.randomUUID().slice(0, 8)}`;
+    provider.people.set(login, { email, email_verified: verified });
+    return { login, email };
+  };
+  const invite = async (email: string, role: OwnerTable['role'] = 'approver', where = organisation) =>
+    (await where.ask('POST', '/owner/owners', { email, role })).body as { id: string };
+  const owner = async (id: string) =>
+    (await db().selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst())!;
+  const me = async (browser: Browser) =>
+    await send(`${world.running.baseUrl}/owner/me`, {
+      headers: { cookie: browser.cookieFor(`${world.running.baseUrl}/owner/me`) },
+    });
+  const expectSignedOut = async (browser: Browser, visit: Visit, status: number) => {
+    expect([visit.status, visit.headers.get('content-type')], visit.text).toEqual([status, 'text/html; charset=utf-8']);
+    expectEnvelope(await me(browser), 401, 'missing_token');
+  };
+
+  test('the sign-in page learns where to go', async () => {
+    const { body } = await send(`${world.running.baseUrl}/owner/sign-in-options`, {});
+    expect(body).toEqual({ method: 'oidc', start_url: start, provider: new URL(provider.issuer).host });
+  });
+
+  test('an invited owner signs in; the account is noted, and is the owner from then on', async () => {
+    const ann = person(`Ann-${crypto.randomUUID().slice(0, 8)}@Acme.example`);
+    const { id } = await invite(ann.email.toUpperCase());
+    const browser = new Browser();
+    const visit = await provider.signIn(browser, ann.login, start);
+    expect([visit.status, new URL(visit.url).pathname], visit.text).toEqual([200, '/console/oidc/callback']);
+    expect(visit.text).toContain('<meta http-equiv="refresh" content="0; url=/console">');
+    expect(visit.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(visit.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    const cookies = visit.headers.getSetCookie();
+    expect(cookies).toEqual([
+      expect.stringMatching(/^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/),
+      expect.stringMatching(/^svc_oidc_[0-9a-f]{16}=; Path=\/console\/oidc; Max-Age=0; HttpOnly; SameSite=Lax$/),
+    ]);
+    expect((await me(browser)).body).toMatchObject({
+      id,
+      email: ann.email.toLowerCase(),
+      role: 'approver',
+      sign_in: 'oidc',
+      organisations: [],
+    });
+    expect((await owner(id)).oidc_subject).toBe(`${provider.issuer} ${ann.login}`);
+    // Another address at the provider changes nothing: the account counts, not the address.
+    provider.people.set(ann.login, { email: 'ann-is-married@acme.example', email_verified: false });
+    const again = new Browser();
+    await provider.signIn(again, ann.login, start);
+    expect((await me(again)).body.id).toBe(id);
+  });
+
+  test('what goes to the provider: PKCE by S256, state and nonce, and the exact address to come back to', async () => {
+    const browser = new Browser();
+    browser.stopAt = (url) => url.origin === provider.issuer;
+    const { url } = await browser.get(start);
+    const { searchParams } = new URL(url);
+    expect(Object.fromEntries(searchParams)).toEqual({
+      client_id: 'broker',
+      response_type: 'code',
+      redirect_uri: `${world.running.baseUrl}/console/oidc/callback`,
+      scope: 'openid email',
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: 'S256',
+    });
+    const [kept] = browser.cookies;
+    expect(kept).toMatchObject({ name: expect.stringMatching(/^svc_oidc_[0-9a-f]{16}$/), path: '/console/oidc' });
+    // Nothing of it can be read from the cookie, and no two are alike.
+    expect(kept!.value).not.toContain(searchParams.get('state'));
+    expect(Buffer.from(kept!.value, 'base64url').toString('latin1')).not.toContain(searchParams.get('nonce'));
+    const other = new Browser();
+    other.stopAt = browser.stopAt;
+    expect((await other.get(start)).url).not.toBe(url);
+  });
+
+  test.each([
+    ['/console/approvals/1?tab=held', '/console/approvals/1?tab=held'],
+    ['/approve/abc', '/approve/abc'],
+    ['https://evil.test/', '/console'],
+    ['//evil.test/console', '/console'],
+    ['/\\evil.test', '/console'],
+    ['/console/../owner/audit', '/console'],
+    ['/console/%2e%2e/x', '/console'],
+    ['/consolex', '/console'],
+    ['/owner/audit', '/console'],
+    ['/console/sign-in', '/console'],
+    ['/console?x="><script>', '/console'],
+    ['javascript:alert(1)', '/console'],
+    [`/console/${'x'.repeat(600)}`, '/console'],
+  ])('the page that was wished for, %s, leads to %s', async (page, expected) => {
+    const ann = person();
+    await invite(ann.email);
+    const visit = await provider.signIn(new Browser(), ann.login, `${start}?page=${encodeURIComponent(page)}`);
+    expect(/content="0; url=([^"]*)"/.exec(visit.text)?.[1]).toBe(expected.replace('&', '&#38;'));
+    expect(visit.text).not.toContain('evil');
+    expect(visit.text).not.toContain('<script');
+  });
+
+  test('who is not invited is told who they are and whom to ask, and nothing is made', async () => {
+    const eve = person('eve@elsewhere.example');
+    const before = (await db().selectFrom('owners').selectAll().execute()).length;
+    const browser = new Browser();
+    const visit = await provider.signIn(browser, eve.login, start);
+    await expectSignedOut(browser, visit, 403);
+    expect(visit.text).toContain('eve@elsewhere.example');
+    expect(visit.text).toMatch(/Ask an admin/);
+    expect((await db().selectFrom('owners').selectAll().execute()).length).toBe(before);
+  });
+
+  test.each([[false], ['left out'], [null], ['true'], [1]])(
+    'an address that the provider does not say is verified (%j) is nobody’s',
+    async (verified) => {
+      const mallory = person(undefined, verified);
+      if (verified === 'left out') provider.people.set(mallory.login, { email: mallory.email });
+      const { id } = await invite(mallory.email, 'admin');
+      const browser = new Browser();
+      const visit = await provider.signIn(browser, mallory.login, start);
+      await expectSignedOut(browser, visit, 403);
+      expect(visit.text).toContain('verified');
+      expect((await owner(id)).oidc_subject).toBeNull();
+    },
+  );
+
+  test('an address that differs from an invited one by more than the case of A to Z is another address', async () => {
+    const kate = person(`kate-${crypto.randomUUID().slice(0, 8)}@acme.example`);
+    const { id } = await invite(kate.email, 'admin');
+    // U+212A KELVIN SIGN, which Unicode makes a small k of.
+    const other = person(kate.email.replace('k', '\u212a'));
+    const browser = new Browser();
+    await expectSignedOut(browser, await provider.signIn(browser, other.login, start), 403);
+    expect((await owner(id)).oidc_subject).toBeNull();
+    provider.people.set(kate.login, { email: kate.email.toUpperCase(), email_verified: true });
+    const herself = new Browser();
+    await provider.signIn(herself, kate.login, start);
+    expect((await me(herself)).body.id).toBe(id);
+  });
+
+  test('the owner of the first start is nobody whom a provider signs in by an address', async () => {
+    const first = await owner(organisation.owner.id);
+    expect(first.origin).toBe('first_start');
+    const browser = new Browser();
+    const visit = await provider.signIn(browser, person(first.email).login, start);
+    await expectSignedOut(browser, visit, 403);
+    expect((await owner(first.id)).oidc_subject).toBeNull();
+  });
+
+  test('an address that was given to somebody else signs nobody in', async () => {
+    const ann = person();
+    const { id } = await invite(ann.email, 'admin');
+    await provider.signIn(new Browser(), ann.login, start);
+    // Ann has left; her address is now that of another account.
+    const next = person(ann.email);
+    const browser = new Browser();
+    await expectSignedOut(browser, await provider.signIn(browser, next.login, start), 403);
+    expect((await owner(id)).oidc_subject).toBe(`${provider.issuer} ${ann.login}`);
+    // Unless an admin says so.
+    await organisation.ask('POST', '/owner/owners', { email: ann.email, role: 'admin', forget_identity: true });
+    await provider.signIn(browser, next.login, start);
+    expect((await me(browser)).body.id).toBe(id);
+  });
+
+  test('one person in two organisations picks one; the first by default, and learns of the other', async () => {
+    const second = await world.organisation({ name: `second-${crypto.randomUUID().slice(0, 8)}` });
+    const third = await world.organisation();
+    const ann = person();
+    const first = await invite(ann.email, 'viewer');
+    const other = await invite(ann.email, 'admin', second);
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    const { name } = (await second.ask('GET', '/owner/me')).body.organisation;
+    expect((await me(browser)).body).toMatchObject({
+      id: first.id,
+      role: 'viewer',
+      organisation: { id: organisation.id },
+      organisations: [{ id: second.id, name }],
+    });
+    // Only where one signed in the account is noted.
+    expect((await owner(other.id)).oidc_subject).toBeNull();
+    for (const choice of [second.id, name]) {
+      const chosen = new Browser();
+      await provider.signIn(chosen, ann.login, `${start}?organisation=${choice}`);
+      expect((await me(chosen)).body).toMatchObject({ id: other.id, role: 'admin', organisation: { id: second.id } });
+    }
+    for (const choice of [third.id, crypto.randomUUID(), 'x'.repeat(1000)]) {
+      const refused = new Browser();
+      const visit = await provider.signIn(refused, ann.login, `${start}?organisation=${choice}`);
+      await expectSignedOut(refused, visit, 403);
+      expect(visit.text).toContain('not of that organisation');
+    }
+  });
+
+  test('two sign-ins of one person at once are one owner’s', async () => {
+    const ann = person();
+    const { id } = await invite(ann.email);
+    const browsers = Array.from({ length: 4 }, () => new Browser());
+    const visits = await Promise.all(browsers.map((browser) => provider.signIn(browser, ann.login, start)));
+    expect(visits.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    for (const browser of browsers) expect((await me(browser)).body.id).toBe(id);
+  });
+
+  describe('AP-16 answers that are none to what this browser began', () => {
+    /** Signs in up to the callback, which is not asked for. */
+    const upToCallback = async (login: string) => {
+      const browser = new Browser();
+      browser.stopAt = (url) => url.pathname === '/console/oidc/callback';
+      const { url } = await provider.signIn(browser, login, start);
+      browser.stopAt = undefined;
+      expect(new URL(url).searchParams.get('code')).toBeTruthy();
+      return { browser, url: new URL(url) };
+    };
+
+    test.each<[string, (url: URL) => void]>([
+      ['another state', (url) => url.searchParams.set('state', 'x'.repeat(43))],
+      ['no state', (url) => url.searchParams.delete('state')],
+      ['two states', (url) => url.searchParams.append('state', url.searchParams.get('state')!)],
+    ])('%s, which leaves the sign-in as it is', async (_name, change) => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      const honest = url.href;
+      change(url);
+      await expectSignedOut(browser, await browser.get(url.href), 400);
+      expect((await browser.get(honest)).status).toBe(200);
+    });
+
+    test.each<[string, (url: URL) => void]>([
+      ['another issuer (RFC 9207)', (url) => url.searchParams.set('iss', 'https://evil.test')],
+      ['the issuer with a slash', (url) => url.searchParams.set('iss', `${url.searchParams.get('iss')}/`)],
+      ['no issuer, where the provider always names it', (url) => url.searchParams.delete('iss')],
+      ['two issuers', (url) => url.searchParams.append('iss', 'https://evil.test')],
+      ['another code', (url) => url.searchParams.set('code', 'x')],
+    ])('%s', async (_name, change) => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      change(url);
+      await expectSignedOut(browser, await browser.get(url.href), 400);
+      expect(browser.cookieFor(url.href)).toBe('');
+    });
+
+    test('a callback without the cookie of its beginning: a link that somebody else sent', async () => {
+      const mallory = person();
+      await invite(mallory.email);
+      const { url } = await upToCallback(mallory.login);
+      const victim = new Browser();
+      await expectSignedOut(victim, await victim.get(url.href), 400);
+      // Nor with the cookie of another beginning.
+      victim.stopAt = (one) => one.origin === provider.issuer;
+      await victim.get(start);
+      victim.stopAt = undefined;
+      await expectSignedOut(victim, await victim.get(url.href), 400);
+    });
+
+    test('a callback that is made twice signs in once, also with the cookie copied', async () => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      const copy = new Browser();
+      copy.cookies = structuredClone(browser.cookies);
+      expect((await browser.get(url.href)).status).toBe(200);
+      await expectSignedOut(copy, await copy.get(url.href), 400);
+      expect((await browser.get(url.href)).status).toBe(400);
+    });
+
+    test('a sign-in that takes longer than 10 minutes', async () => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      world.clock.skewMs = 10 * MINUTE_MS + 1;
+      await expectSignedOut(browser, await browser.get(url.href), 400);
+    });
+
+    test('a cookie that was altered, cut, or is of something else', async () => {
+      const ann = person();
+      await invite(ann.email);
+      const { browser, url } = await upToCallback(ann.login);
+      const [kept] = browser.cookies.filter(({ name }) => name.startsWith('svc_oidc_'));
+      const flipped = `${kept!.value.slice(0, -2)}${kept!.value.at(-2) === 'A' ? 'B' : 'A'}${kept!.value.at(-1)}`;
+      for (const value of [flipped, kept!.value.slice(0, 60), 'x', 'AAAA', `${kept!.value}!`]) {
+        const altered = new Browser();
+        altered.cookies = [{ ...kept!, value }];
+        await expectSignedOut(altered, await altered.get(url.href), 400);
+      }
+      expect((await browser.get(url.href)).status).toBe(200);
+    });
+
+    test('the provider’s own refusal is told, in its word alone', async () => {
+      const browser = new Browser();
+      browser.stopAt = (url) => url.origin === provider.issuer;
+      const { url } = await browser.get(start);
+      const state = new URL(url).searchParams.get('state')!;
+      const query = {
+        error: 'access_denied',
+        error_description: '<script>owned</script>',
+        state,
+        iss: provider.issuer,
+      };
+      const visit = await browser.get(`${world.running.baseUrl}/console/oidc/callback?${new URLSearchParams(query)}`);
+      await expectSignedOut(browser, visit, 403);
+      expect(visit.text).toContain('access_denied');
+      expect(visit.text).not.toContain('owned');
+    });
+  });
+
+  test('an answer to nothing that this browser began ends nothing; several tabs sign in side by side', async () => {
+    const ann = person();
+    await invite(ann.email);
+    const browser = new Browser();
+    const begin = async () => {
+      browser.stopAt = (url) => url.origin === provider.issuer;
+      const { url } = await browser.get(start);
+      browser.stopAt = undefined;
+      return url;
+    };
+    const [first, second] = [await begin(), await begin()];
+    const stray = `${world.running.baseUrl}/console/oidc/callback?code=x&state=y`;
+    await expectSignedOut(browser, await browser.get(stray), 400);
+    for (const address of [first, second]) {
+      const visit = await provider.signIn(browser, ann.login, address);
+      expect([visit.status, (await me(browser)).status], visit.text).toEqual([200, 200]);
+    }
+    // Of many the newest four are kept, so that their cookies never fill a request.
+    for (let n = 0; n < 9; n++) {
+      world.clock.skewMs += 1;
+      await begin();
+    }
+    expect(browser.cookies.filter(({ name }) => name.startsWith('svc_oidc_'))).toHaveLength(4);
+  });
+
+  test('signing in ends the session that the browser had, copies of it included', async () => {
+    const [ann, bob] = [person(), person()];
+    await invite(ann.email);
+    const { id } = await invite(bob.email);
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    const copy = new Browser();
+    copy.cookies = structuredClone(browser.cookies);
+    browser.cookies = browser.cookies.filter(({ name }) => name === 'svc_owner');
+    await provider.signIn(browser, bob.login, start);
+    expect((await me(browser)).body.id).toBe(id);
+    expectEnvelope(await me(copy), 401, 'token_expired');
+  });
+
+  test('a program is told in JSON what a person is told in a page', async () => {
+    expectEnvelope(await send(`${world.running.baseUrl}/console/oidc/callback?code=x`, {}), 400, 'invalid_request');
+  });
+
+  test('links are off: neither is one made, nor one taken; the command line’s own session stays', async () => {
+    const local = (path: string) =>
+      send(world.running.baseUrl + path, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${world.running.services.local.token.reveal()}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ email: organisation.owner.email }),
+      });
+    const link = await local('/owner/link');
+    expect(link.body).toEqual({
+      url: `${world.running.baseUrl}/console/sign-in`,
+      expires_at: null,
+      email: organisation.owner.email,
+      sign_in: 'oidc',
+      provider: new URL(provider.issuer).host,
+    });
+    expect(await db().selectFrom('one_time_tokens').selectAll().execute()).toEqual([]);
+    const answer = await send(`${world.running.baseUrl}/owner/sign-in`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token: `sgn_${'A'.repeat(43)}` }),
+    });
+    expectEnvelope(answer, 403, 'forbidden');
+    expect(answer.body.detail).toContain(new URL(provider.issuer).host);
+    const { token } = (await local('/owner/token')).body;
+    const mine = await send(`${world.running.baseUrl}/owner/me`, { headers: { authorization: `Bearer ${token}` } });
+    expect(mine.body).toMatchObject({ sign_in: 'local', organisations: [] });
+  });
+
+  test('signing out and removal end a session of the provider’s as any other', async () => {
+    const ann = person();
+    const { id } = await invite(ann.email);
+    const browser = new Browser();
+    await provider.signIn(browser, ann.login, start);
+    const cookie = browser.cookieFor(`${world.running.baseUrl}/owner/me`);
+    await send(`${world.running.baseUrl}/owner/sign-out`, { method: 'POST', headers: { cookie, 'x-svc-csrf': '1' } });
+    expectEnvelope(await me(browser), 401, 'token_expired');
+    await provider.signIn(browser, ann.login, start);
+    expect((await me(browser)).status).toBe(200);
+    expect((await organisation.ask('DELETE', `/owner/owners/${id}`)).status).toBe(200);
+    expectEnvelope(await me(browser), 401, 'invalid_token');
+    expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(403);
+  });
+
+  test('keys that the provider rotates are fetched when they are met, at most every 30 seconds', async () => {
+    const ann = person();
+    await invite(ann.email);
+    expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
+    const asked = () => provider.seen.filter((path) => path === '/jwks').length;
+    const before = asked();
+    world.clock.skewMs = 31_000;
+    await provider.rotate();
+    expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
+    expect(asked()).toBe(before + 1);
+    await provider.rotate();
+    const visit = await provider.signIn(new Browser(), ann.login, start);
+    expect([visit.status, asked()]).toEqual([502, before + 1]);
+    expect(visit.text).toContain('none of those that the identity provider publishes');
+    world.clock.skewMs = 62_000;
+    expect((await provider.signIn(new Browser(), ann.login, start)).status).toBe(200);
+    expect(asked()).toBe(before + 2);
+  });
+});

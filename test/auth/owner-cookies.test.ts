@@ -1,0 +1,109 @@
+/** What a browser sends by itself proves nothing: cookies, where they go, and requests that come from elsewhere. */
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { runFile } from '../../broker/run-file.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe('a session in a browser', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let cookie: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    agent = await organisation.agent({ grants: {} });
+    cookie = `svc_owner=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
+  });
+
+  const ask = (method: string, path: string, headers: Record<string, string>): Promise<Answer> =>
+    send(world.running.baseUrl + path, {
+      method,
+      headers: { cookie, ...(method === 'POST' && { 'content-type': 'application/json' }), ...headers },
+      ...(method === 'POST' && { body: '{}' }),
+    });
+  const suspend = (headers: Record<string, string>) => ask('POST', `/owner/agents/${agent.id}/suspend`, headers);
+  const isActive = async () => (await agent.get('/v1/agents/me')).body.agent_status === 'active';
+
+  const FOREIGN: [string, Record<string, string>][] = [
+    ['the Origin of another site', { origin: 'https://evil.test' }],
+    ['Origin: null, as of a sandboxed frame', { origin: 'null' }],
+    ['an empty Origin', { origin: '' }],
+    ['another port of this host, which SameSite does not tell apart', { origin: 'http://localhost:1' }],
+    ['an Origin that begins like ours', { origin: 'http://localhost.evil.test' }],
+    ['Sec-Fetch-Site: cross-site', { 'sec-fetch-site': 'cross-site' }],
+    ['Sec-Fetch-Site: same-site', { 'sec-fetch-site': 'same-site' }],
+    ['a Sec-Fetch-Site that no browser sends', { 'sec-fetch-site': 'same-origin, cross-site' }],
+  ];
+
+  test.each(FOREIGN)('AP-16 with %s nothing is changed, and nothing told', async (_name, headers) => {
+    expectEnvelope(await suspend({ 'x-svc-csrf': '1', ...headers }), 403, 'forbidden');
+    expect(await isActive()).toBe(true);
+    expectEnvelope(await ask('GET', '/owner/agents', headers), 403, 'forbidden');
+    expectEnvelope(await ask('GET', `/v1/audit/${crypto.randomUUID()}/receipt`, headers), 403, 'forbidden');
+    // The same with a bearer, which no browser sends by itself, is nobody's but a program's.
+    const bearer = { authorization: `Bearer ${cookie.slice('svc_owner='.length)}`, cookie: '' };
+    expect((await ask('GET', '/owner/agents', { ...headers, ...bearer })).status).toBe(200);
+  });
+
+  test('AP-16 without the header that no form can send nothing is changed, wherever it comes from', async () => {
+    for (const headers of [{}, { origin: world.running.baseUrl }, { 'sec-fetch-site': 'same-origin' }])
+      expectEnvelope(await suspend(headers), 403, 'forbidden');
+    // Typed into the address bar is for reading.
+    expectEnvelope(await suspend({ 'x-svc-csrf': '1', 'sec-fetch-site': 'none' }), 403, 'forbidden');
+    expect(await isActive()).toBe(true);
+  });
+
+  test('the twin: what the console sends is taken, by either name of the broker', async () => {
+    for (const headers of [{}, { 'sec-fetch-site': 'none' }, { 'sec-fetch-site': 'same-origin' }])
+      expect((await ask('GET', '/owner/agents', headers)).status).toBe(200);
+    const console = { 'x-svc-csrf': '1', 'sec-fetch-site': 'same-origin' };
+    expect((await suspend({ ...console, origin: world.running.baseUrl })).status).toBe(200);
+    expect(await isActive()).toBe(false);
+    const here = world.running.baseUrl.replace('localhost', '127.0.0.1');
+    const answer = await send(`${here}/owner/agents/${agent.id}/resume`, {
+      method: 'POST',
+      headers: { cookie, ...console, origin: here, 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect([answer.status, await isActive()]).toEqual([200, true]);
+  });
+
+  test('the cookie of one request is its first: a second of the same name does not take its place', async () => {
+    expect((await ask('GET', '/owner/agents', { cookie: `${cookie}; svc_owner=x` })).status).toBe(200);
+    expectEnvelope(await ask('GET', '/owner/agents', { cookie: `svc_owner=x; ${cookie}` }), 401, 'invalid_token');
+    expectEnvelope(await ask('GET', '/owner/agents', { cookie: 'svc_owner=' }), 401, 'missing_token');
+  });
+});
+
+test('behind https the cookie is of this host and of https alone', async () => {
+  const world = await startWorld('sqlite', { BASE_URL: 'https://broker.acme.example' });
+  const organisation = await world.organisation();
+  const { broker } = world.running;
+  const here: string = JSON.parse(readFileSync(runFile(broker.config.dataFolder), 'utf8')).url;
+  const link = await signInLink(broker, organisation.owner);
+  const answer = await send(`${here}/owner/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token: new URL(link.url).hash.slice(1) }),
+  });
+  const set = answer.headers.get('set-cookie')!;
+  expect(set).toMatch(/^__Host-svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/);
+  const [cookie] = set.split(';');
+  expect((await send(`${here}/owner/me`, { headers: { cookie: cookie! } })).status).toBe(200);
+  // The name without the prefix could have been set by http, or by another host of the domain.
+  const plain = cookie!.replace('__Host-', '');
+  expectEnvelope(await send(`${here}/owner/me`, { headers: { cookie: plain } }), 401, 'missing_token');
+  const out = await send(`${here}/owner/sign-out`, {
+    method: 'POST',
+    headers: { cookie: cookie!, 'x-svc-csrf': '1', origin: 'https://broker.acme.example' },
+  });
+  expect(out.headers.get('set-cookie')).toMatch(/^__Host-svc_owner=; Path=\/; Max-Age=0; .*; Secure$/);
+  // The same name by http is not the same origin.
+  const http = { cookie: cookie!, origin: 'http://broker.acme.example', host: 'broker.acme.example' };
+  expectEnvelope(await send(`${here}/owner/me`, { headers: http }), 403, 'forbidden');
+});

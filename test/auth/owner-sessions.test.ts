@@ -1,0 +1,299 @@
+import { readFileSync, statSync } from 'node:fs';
+import { decodeJwt } from 'jose';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { authenticateSession, mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { readConfig } from '../../broker/config.ts';
+import { signCompact } from '../../broker/crypto/jws.ts';
+import { serve } from '../../broker/main.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
+import { runFile } from '../../broker/run-file.ts';
+import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const MINUTE_MS = 60_000;
+
+describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let other: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    other = await world.organisation();
+    await organisation.platform();
+    await other.platform();
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+  });
+
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    send(world.running.baseUrl + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const localToken = () => world.running.services.local.token.reveal();
+  const local = (path: string, body: unknown) => post(path, body, { authorization: `Bearer ${localToken()}` });
+  const tokenOf = (link: Answer): string => new URL(link.body.url).hash.slice(1);
+  const cookieOf = (answer: Answer): string => answer.headers.get('set-cookie')!.split(';')[0]!;
+
+  test('the credential of the command line lies in a file of its own, and opens only what is local', async () => {
+    const path = runFile(world.running.broker.config.dataFolder);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
+      url: world.running.baseUrl.replace('localhost', '127.0.0.1'),
+      local_token: localToken(),
+    });
+    for (const path of ['/owner/token', '/owner/link', '/owner/keys/rotate']) {
+      for (const token of [
+        mintOwnerSession(world.running.broker, organisation.owner).token,
+        `cli_${'A'.repeat(43)}`,
+        'x',
+      ])
+        expectEnvelope(await post(path, {}, { authorization: `Bearer ${token}` }), 401, 'invalid_token');
+      expectEnvelope(await post(path, {}), 401, 'missing_token');
+    }
+  });
+
+  test('a session for scripts', async () => {
+    const made = await local('/owner/token', { email: organisation.owner.email });
+    expect(made.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
+    expect(Date.parse(made.body.expires_at) - Date.now()).toBeGreaterThan(11.9 * 60 * MINUTE_MS);
+    const answer = await send(`${world.running.baseUrl}/owner/agents`, {
+      headers: { authorization: `Bearer ${made.body.token}` },
+    });
+    expect(answer.status).toBe(200);
+    expectEnvelope(await local('/owner/token', { email: 'nobody@acme.example' }), 404, 'not_found');
+    expectEnvelope(await local('/owner/token', { email: 'no address' }), 400, 'invalid_request');
+    // With several organisations somebody has to be named.
+    expectEnvelope(await local('/owner/token', {}), 400, 'invalid_request');
+  });
+
+  test('a link signs in once, and its token is nowhere but behind the #', async () => {
+    const link = await local('/owner/link', { email: organisation.owner.email });
+    const token = tokenOf(link);
+    expect(token).toMatch(/^sgn_[\w-]{43}$/);
+    const stored = await world.running.broker.store.db.selectFrom('one_time_tokens').selectAll().execute();
+    expect(JSON.stringify(stored)).not.toContain(token);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => post('/owner/sign-in', { token })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 410, 410, 410, 410]);
+    for (const answer of answers) if (answer.status === 410) expectEnvelope(answer, 410, 'link_used');
+    const won = answers.find(({ status }) => status === 200)!;
+    expect(won.body).toMatchObject({ email: organisation.owner.email, role: 'admin' });
+    expect(won.headers.get('set-cookie')).toMatch(
+      /^svc_owner=[\w.-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict/,
+    );
+  });
+
+  test('a link is over after 15 minutes, and no other token is one', async () => {
+    const token = tokenOf(await local('/owner/link', { email: organisation.owner.email }));
+    world.clock.skewMs = 15 * MINUTE_MS + 1;
+    expectEnvelope(await post('/owner/sign-in', { token }), 410, 'link_used');
+    world.clock.skewMs = 0;
+    expect((await post('/owner/sign-in', { token })).status).toBe(200);
+    for (const wrong of ['', 'x', `abt_${'A'.repeat(43)}`, `sgn_${'A'.repeat(43)}`, localToken()])
+      expectEnvelope(await post('/owner/sign-in', { token: wrong }), 410, 'link_used');
+  });
+
+  test('the cookie of a browser reads; to change something it takes the header that no form can send', async () => {
+    const agent = await organisation.agent({ grants: {} });
+    const signedIn = await post('/owner/sign-in', {
+      token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
+    });
+    const cookie = cookieOf(signedIn);
+    const read = await send(`${world.running.baseUrl}/owner/agents`, { headers: { cookie } });
+    expect(read.status).toBe(200);
+    expectEnvelope(await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie }), 403, 'forbidden');
+    expect((await agent.get('/v1/agents/me')).body.agent_status).toBe('active');
+    expect((await post(`/owner/agents/${agent.id}/suspend`, {}, { cookie, 'x-svc-csrf': '1' })).status).toBe(200);
+    // It is an owner's and nothing else.
+    expectEnvelope(await send(`${world.running.baseUrl}/v1/agents/me`, { headers: { cookie } }), 401, 'missing_token');
+    expectEnvelope(
+      await post('/owner/keys/rotate', { use: 'evidence' }, { cookie, 'x-svc-csrf': '1' }),
+      401,
+      'missing_token',
+    );
+    const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
+    expect(out.headers.get('set-cookie')).toMatch(/^svc_owner=; Path=\/; Max-Age=0/);
+  });
+
+  const sessionOf = (owner: OwnerTable = organisation.owner) => mintOwnerSession(world.running.broker, owner).token;
+  const as = (session: string, path: string, init: RequestInit = {}, url = world.running.baseUrl) =>
+    send(url + path, { ...init, headers: { authorization: `Bearer ${session}`, ...init.headers } });
+
+  test('who is signed in: role, organisation and the end of the session', async () => {
+    const viewer = await organisation.addOwner('viewer');
+    const { status, body } = await as(sessionOf(viewer), '/owner/me');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      id: viewer.id,
+      email: viewer.email,
+      role: 'viewer',
+      organisation: { id: organisation.id, name: expect.stringMatching(/^org-/) },
+      session_expires_at: expect.stringMatching(/Z$/),
+      sign_in: 'local',
+      base_url: world.running.baseUrl,
+      organisations: [],
+    });
+    const left = Date.parse(body.session_expires_at) - Date.now();
+    expect([left > 11.9 * 60 * MINUTE_MS, left <= 12 * 60 * MINUTE_MS]).toEqual([true, true]);
+    expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, {}), 401, 'missing_token');
+  });
+
+  test('the sign-in page learns how owners sign in', async () => {
+    const answer = await send(`${world.running.baseUrl}/owner/sign-in-options`, {});
+    expect([answer.status, answer.body]).toEqual([200, { method: 'local' }]);
+  });
+
+  test('signing out ends the session itself: a copy of the cookie, and the bearer in it, are refused', async () => {
+    const signedIn = await post('/owner/sign-in', {
+      token: tokenOf(await local('/owner/link', { email: organisation.owner.email })),
+    });
+    const cookie = cookieOf(signedIn);
+    const session = cookie.slice(cookie.indexOf('=') + 1);
+    const another = sessionOf();
+    expect((await as(session, '/owner/me')).status).toBe(200);
+    const out = await post('/owner/sign-out', {}, { cookie, 'x-svc-csrf': '1' });
+    expect([out.status, out.body]).toEqual([200, { signed_out: true }]);
+    const copied = await send(`${world.running.baseUrl}/owner/me`, { headers: { cookie } });
+    expectEnvelope(copied, 401, 'token_expired');
+    expect(copied.body.detail).toContain('signed out');
+    expectEnvelope(await as(session, '/owner/me'), 401, 'token_expired');
+    expectEnvelope(await as(session, '/owner/sign-out', { method: 'POST' }), 401, 'token_expired');
+    expectEnvelope(await as(session, `/v1/audit/${crypto.randomUUID()}/receipt`, {}), 401, 'token_expired');
+    // Only this one: the owner's other sessions go on.
+    expect((await as(another, '/owner/me')).status).toBe(200);
+    expectEnvelope(await as(another, '/owner/sign-out', { method: 'POST', body: '{' }), 400, 'invalid_request');
+    expect((await as(another, '/owner/sign-out', { method: 'POST' })).status).toBe(200);
+    expectEnvelope(await as(another, '/owner/me'), 401, 'token_expired');
+  });
+
+  test('what was signed out is remembered until it would have ended, and not for ever', async () => {
+    const { db } = world.running.broker.store;
+    const count = async () => (await db.selectFrom('ended_sessions').selectAll().execute()).length;
+    const ended = sessionOf();
+    await as(ended, '/owner/sign-out', { method: 'POST' });
+    const before = await count();
+    await purgeEndedSessions(db, Date.now());
+    expect(await count()).toBe(before);
+    expectEnvelope(await as(ended, '/owner/me'), 401, 'token_expired');
+    await purgeEndedSessions(db, Date.now() + 13 * 60 * MINUTE_MS);
+    expect(await count()).toBe(0);
+  });
+
+  test('the check costs one statement', async () => {
+    const { db } = world.running.broker.store;
+    const session = sessionOf();
+    let statements = 0;
+    const counted = db.withPlugin({
+      transformQuery: ({ node }) => {
+        statements++;
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    });
+    const broker = { ...world.running.broker, store: { ...world.running.broker.store, db: counted } };
+    expect(await authenticateSession(broker, session)).toMatchObject({ kind: 'owner' });
+    expect(statements).toBe(1);
+  });
+
+  test('a removed owner is out at the next request, and a changed role is in force at it', async () => {
+    const { db } = world.running.broker.store;
+    const owner = await organisation.addOwner('admin');
+    const session = sessionOf(owner);
+    expect((await as(session, '/owner/me')).body.role).toBe('admin');
+    await db.updateTable('owners').set({ role: 'viewer' }).where('id', '=', owner.id).execute();
+    expect((await as(session, '/owner/me')).body.role).toBe('viewer');
+    const agent = await organisation.agent({ grants: {} });
+    expectEnvelope(
+      await post(`/owner/agents/${agent.id}/suspend`, {}, { authorization: `Bearer ${session}` }),
+      403,
+      'forbidden',
+    );
+    await db.deleteFrom('owners').where('id', '=', owner.id).execute();
+    expectEnvelope(await as(session, '/owner/me'), 401, 'invalid_token');
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['without jti, as older releases made them', { jti: undefined }],
+    ['with a jti that is no text', { jti: 1 }],
+    ['of another broker', { iss: 'http://other.test' }],
+    ['for another audience', { aud: 'http://localhost' }],
+    ['without an organisation', { org: undefined }],
+    ['of another organisation', { org: crypto.randomUUID() }],
+    ['without an end', { exp: undefined }],
+    ['of nobody', { sub: undefined }],
+  ])('a session %s is refused', async (_name, different) => {
+    const { broker } = world.running;
+    const claims = { ...decodeJwt(sessionOf()), ...different } as JsonObject;
+    const present = Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined));
+    const forged = signCompact(broker.keys.signer('session', Date.now()), { typ: 'svc-owner+jwt' }, present);
+    expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_token');
+  });
+
+  test('a session with a wrong signature is refused for it, as a bearer and as a cookie', async () => {
+    const session = sessionOf();
+    const cut = session.lastIndexOf('.') + 1;
+    const forged = `${session.slice(0, cut)}${session.slice(cut, -8)}AAAAAAAA`;
+    expectEnvelope(await as(forged, '/owner/me'), 401, 'invalid_signature');
+    const cookie = { cookie: `svc_owner=${forged}` };
+    expectEnvelope(await send(`${world.running.baseUrl}/owner/me`, { headers: cookie }), 401, 'invalid_signature');
+    expect((await as(session, '/owner/me')).status).toBe(200);
+  });
+
+  test.runIf(store === 'postgres')('signed out on one replica is signed out on all of them', async () => {
+    const replica = await serve(
+      readConfig({
+        ...world.environment,
+        PORT: '0',
+        BASE_URL: world.running.baseUrl,
+        AGENT_BROKER_DATA: newFolder(),
+        AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+      }),
+    );
+    try {
+      const { url } = JSON.parse(readFileSync(runFile(replica.broker.config.dataFolder), 'utf8'));
+      const session = sessionOf();
+      expect((await as(session, '/owner/me', {}, url)).status).toBe(200);
+      await as(session, '/owner/sign-out', { method: 'POST' });
+      expectEnvelope(await as(session, '/owner/me', {}, url), 401, 'token_expired');
+    } finally {
+      await replica.stop();
+    }
+  });
+
+  test('keys rotate: each job alone, and by nobody but whoever runs the broker', async () => {
+    for (const use of ['evidence', 'issuing', 'root', 'session']) {
+      const answer = await local('/owner/keys/rotate', { use });
+      expect(answer.body).toMatchObject({ use, kid: expect.any(String) });
+      expect(Date.parse(answer.body.signs_from)).toBeGreaterThan(Date.now());
+    }
+    for (const body of [{}, { use: 'all' }, { use: 'evidence', now: true }])
+      expectEnvelope(await local('/owner/keys/rotate', body), 400, 'invalid_request');
+    // The session key that signs next does not end the sessions of the last one.
+    const session = mintOwnerSession(world.running.broker, organisation.owner).token;
+    world.clock.skewMs = 3 * MINUTE_MS;
+    const answer = await send(`${world.running.baseUrl}/owner/agents`, {
+      headers: { authorization: `Bearer ${session}` },
+    });
+    expect(answer.status).toBe(200);
+    expect((await organisation.ask('GET', '/owner/agents')).status).toBe(200);
+  });
+
+  test('KEY-03 the master key rotates under the calls, where one process holds it', async () => {
+    const agent = await organisation.agent();
+    const calls = Array.from({ length: 20 }, () => agent.act(READ));
+    const answer = await local('/owner/keys/rotate', { use: 'master' });
+    if (store === 'postgres') expectEnvelope(answer, 409, 'conflict');
+    else expect(answer.body).toMatchObject({ use: 'master', rewrapped: expect.any(Number) });
+    for (const { status } of await Promise.all(calls)) expect(status).toBe(200);
+    await world.restart();
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+});

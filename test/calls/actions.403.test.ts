@@ -1,0 +1,190 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { moveAgent } from '../../broker/store/agents.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { expectDenied } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const ALLOW = [{ effect: 'allow' }];
+
+describe.each(STORES)(`POST /v1/actions answers 403 on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+  });
+
+  const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW) =>
+    organisation.policy(rules).then((policy) => organisation.agent({ policy, ...more }));
+
+  const denied = (agent: TestAgent, request: Record<string, unknown>, reason: string) =>
+    expectDenied(world, agent, request, reason);
+
+  const passes = async (agent: TestAgent, request: Record<string, unknown> = READ) => {
+    const answer = await agent.act(request);
+    expect(answer.status, answer.text).toBe(200);
+  };
+
+  test.each(['demo:read ', 'DEMO:READ', 'demo:*', 'demo:read,demo:write', 'dеmo:read', 'demo:delete', '__proto__'])(
+    'PA-19 scope_not_granted: %j',
+    async (scope) => {
+      const agent = await allowed({ grants: { demo: { scopeList: ['demo:read'] } } });
+      const answer = await denied(agent, { ...READ, scope }, 'scope_not_granted');
+      expect(answer.body._meta.next_actions[0]).toEqual({
+        capability: 'access_requests.create',
+        endpoint: '/v1/access-request',
+      });
+      await passes(agent);
+    },
+  );
+
+  test.each(['nowhere', '*', '__proto__', 'constructor', '../demo', 'DEMO', 'demo ', 'démo'])(
+    'PA-20 no_permission_record: platform %j',
+    async (platform) => {
+      const agent = await allowed();
+      await denied(agent, { ...READ, platform }, 'no_permission_record');
+      await passes(agent);
+    },
+  );
+
+  test('no_permission_record: a platform of the organisation, without a grant; a connection without one', async () => {
+    await organisation.platform({ id: 'ungranted' });
+    const agent = await allowed();
+    await denied(agent, { ...READ, platform: 'ungranted' }, 'no_permission_record');
+    const connection_id = await organisation.connection('demo', { isDefault: false });
+    await denied(agent, { ...READ, connection_id }, 'no_permission_record');
+    await denied(agent, { ...READ, connection_id: crypto.randomUUID() }, 'no_permission_record');
+  });
+
+  test('a platform, a connection and an agent of another organisation are as if they were not there', async () => {
+    const other = await world.organisation();
+    await other.platform({ id: 'theirs' });
+    const connection_id = await other.connection('theirs', { isDefault: false });
+    const agent = await allowed();
+    const nowhere = await denied(agent, { ...READ, platform: 'nowhere' }, 'no_permission_record');
+    const theirs = await denied(agent, { ...READ, platform: 'theirs' }, 'no_permission_record');
+    expect(theirs.body.detail.replace('theirs', 'nowhere')).toBe(nowhere.body.detail);
+    await denied(agent, { ...READ, connection_id }, 'no_permission_record');
+  });
+
+  test('agent_suspended: halted as a whole, whatever it asks; resumed, it goes on', async () => {
+    const agent = await allowed();
+    await passes(agent);
+    const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'odd calls' });
+    expect(suspended.status).toBe(200);
+    const answer = await denied(agent, READ, 'agent_suspended');
+    expect(answer.body.halt).toEqual({
+      state: 'suspended',
+      since: suspended.body.status_since,
+      cause: 'owner_manual',
+      detail: 'odd calls',
+      recoverable_by: 'owner',
+      retry_after_seconds: null,
+      instructions: expect.stringContaining('owner'),
+    });
+    expect(answer.headers.get('retry-after')).toBeNull();
+    expect(answer.body._meta.next_actions[0].endpoint).toBe('/v1/agents/me');
+    await denied(agent, { ...READ, scope: 'nothing', platform: 'nowhere' }, 'agent_suspended');
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    await passes(agent);
+  });
+
+  test('agent_revoked: for good, and by expiry', async () => {
+    const agent = await allowed();
+    await passes(agent);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/revoke`, {});
+    const answer = await denied(agent, READ, 'agent_revoked');
+    expect(answer.body.halt).toMatchObject({ state: 'revoked', cause: 'owner_manual', recoverable_by: 'owner' });
+    const mortal = await allowed({ agent: { expires_at: Date.now() + 60_000 } });
+    await passes(mortal);
+    world.clock.skewMs = 61_000;
+    expect((await denied(mortal, READ, 'agent_revoked')).body.halt.state).toBe('revoked');
+  });
+
+  test('platform_suspended: the switch of the organisation', async () => {
+    await organisation.platform({ id: 'switched' });
+    const agent = await allowed({ grants: { switched: { scopeList: ['demo:read'] } } });
+    const call = { ...READ, platform: 'switched' };
+    await passes(agent, call);
+    const { db } = world.running.broker.store;
+    const flip = (suspended: 0 | 1) =>
+      db.updateTable('platforms').set({ suspended }).where('platform_id', '=', 'switched').execute();
+    await flip(1);
+    const answer = await denied(agent, call, 'platform_suspended');
+    expect(answer.body).not.toHaveProperty('halt');
+    await flip(0);
+    await passes(agent, call);
+  });
+
+  test('no_policy_assigned', async () => {
+    await denied(await organisation.agent({ policy: null }), READ, 'no_policy_assigned');
+  });
+
+  test('denied_by_policy: by a rule, by no rule, and by a condition that fails', async () => {
+    const rules = [
+      { effect: 'allow', scopes: ['demo:read'] },
+      { name: 'no secrets', effect: 'deny', endpoints: ['/items/secret'] },
+      { effect: 'allow', scopes: ['demo:write'], when: 'request.body.amount < 10' },
+    ];
+    const agent = await allowed({}, rules);
+    const byRule = await denied(agent, { ...READ, endpoint: '/items/secret' }, 'denied_by_policy');
+    expect(byRule.body.detail).toContain('no secrets');
+    await denied(agent, { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' }, 'denied_by_policy');
+    const write = { ...READ, method: 'POST', scope: 'demo:write' };
+    await denied(agent, { ...write, data: { amount: 10 } }, 'denied_by_policy');
+    const failed = await denied(agent, { ...write, data: {} }, 'denied_by_policy');
+    expect(failed.body.detail).toContain('amount');
+    await passes(agent);
+    await passes(agent, { ...write, data: { amount: 9 } });
+  });
+
+  test('denied_by_guardrail: over any policy; one with suspend halts the agent too', async () => {
+    const guarded = await world.organisation({
+      guardrails: [
+        { name: 'no deletes', effect: 'deny', methods: ['DELETE'] },
+        { name: 'tripwire', effect: 'suspend', endpoints: ['/items/honey'] },
+      ],
+    });
+    await guarded.platform();
+    const agent = await guarded.agent({ policy: await guarded.policy(ALLOW) });
+    await passes(agent);
+    const answer = await denied(
+      agent,
+      { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' },
+      'denied_by_guardrail',
+    );
+    expect(answer.body.detail).toContain('no deletes');
+    await passes(agent);
+    await denied(agent, { ...READ, endpoint: '/items/honey' }, 'denied_by_guardrail');
+    const halted = await denied(agent, READ, 'agent_suspended');
+    expect(halted.body.halt).toMatchObject({ cause: 'suspended_by_policy', detail: 'guardrail tripwire' });
+  });
+
+  test('grant_expired: at its very moment', async () => {
+    const agent = await allowed({ grants: { demo: { expires_at: Date.now() + 60_000 } } });
+    await passes(agent);
+    world.clock.skewMs = 61_000;
+    const answer = await denied(agent, READ, 'grant_expired');
+    expect(answer.body).not.toHaveProperty('halt');
+  });
+
+  test('MR-04 what is changed in the store shows at the very next call', async () => {
+    const agent = await allowed();
+    const { broker } = world.running;
+    const place = { organisationId: organisation.id, id: agent.id };
+    for (let round = 0; round < 5; round++) {
+      await passes(agent);
+      const to = { from: ['active'], to: 'suspended', cause: 'owner_manual', detail: null } as const;
+      expect(await moveAgent(broker.store.db, place, to, broker.clock())).toBe(true);
+      await denied(agent, READ, 'agent_suspended');
+      const back = { from: ['suspended'], to: 'active', cause: null, detail: null } as const;
+      await moveAgent(broker.store.db, place, back, broker.clock());
+    }
+  });
+});

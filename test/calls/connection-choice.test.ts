@@ -1,0 +1,221 @@
+/** Which of an agent's grants on a platform is meant where no connection is named: the same for every entry point. */
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { listGrants } from '../../broker/store/agents.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const SCOPES = { scopeList: ['demo:read', 'demo:write'] };
+
+describe.each(STORES)(`a call that names no connection on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let policy: string;
+  /** By label; the default one first. */
+  let connections: Record<string, string>;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ secret: null });
+    connections = {};
+    const { db } = world.running.broker.store;
+    for (const label of ['main', 'two', 'three', 'four']) {
+      const isDefault = label === 'main';
+      connections[label] = await organisation.connection('demo', { secret: `credential-of-${label}`, isDefault });
+      await db.updateTable('connections').set({ label }).where('id', '=', connections[label]).execute();
+    }
+    policy = await organisation.policy([{ effect: 'allow' }]);
+  });
+
+  /** An agent with a grant on each of these connections, made in this order. */
+  const agentOn = async (...labels: string[]): Promise<TestAgent> => {
+    const agent = await organisation.agent({ policy, grants: {} });
+    for (const label of labels) {
+      const body = { scopes: SCOPES.scopeList, connection: label };
+      const made = await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, body);
+      expect(made.status).toBe(201);
+    }
+    return agent;
+  };
+  /** Moves the rows of grants, as updates do on PostgreSQL once the table has statistics. */
+  const moveRows = async (agent: TestAgent) => {
+    const { db } = world.running.broker.store;
+    await sql`analyze`.execute(db);
+    const grants = await listGrants(db, organisation.id, agent.id);
+    for (const { id } of grants.slice(0, -1)) {
+      const one = db.updateTable('grants').where('id', '=', id);
+      await one.set({ expires_at: Date.now() + 86_400_000 }).execute();
+      await one.set({ expires_at: null }).execute();
+    }
+  };
+  const permissionsOf = async (agent: TestAgent) => (await agent.get('/v1/agent/permissions')).body.data;
+  const credential = () => world.upstream.seen.at(-1)!.headers.authorization;
+
+  test('with a grant on the default connection uses that one, wherever its row stands', async () => {
+    const agent = await agentOn('two', 'main', 'three');
+    const before = await permissionsOf(agent);
+    for (const step of [() => Promise.resolve(), () => moveRows(agent)]) {
+      await step();
+      expect((await agent.act(READ)).status).toBe(200);
+      expect(credential()).toBe('Bearer credential-of-main');
+      expect(await permissionsOf(agent)).toEqual(before);
+    }
+    expect(before.platforms[0].connections.map((one: { label: string }) => one.label)).toEqual([
+      'main',
+      'three',
+      'two',
+    ]);
+  });
+
+  test('with a grant on one other connection alone uses that one', async () => {
+    const agent = await agentOn('two');
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(credential()).toBe('Bearer credential-of-two');
+    expect((await permissionsOf(agent)).platforms[0].connections).toMatchObject([{ label: 'two', default: true }]);
+  });
+
+  test('with several and none on the default one is refused, and told the names, in whatever order the rows stand', async () => {
+    const agent = await agentOn('two', 'three', 'four');
+    const before = await permissionsOf(agent);
+    const calls = world.upstream.seen.length;
+    const details = new Set<string>();
+    for (const step of [() => Promise.resolve(), () => moveRows(agent)]) {
+      await step();
+      const refused = await agent.act(READ);
+      expect([refused.status, refused.body.error, refused.body.reason]).toEqual([
+        403,
+        'Permission denied',
+        'scope_not_granted',
+      ]);
+      details.add(refused.body.detail);
+      expect((await evidenceOf(world, agent, auditIdOf(refused))).row).toMatchObject({
+        result: 'denied',
+        connection_id: null,
+      });
+      expect(await permissionsOf(agent)).toEqual(before);
+    }
+    expect(world.upstream.seen).toHaveLength(calls);
+    expect(details.size).toBe(1);
+    for (const label of ['two', 'three', 'four']) expect([...details][0]).toContain(`${label} (${connections[label]})`);
+    expect(before.platforms[0].scopes).toEqual([]);
+    expect(
+      before.platforms[0].connections.map((one: { label: string; default: boolean }) => [one.label, one.default]),
+    ).toEqual([
+      ['four', false],
+      ['three', false],
+      ['two', false],
+    ]);
+    for (const label of ['two', 'three', 'four']) {
+      expect((await agent.act({ ...READ, connection_id: connections[label] })).status).toBe(200);
+      expect(credential()).toBe(`Bearer credential-of-${label}`);
+    }
+  });
+
+  test('every way to ask tells the same of it', async () => {
+    const agent = await agentOn('two', 'three');
+    const authzen = (context?: object) =>
+      agent.request('POST', '/v1/authzen/access', {
+        body: JSON.stringify({
+          subject: { type: 'agent', id: agent.id },
+          action: { name: 'demo:read' },
+          resource: { type: 'platform', id: 'demo' },
+          ...context,
+        }),
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await authzen()).body).toMatchObject({ decision: false, reason: 'scope_not_granted' });
+    const named = { connection_id: connections.two };
+    expect((await authzen({ context: named })).body).toMatchObject({ decision: true });
+    const trqp = async (context?: object) => {
+      const host = new URL(world.running.baseUrl).host.replace(':', '%3A');
+      const names = { entity_id: `did:web:${host}:agents:${agent.agentId}`, authority_id: `did:web:${host}` };
+      return await agent.request('POST', '/v1/trqp/authorization', {
+        body: JSON.stringify({ ...names, action: 'demo:read', resource: 'demo', ...context }),
+        headers: { 'content-type': 'application/json' },
+      });
+    };
+    expect((await trqp()).body).toMatchObject({ authorized: false, message: 'scope_not_granted' });
+    expect((await trqp({ context: named })).body.authorized).toBe(true);
+    const simulated = (more: object) =>
+      organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...READ, ...more });
+    expect((await simulated({})).body).toMatchObject({ decision: 'deny', reason: 'scope_not_granted' });
+    expect((await simulated(named)).body.decision).toBe('allow');
+  });
+
+  test('an access request is told that nothing is missing but the name, and an approval has to name the connection', async () => {
+    const agent = await agentOn('two', 'three');
+    const ask = (body: object) =>
+      agent.request('POST', '/v1/access-request', {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      });
+    const held = await ask({ platform: 'demo', scope: 'demo:read' });
+    expectEnvelope(held, 409, 'conflict');
+    expect(held.body.detail).toMatch(/with connection_id .*\((two|three)\)/);
+    const asked = await ask({ platform: 'demo', scope: 'demo:delete' });
+    expect([asked.status, asked.body.reason_code]).toEqual([202, 'not_granted']);
+    const open = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body.access_requests;
+    const { request_id } = open.find((one: { agent: { id: string } }) => one.agent.id === agent.id);
+    const approve = (body: object) => organisation.ask('POST', `/owner/access-requests/${request_id}/approve`, body);
+    const unclear = await approve({});
+    expectEnvelope(unclear, 409, 'conflict');
+    expect(unclear.body.detail).toContain('(three, two)');
+    const { grant } = (await approve({ connection_id: connections.two })).body;
+    expect(grant).toMatchObject({ connection: { label: 'two' }, scopes: [...SCOPES.scopeList, 'demo:delete'] });
+    const remove = { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' };
+    expect((await agent.act({ ...remove, connection_id: connections.two })).status).toBe(200);
+  });
+
+  test('an owner who names no connection is asked for it, and nothing is changed', async () => {
+    const agent = await agentOn('two', 'three');
+    const path = `/owner/agents/${agent.id}/grants/demo`;
+    const before = (await organisation.ask('GET', `/owner/agents/${agent.id}/grants`)).body;
+    for (const body of [{ require_approval: true }, { scopes: ['demo:read'] }]) {
+      const refused = await organisation.ask('POST', path, body);
+      expectEnvelope(refused, 409, 'conflict');
+      expect(refused.body.detail).toContain('(three, two)');
+    }
+    const secret = { agent: agent.id, platform: 'demo', label: 'unclear' };
+    expectEnvelope(await organisation.ask('POST', '/owner/secret-authorizations', secret), 409, 'conflict');
+    expect((await organisation.ask('GET', `/owner/agents/${agent.id}/grants`)).body).toEqual(before);
+    const main = { require_approval: true, scopes: ['demo:read'], connection: 'main' };
+    expect((await organisation.ask('POST', path, main)).status).toBe(201);
+    // Now there is one on the default connection, and it is the one that is meant.
+    expect((await agent.act(READ)).status).toBe(202);
+  });
+
+  test('a held call that named none is not made once it is no longer clear which is meant', async () => {
+    const agent = await agentOn('two');
+    const { db } = world.running.broker.store;
+    const held = await organisation.policy([{ effect: 'require_approval' }]);
+    await db.updateTable('agents').set({ policy_id: held }).where('id', '=', agent.id).execute();
+    const { approval_id } = (await agent.act(READ)).body;
+    const grant = { scopes: SCOPES.scopeList, connection: 'three' };
+    expect((await organisation.ask('POST', `/owner/agents/${agent.id}/grants/demo`, grant)).status).toBe(201);
+    const calls = world.upstream.seen.length;
+    await organisation.ask('POST', `/owner/approvals/${approval_id}/approve`, {});
+    const decided = (await agent.get(`/v1/approvals/${approval_id}?wait=20`)).body;
+    expect(decided).toMatchObject({
+      status: 'approved',
+      execution_error: expect.stringContaining('scope_not_granted'),
+    });
+    expect(world.upstream.seen).toHaveLength(calls);
+  });
+
+  test('a child of it is made on a connection that is named', async () => {
+    const agent = await agentOn('two', 'three');
+    const issue = (more: object) =>
+      agent.request('POST', '/v1/agents/children', {
+        body: JSON.stringify({ grants: [{ platform: 'demo', scopes: ['demo:read'], ...more }] }),
+        headers: { 'content-type': 'application/json' },
+      });
+    const refused = await issue({});
+    expectEnvelope(refused, 400, 'no_scopes_after_attenuation');
+    expect(refused.body.detail).toMatch(/^grants\[0\]\.connection_id: /);
+    const made = await issue({ connection_id: connections.three });
+    expect(made.body.granted[0].connection_id).toBe(connections.three);
+  });
+});

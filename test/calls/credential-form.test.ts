@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const BAD = [
+  ['several lines', 'goodsecret9\nsecond-line', 'has several lines'],
+  ['a trailing blank line', 'goodsecret9\n\n', 'ends with a line break'],
+  ['a trailing space', 'goodsecret9 ', 'ends with a space'],
+  ['a leading space', ' goodsecret9', 'begins with a space'],
+  ['characters beyond ASCII', 'sécrét-ünïcode', 'holds characters beyond ASCII'],
+  ['a control character', 'good\u0007secret9', 'holds a control character'],
+] as const;
+
+describe.each(STORES)(`a secret that fits into no header, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ secret: null });
+    await organisation.platform({ id: 'asked', secret: null, manifest: { auth: { type: 'query', name: 'key' } } });
+  });
+  const file = (type: string) =>
+    `platforms:\n  crm: { kind: rest, base_url: "${world.upstream.url}", auth: ${type}, scopes: { "crm:read": ["GET /**"] } }\nconnections:\n  main: { platform: crm, secret: { env: S } }\n`;
+  const governance = (verb: string, text: string, secret: string) =>
+    organisation.ask('POST', `/owner/governance/${verb}`, { text, values: { 'env:S': secret } });
+
+  test.each(BAD)('with %s is refused by plan and apply, with what is wrong with it', async (_, secret, wrong) => {
+    for (const type of ['{ type: bearer }', '{ type: header, name: X-Key }'])
+      for (const verb of ['plan', 'apply']) {
+        const refused = await governance(verb, file(type), secret);
+        expect(refused.status).toBe(400);
+        expect(refused.body.problems).toEqual([expect.stringContaining(`secret: the value of env:S ${wrong}`)]);
+        expect(refused.text).not.toContain(secret.trim());
+      }
+    // These are encoded where they go.
+    for (const type of ['{ type: basic }', '{ type: query, name: key }'])
+      expect((await governance('plan', file(type), secret)).status).toBe(200);
+  });
+
+  test.each(BAD)('with %s is refused when an owner connects by hand', async (_, secret, wrong) => {
+    const connect = (platform: string) =>
+      organisation.ask('POST', '/owner/connections', { platform, label: `${platform}-hand`, secret });
+    const refused = await connect('demo');
+    expect([refused.status, refused.body.detail]).toEqual([400, expect.stringContaining(`secret: ${wrong}`)]);
+  });
+
+  // After `Bearer ` one that begins with a space can be sent.
+  const stored = BAD.filter(([, secret]) => !secret.startsWith(' '));
+  test.each(stored)(
+    'with %s that is stored all the same: the call says so, and so does the connection',
+    async (_, secret) => {
+      const own = await world.organisation();
+      await own.platform({ secret: null });
+      await own.connection('demo', { secret });
+      const agent = await own.agent();
+      const act = () => agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+      const answer = await withoutCalls(world, act);
+      expect([answer.status, answer.body.error, answer.body.reason], answer.text).toEqual([
+        409,
+        'platform_reauth_needed',
+        'credential_malformed',
+      ]);
+      expect(answer.body.message).toContain('cannot be sent');
+      expect((await evidenceOf(world, agent, answer.body.audit_id)).row.reason).toBe('credential_malformed');
+      const [connection] = (await own.ask('GET', '/owner/connections')).body.connections;
+      expect(connection).toMatchObject({ status: 'reauth_needed', state: 'reauth_needed' });
+      // A mark and no switch: as soon as the secret is replaced the calls pass.
+      const replaced = await own.ask('POST', `/owner/connections/${connection.id}/secret`, { secret: 'goodsecret9' });
+      expect(replaced.status, replaced.text).toBe(200);
+      expect((await act()).status).toBe(200);
+    },
+  );
+});

@@ -1,0 +1,220 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { uuidv7 } from '../../broker/crypto/ids.ts';
+import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnostics.ts';
+import { makeKeyPair, type TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const JSON_BODY = { 'content-type': 'application/json' };
+const send = (agent: TestAgent) =>
+  agent.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
+
+describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  const report = (body: unknown) =>
+    agent.request('POST', '/v1/agents/self/diagnostics', { body: JSON.stringify(body), headers: JSON_BODY });
+
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+  });
+
+  test('the payload that a refusal suggests is taken as it is, and its owner reads it', async () => {
+    const refused = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' });
+    expect(refused.status).toBe(403);
+    const { url, suggested_payload: payload } = refused.body.report_hint;
+    expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
+    const stored = await report(payload);
+    expect(stored.status).toBe(201);
+    expect(Object.keys(stored.body).sort()).toEqual(['id', 'received_at']);
+    const { body } = await organisation.ask('GET', '/owner/diagnostics');
+    expect(body.diagnostics[0]).toMatchObject({
+      id: stored.body.id,
+      agent_id: agent.id,
+      code: 'scope_not_granted',
+      correlation_id: refused.body.correlation_id,
+    });
+  });
+
+  test('everything that may be reported is taken, kept as it is, and shown with whose it is', async () => {
+    const whole = {
+      message: 'line one\nline two \u202e',
+      severity: 'error',
+      code: 'denied_by_policy',
+      platform: 'demo',
+      endpoint: '/items?x=1',
+      correlation_id: crypto.randomUUID(),
+      context: { tried: ['a', 1, null], nested: { deep: true } },
+    };
+    const stored = await report(whole);
+    expect([stored.status, Object.keys(stored.body).sort()]).toEqual([201, ['id', 'received_at']]);
+    const { body } = await organisation.ask('GET', '/owner/diagnostics?limit=1');
+    expect(body.diagnostics).toEqual([
+      {
+        ...whole,
+        ...stored.body,
+        agent_id: agent.id,
+        agent_public_id: agent.agentId,
+        agent_name: 'triage',
+      },
+    ]);
+    expect((await report({ message: 'alone' })).status).toBe(201);
+    const alone = (await organisation.ask('GET', '/owner/diagnostics?limit=1')).body.diagnostics[0];
+    expect(alone).toMatchObject({ severity: 'info', code: null, platform: null, endpoint: null, context: null });
+  });
+
+  test('owners read page by page, and of one agent alone', async () => {
+    const other = await organisation.agent({ name: 'other' });
+    for (let i = 0; i < 3; i++)
+      await other.request('POST', '/v1/agents/self/diagnostics', {
+        body: JSON.stringify({ message: `other ${i}` }),
+        headers: JSON_BODY,
+      });
+    await report({ message: 'of the first' });
+    const path = `/owner/diagnostics?agent=${other.agentId}&limit=2`;
+    const first = (await organisation.ask('GET', path)).body;
+    expect(first.diagnostics.map(({ message }: { message: string }) => message)).toEqual(['other 2', 'other 1']);
+    const second = (await organisation.ask('GET', `${path}&before=${first.next}`)).body;
+    expect(second.diagnostics.map(({ message }: { message: string }) => message)).toEqual(['other 0']);
+    expect(second.next).toBeNull();
+    expect((await organisation.ask('GET', '/owner/diagnostics?agent=agt_aaaaaaaaaaaaaaaaaaaa')).body).toEqual({
+      diagnostics: [],
+      next: null,
+    });
+    for (const wrong of ['limit=0', 'limit=201', 'before=x'])
+      expect((await organisation.ask('GET', `/owner/diagnostics?${wrong}`)).status).toBe(400);
+  });
+
+  test('an agent that is halted may still report; one that nobody knows may not', async () => {
+    const halted = await organisation.agent({ name: 'halted', agent: { status: 'suspended' } });
+    const body = { body: '{"message":"why?"}', headers: JSON_BODY };
+    expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(201);
+    halted.keys = makeKeyPair();
+    expect((await halted.request('POST', '/v1/agents/self/diagnostics', body)).status).toBe(401);
+  });
+
+  test('DOS-10 500 reports of an agent in a day, then 429 with Retry-After; they are forgotten after 30 days', async () => {
+    const eager = await organisation.agent({ name: 'eager' });
+    const { db } = world.running.broker.store;
+    const now = Date.now();
+    const rows = Array.from({ length: 500 }, (_, i) => ({
+      organisation_id: organisation.id,
+      id: uuidv7(now - 3_600_000 + i),
+      agent_id: eager.id,
+      severity: 'info' as const,
+      message: 'again',
+      code: null,
+      platform: null,
+      endpoint: null,
+      correlation_id: null,
+      context: null,
+      received_at: now - 3_600_000 + i,
+    }));
+    await db.insertInto('diagnostics').values(rows.slice(1)).execute();
+    const say = () => send(eager);
+    expect((await say()).status).toBe(201);
+    const refused = await say();
+    expect([refused.status, refused.body.error, refused.headers.get('retry-after')]).toEqual([
+      429,
+      'rate_limited',
+      '3600',
+    ]);
+    const child = await childOf(world, organisation, eager);
+    expect((await send(child)).status).toBe(429);
+    expect((await report({ message: 'somebody else’s' })).status).toBe(201);
+    await purgeDiagnostics(db, now);
+    expect((await say()).status).toBe(201);
+    const left = (await organisation.ask('GET', `/owner/diagnostics?agent=${eager.agentId}`)).body.diagnostics;
+    expect(left).toHaveLength(2);
+  });
+
+  test('DOS-10 what a child reported counts as its parent’s, also after its end', async () => {
+    const parent = await organisation.agent({ name: 'reporting by children' });
+    const child = await childOf(world, organisation, parent);
+    for (const agent of [parent, child]) expect((await send(agent)).status).toBe(201);
+    await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
+    const eldest = { organisationId: organisation.id, id: parent.id };
+    expect(await countDiagnostics(world.running.broker.store.db, eldest, Date.now() - 60_000)).toBe(2);
+  });
+
+  test('the hint of every kind of refusal is a report that is taken as it is', async () => {
+    const post = (path: string, body: unknown) =>
+      agent.request('POST', path, { body: JSON.stringify(body), headers: JSON_BODY });
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const refusals = [
+      await agent.act({ ...read, endpoint: '//x' }),
+      await agent.act('{'),
+      await agent.act({ ...read, scope: 'demo:nothing' }),
+      await agent.act({ ...read, platform: 'nowhere' }),
+      await agent.get('/v1/approvals/x'),
+      await agent.get(`/v1/approvals/${crypto.randomUUID()}`),
+      await post('/v1/access-request', { platform: 'demo', scope: 'demo:nothing' }),
+      await post('/v1/access-request', {}),
+      await report({}),
+    ];
+    const hints = refusals.flatMap(({ status, body }) => {
+      expect(status).toBeGreaterThanOrEqual(400);
+      return body.report_hint ? [body.report_hint] : [];
+    });
+    expect(hints.length, 'all of them have one').toBe(refusals.length);
+    for (const { url, suggested_payload: payload } of hints) {
+      expect(url).toBe(`${world.running.baseUrl}/v1/agents/self/diagnostics`);
+      expect(refusals.map(({ body }) => body.correlation_id)).toContain(payload.correlation_id);
+      const stored = await report(payload);
+      expect(stored.status, stored.text).toBe(201);
+    }
+  });
+
+  test('another organisation does not see it', async () => {
+    await report({ message: 'ours alone' });
+    const other = await world.organisation();
+    expect((await other.ask('GET', '/owner/diagnostics')).body.diagnostics).toEqual([]);
+  });
+
+  test.each([
+    ['no message', {}, 'message'],
+    ['an unknown severity', { message: 'x', severity: 'fatal' }, 'severity'],
+    ['a context that is a list', { message: 'x', context: [] }, 'context'],
+    ['a correlation id that is none', { message: 'x', correlation_id: 'abc' }, 'correlation_id'],
+    ['an endpoint that is no text', { message: 'x', endpoint: 1 }, 'endpoint'],
+    ['an endpoint that is too long', { message: 'x', endpoint: '/'.repeat(2049) }, 'endpoint'],
+    ['a code that is no text', { message: 'x', code: ['a'] }, 'code'],
+    ['a code that is too long', { message: 'x', code: 'c'.repeat(129) }, 'code'],
+    ['a platform that is no text', { message: 'x', platform: {} }, 'platform'],
+    ['a platform that is too long', { message: 'x', platform: 'p'.repeat(65) }, 'platform'],
+    ['an empty message', { message: '' }, 'message'],
+    ['a context that is text', { message: 'x', context: '{}' }, 'context'],
+    ['a context that is null', { message: 'x', context: null }, 'context'],
+    ['an unknown field', { message: 'x', secret: 1 }, 'secret'],
+    ['NUL in the message', { message: 'a\u0000b' }, ''],
+  ])('%s is a 400 that names the field', async (_what, body, field) => {
+    const answer = await report(body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toBe('invalid_request');
+    expect(answer.body.detail).toContain(field);
+  });
+
+  test('4 KiB of message and 16 KiB of context are taken, a byte more is a 413', async () => {
+    expect((await report({ message: 'm'.repeat(4096) })).status).toBe(201);
+    expect((await report({ message: 'm'.repeat(4097) })).status).toBe(413);
+    const fits = 16 * 1024 - JSON.stringify({ c: '' }).length;
+    expect((await report({ message: 'x', context: { c: 'c'.repeat(fits) } })).status).toBe(201);
+    const large = await report({ message: 'x', context: { c: 'c'.repeat(fits + 1) } });
+    expect(large.status).toBe(413);
+    expect(large.body.error).toBe('payload_too_large');
+  });
+
+  test('without a bearer it is a 401', async () => {
+    const answer = await fetch(`${world.running.baseUrl}/v1/agents/self/diagnostics`, {
+      method: 'POST',
+      headers: JSON_BODY,
+      body: '{"message":"x"}',
+    });
+    expect(answer.status).toBe(401);
+  });
+});

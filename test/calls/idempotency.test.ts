@@ -1,0 +1,345 @@
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AgentPrincipal } from '../../broker/auth/principal.ts';
+import { onceForKey } from '../../broker/calls/idempotency.ts';
+import { canonicalJson, sha256Hex } from '../../broker/crypto/canonical.ts';
+import { putPolicy } from '../../broker/store/governed-versions.ts';
+import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/idempotency.ts';
+import type { Action } from '../../broker/wire/action.ts';
+import { childOf } from '../world/child.ts';
+import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
+const scopes = { 'demo:read': ['GET /items'], 'demo:write': ['PATCH /items', 'POST /items'] };
+const HOUR_MS = 3600 * 1000;
+let keys = 0;
+const newKey = () => ({ 'idempotency-key': `key-${keys++}` });
+
+describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { scopes } });
+  });
+  beforeEach(() => {
+    world.upstream.seen.length = 0;
+    world.upstream.answer = undefined;
+    world.clock.skewMs = 0;
+  });
+
+  test('the same call again gets the first answer again, without a second effect or a second row', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([200, null]);
+    const { db } = world.running.broker.store;
+    const rows = await listAuditRows(db, organisation.id, { limit: 200 });
+    const again = await agent.act(WRITE, key);
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect(again.headers.get('ratelimit')).not.toBeNull();
+    expect(world.upstream.seen).toHaveLength(1);
+    expect(await listAuditRows(db, organisation.id, { limit: 200 })).toHaveLength(rows.length);
+    // The twin: without the key, or with another, it is another call.
+    await agent.act(WRITE);
+    await agent.act(WRITE, newKey());
+    expect(world.upstream.seen).toHaveLength(3);
+  });
+
+  test('another call under the same key is a 409 that names the first', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    const answer = await withoutCalls(world, () => agent.act({ ...WRITE, data: { a: 2 } }, key));
+    expectEnvelope(answer, 409, 'idempotency_key_reused');
+    const { platform, consent_requested, message, detail } = answer.body;
+    expect({ platform, consent_requested, message }).toEqual({
+      platform: 'demo',
+      consent_requested: false,
+      message: detail,
+    });
+    expect(answer.body.audit_id).toBe(auditIdOf(first));
+  });
+
+  test('of ten at once one is made; the others are told to wait, or get its answer', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => agent.act(WRITE, key)));
+    expect(world.upstream.seen).toHaveLength(1);
+    const made = answers.filter(({ status }) => status === 200);
+    expect(new Set(made.map(({ text }) => text)).size).toBe(1);
+    for (const answer of answers.filter(({ status }) => status !== 200)) {
+      expectEnvelope(answer, 409, 'idempotency_in_progress');
+      expect(answer.headers.get('retry-after')).toBe('2');
+      expect(answer.body.audit_id).toBe(auditIdOf(made[0]!));
+    }
+  });
+
+  test('a held call is held once', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const call = { ...WRITE, method: 'POST' };
+    const first = await agent.act(call, key);
+    const again = await agent.act(call, key);
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.body.approval_id).toBe(first.body.approval_id);
+  });
+
+  test('a refusal is not kept: the same call may go once it is allowed', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed');
+    const agent = await organisation.agent({ policy });
+    const key = newKey();
+    const refused = await agent.act(WRITE, key);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'denied_by_policy']);
+    const { broker } = world.running;
+    const rules = JSON.stringify([{ effect: 'allow' }]);
+    await putPolicy(broker.store.db, { organisationId: organisation.id, id: policy, name: 'x', rules }, broker.clock());
+    const answer = await agent.act(WRITE, key);
+    expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([200, null]);
+    expect(auditIdOf(answer)).not.toBe(auditIdOf(refused));
+  });
+
+  test('a refusal whose key could not be given back is none: the same call may go once it is allowed', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', methods: ['GET'] }], 'to-be-changed-too');
+    const agent = await organisation.agent({ policy });
+    const key = newKey();
+    const { broker } = world.running;
+    const { db } = broker.store;
+    const refused = await withoutCalls(world, () => agent.act(WRITE, key));
+    const now = broker.clock();
+    // As a connection that broke at the release, or a kill before it, leaves it.
+    const claim = {
+      organisation_id: organisation.id,
+      agent_id: agent.id,
+      key_hash: sha256Hex(key['idempotency-key']),
+      request_hash: sha256Hex(canonicalJson(WRITE)),
+      audit_id: auditIdOf(refused),
+      created_at: now,
+      expires_at: now + 24 * HOUR_MS,
+    };
+    expect(await claimIdempotencyKey(db, claim)).toBe('claimed');
+    const rules = JSON.stringify([{ effect: 'allow' }]);
+    await putPolicy(db, { organisationId: organisation.id, id: policy, name: 'changed', rules }, now);
+    world.clock.skewMs = 31_000;
+    const answer = await agent.act(WRITE, key);
+    expect([answer.status, answer.headers.get('idempotency-replayed')], answer.text).toEqual([200, null]);
+    // The twin: of what was made the key stays taken.
+    const other = newKey();
+    const made = await agent.act(WRITE, other);
+    await db.updateTable('idempotency_keys').set({ status: null, answer: null }).execute();
+    world.clock.skewMs = 62_000;
+    const again = await withoutCalls(world, () => agent.act(WRITE, other));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
+  test('a call whose answer was withheld, and then lost, is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    world.upstream.answer = (request, response) =>
+      response.setHeader('content-type', 'image/png').end(Buffer.from(`\0${request.headers.authorization}`));
+    const withheld = await agent.act(WRITE, key);
+    expect([withheld.status, withheld.body.error]).toEqual([502, 'upstream_response_blocked']);
+    // As a kill before it was kept leaves it.
+    const { db } = world.running.broker.store;
+    const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
+    await lost.where('agent_id', '=', agent.id).execute();
+    world.clock.skewMs = 31_000;
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(withheld));
+  });
+
+  test('the answer of a GET is not kept: it is made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const first = await agent.act(read, key);
+    const again = await agent.act(read, key);
+    expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 200, null]);
+    expect(auditIdOf(again)).not.toBe(auditIdOf(first));
+    expect(world.upstream.seen).toHaveLength(2);
+    const { db } = world.running.broker.store;
+    const kept = db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id);
+    expect(await kept.execute()).toEqual([]);
+    // One that was cut off may be made again, too.
+    world.upstream.answer = (request) => request.socket.destroy();
+    expect((await agent.act(read, key)).status).toBe(502);
+    world.upstream.answer = undefined;
+    expect((await agent.act(read, key)).status).toBe(200);
+  });
+
+  test('a GET that is held is held once', async () => {
+    const agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'require_approval' }], 'asks'),
+    });
+    const key = newKey();
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const [first, again] = [await agent.act(read, key), await agent.act(read, key)];
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.body.approval_id).toBe(first.body.approval_id);
+    // Also when the answer was lost: a kill before it was kept leaves this.
+    const { db } = world.running.broker.store;
+    const lost = db.updateTable('idempotency_keys').set({ status: null, answer: null });
+    await lost.where('agent_id', '=', agent.id).execute();
+    world.clock.skewMs = 31_000;
+    const after = await withoutCalls(world, () => agent.act(read, key));
+    expectEnvelope(after, 409, 'idempotency_outcome_unknown');
+    expect(after.body.audit_id).toBe(auditIdOf(first));
+  });
+
+  test('what is kept for an agent and its children is bounded: of what comes then, the status and the audit id', async () => {
+    const MOST = 32 * 1024 * 1024;
+    const agent = await organisation.agent();
+    const child = await childOf(world, organisation, agent);
+    const other = await organisation.agent();
+    const { db } = world.running.broker.store;
+    const kept = async () => {
+      const rows = db.selectFrom('idempotency_keys').selectAll().where('agent_id', 'in', [agent.id, child.id]);
+      return (await rows.execute()).filter(({ answer }) => answer !== null);
+    };
+    world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(250_000)));
+    const fitting = Math.floor(MOST / 250_600);
+    for (let made = 0; made < fitting; made += 10) {
+      const many = Array.from({ length: Math.min(10, fitting - made) }, () => agent.act(WRITE, newKey()));
+      for (const { status, text } of await Promise.all(many)) expect(status, text.slice(0, 300)).toBe(200);
+    }
+    expect(await kept()).toHaveLength(fitting);
+    for (const one of [agent, child]) {
+      const key = newKey();
+      const made = await one.act(WRITE, key);
+      expect(made.status).toBe(200);
+      const again = await withoutCalls(world, () => one.act(WRITE, key));
+      expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+      expect(again.body.detail).toContain('answered with 200');
+      expect(again.body.audit_id).toBe(auditIdOf(made));
+    }
+    expect(await kept()).toHaveLength(fitting);
+    // The twin: another agent has a budget of its own, and this one its own again when those are forgotten.
+    const theirs = newKey();
+    const first = await other.act(WRITE, theirs);
+    expect((await other.act(WRITE, theirs)).text).toBe(first.text);
+    world.clock.skewMs = 25 * HOUR_MS;
+    await purgeIdempotencyKeys(db, Date.now() + world.clock.skewMs);
+    const mine = newKey();
+    const fresh = await agent.act(WRITE, mine);
+    expect((await agent.act(WRITE, mine)).text).toBe(fresh.text);
+    expect(await db.selectFrom('stored_responses').selectAll().execute()).toHaveLength(1);
+  });
+
+  test('a key that is given back while another caller looks at it is that caller’s', async () => {
+    const agent = await organisation.agent();
+    const { services, broker } = world.running;
+    const { db } = broker.store;
+    const who = { agent: { organisation_id: organisation.id, id: agent.id } } as AgentPrincipal;
+    const key = newKey()['idempotency-key'];
+    const perform = async () => ({ status: 200, body: '{}', effect: true });
+    const action = WRITE as Action;
+    expect(await onceForKey(services, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    let gone = false;
+    // Between the claim that meets the first one's and the look at that.
+    const between = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (!gone) await db.deleteFrom('idempotency_keys').where('agent_id', '=', agent.id).execute();
+        gone = true;
+        return result;
+      },
+    });
+    const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: between } } };
+    expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    expect(gone).toBe(true);
+  });
+
+  test('an answer that is too large is not kept: who asks again is told so, and the call is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    world.upstream.answer = (_request, response) => response.end(JSON.stringify('x'.repeat(5_000_000)));
+    const made = await agent.act(WRITE, key);
+    expect([made.status, made.body.data?.length], made.text.slice(0, 500)).toEqual([200, 5_000_000]);
+    const { db } = world.running.broker.store;
+    const kept = await db.selectFrom('idempotency_keys').selectAll().where('agent_id', '=', agent.id).execute();
+    expect(kept.map(({ status, answer }) => [status, answer])).toEqual([[200, null]]);
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.detail).toContain('too large');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
+  test('a kept answer that was altered is not given, and the call is not made again', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const made = await agent.act(WRITE, key);
+    const { db } = world.running.broker.store;
+    const kept = db.selectFrom('idempotency_keys').select('answer').where('agent_id', '=', agent.id);
+    const answer = Uint8Array.from((await kept.executeTakeFirstOrThrow()).answer!);
+    answer[answer.length - 1]! ^= 1;
+    await db.updateTable('idempotency_keys').set({ answer }).where('agent_id', '=', agent.id).execute();
+    const again = await withoutCalls(world, () => agent.act(WRITE, key));
+    expectEnvelope(again, 409, 'idempotency_outcome_unknown');
+    expect(again.body.audit_id).toBe(auditIdOf(made));
+  });
+
+  test('what surely did not reach the platform is not kept; what may have is', async () => {
+    await organisation.platform({ id: 'away', manifest: { base_url: 'https://127.0.0.1:1', scopes } });
+    const agent = await organisation.agent({ grants: { away: {}, demo: {} } });
+    const key = newKey();
+    expect((await agent.act({ ...WRITE, platform: 'away' }, key)).status).toBe(502);
+    expect((await agent.act({ ...WRITE, platform: 'away' }, key)).headers.get('idempotency-replayed')).toBeNull();
+    world.upstream.answer = (request) => request.socket.destroy();
+    const other = newKey();
+    const lost = await agent.act(WRITE, other);
+    expect([lost.status, lost.body.outcome]).toEqual([502, 'unknown']);
+    const again = await agent.act(WRITE, other);
+    expect([again.status, again.text]).toEqual([502, lost.text]);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  test('a key is the agent’s own, lives 24 hours, and outlives a restart', async () => {
+    const agent = await organisation.agent();
+    const other = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    expect(auditIdOf(await other.act(WRITE, key))).not.toBe(auditIdOf(first));
+    await world.restart();
+    world.clock.skewMs = 23 * HOUR_MS;
+    expect((await agent.act(WRITE, key)).text).toBe(first.text);
+    world.clock.skewMs = 25 * HOUR_MS;
+    expect((await agent.act(WRITE, key)).headers.get('idempotency-replayed')).toBeNull();
+    expect(world.upstream.seen).toHaveLength(3);
+  });
+
+  test('a halted agent is refused, on record, also what it was answered before', async () => {
+    const agent = await organisation.agent();
+    const key = newKey();
+    const first = await agent.act(WRITE, key);
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    const halted = await withoutCalls(world, () => agent.act(WRITE, key));
+    expect([halted.status, halted.body.error, halted.body.reason]).toEqual([403, 'agent_halted', 'agent_suspended']);
+    expect((await evidenceOf(world, agent, auditIdOf(halted))).row.result).toBe('denied');
+    await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {});
+    expect((await agent.act(WRITE, key)).text).toBe(first.text);
+  });
+
+  test('answers and keys are not stored in the clear', async () => {
+    const agent = await organisation.agent();
+    world.upstream.answer = (_request, response) => response.end('"PRIVATE answer"');
+    await agent.act({ ...WRITE, data: { a: 'PRIVATE question' } }, { 'idempotency-key': 'PRIVATE-key' });
+    const rows = await world.running.broker.store.db.selectFrom('idempotency_keys').selectAll().execute();
+    for (const { answer, ...rest } of rows)
+      expect(JSON.stringify(rest) + Buffer.from(answer ?? []).toString('latin1')).not.toContain('PRIVATE');
+  });
+
+  test.each(['', 'a b', 'é', 'x'.repeat(256)])('a malformed key is a 400: %j', async (value) => {
+    const agent = await organisation.agent();
+    const answer = await withoutCalls(world, () => agent.act(WRITE, { 'idempotency-key': value }));
+    expectEnvelope(answer, 400, 'invalid_request');
+    expect(answer.body.detail).toContain('Idempotency-Key');
+    expect((await evidenceOf(world, agent, auditIdOf(answer))).row.result).toBe('errored');
+    expect((await agent.act(WRITE, { 'idempotency-key': 'x'.repeat(255) })).status).toBe(200);
+  });
+});

@@ -1,0 +1,127 @@
+/** The flags of personal data in rows and receipts say what was looked at, whatever became of the call. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { receiptPayload } from '../../broker/audit/receipt.ts';
+import type { Answer, TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const DATA = { to: 'ann@acme.example', text: 'card 4111 1111 1111 1111 iban DE89370400440532013000' };
+const WRITE = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: DATA };
+const ALL = ['email', 'card', 'iban'];
+
+describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { recipients: { 'PATCH /items/*': ['/to'] } } });
+    const policy = await organisation.policy([
+      { effect: 'allow' },
+      { effect: 'require_approval', endpoints: ['/items/held'] },
+      { effect: 'deny', endpoints: ['/items/denied'] },
+    ]);
+    agent = await organisation.agent({ policy, grants: { demo: { scopeList: ['demo:read', 'demo:write'] } } });
+  });
+  beforeEach(() => {
+    world.upstream.answer = (_request, response) =>
+      response.setHeader('content-type', 'application/json').end('{"id":7}');
+    return world.forgive();
+  });
+
+  const flagsOf = async (answer: Answer, of = agent) => {
+    const { row, payload } = await evidenceOf(world, of, auditIdOf(answer));
+    expect(JSON.stringify(payload)).not.toMatch(/ann@|4111|DE89/);
+    expect(row.pii === null ? { request: null, response: null } : JSON.parse(row.pii)).toEqual(payload.pii);
+    return [answer.status, payload.pii.request, payload.pii.response];
+  };
+
+  test('of a call that was answered: its own, and those of the answer', async () => {
+    expect(await flagsOf(await agent.act(WRITE))).toEqual([200, ALL, []]);
+    world.upstream.answer = (_request, response) =>
+      response.setHeader('content-type', 'text/plain').end('to bob@acme.example');
+    expect(await flagsOf(await agent.act(READ))).toEqual([200, [], ['email']]);
+  });
+
+  test('of the query and of headers', async () => {
+    expect(await flagsOf(await agent.act({ ...READ, endpoint: '/items?email=bob%40acme.example' }))).toEqual([
+      200,
+      ['email'],
+      [],
+    ]);
+    expect(await flagsOf(await agent.act({ ...READ, endpoint: '/items?phone=%2B4930901820123' }))).toEqual([
+      200,
+      ['phone'],
+      [],
+    ]);
+    expect(await flagsOf(await agent.act({ ...READ, headers: { 'X-Person': 'bob@acme.example' } }))).toEqual([
+      200,
+      ['email'],
+      [],
+    ]);
+  });
+
+  test('of a call that broke off after it was sent', async () => {
+    world.upstream.answer = (_request, response) => response.socket!.destroy();
+    expect(await flagsOf(await agent.act(WRITE))).toEqual([502, ALL, null]);
+  });
+
+  test('of a call whose credential was refused', async () => {
+    world.upstream.answer = (_request, response) => response.writeHead(401).end('ask bob@acme.example');
+    expect(await flagsOf(await agent.act(WRITE))).toEqual([409, ALL, ['email']]);
+  });
+
+  test('of a held and of a denied call, and of one to a recipient that is not allowed', async () => {
+    expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/held' }))).toEqual([202, ALL, null]);
+    expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/denied' }))).toEqual([403, ALL, null]);
+    const constraints = JSON.stringify({ recipients: ['@other.example'] });
+    const other = await organisation.agent({ grants: { demo: { scopeList: ['demo:write'], constraints } } });
+    expect(await flagsOf(await other.act(WRITE), other)).toEqual([403, ALL, null]);
+  });
+
+  test('of the replay of an approved call, as of the call that was held', async () => {
+    const held = await agent.act({ ...WRITE, endpoint: '/items/held' });
+    await organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+    const done = await agent.get(`/v1/approvals/${held.body.approval_id}?wait=10`);
+    expect(done.body.result?.status, done.text).toBe(200);
+    const { rows } = (await organisation.ask('GET', '/owner/audit?limit=10')).body;
+    const replayed = rows.find(
+      (row: { result: string; approval_id: string }) => row.result === 'allowed' && row.approval_id,
+    );
+    expect(replayed.pii).toEqual({ request: ALL, response: [] });
+    const decision = rows.find((row: { reason: string }) => row.reason === 'approval_approved');
+    expect(decision.pii).toBeNull();
+  });
+
+  test('not of an answer that is no text, nor of one that is withheld', async () => {
+    world.upstream.answer = (_request, response) =>
+      response.setHeader('content-type', 'image/png').end(Buffer.from([1, 2, 3]));
+    expect(await flagsOf(await agent.act(WRITE))).toEqual([200, ALL, null]);
+    world.upstream.answer = (request, response) =>
+      response
+        .setHeader('content-type', 'image/png')
+        .end(Buffer.from(`\0 bob@acme.example ${request.headers.authorization}`));
+    expect(await flagsOf(await agent.act(WRITE))).toEqual([502, ALL, null]);
+  });
+
+  test('not of a request that could not be read', async () => {
+    expect(await flagsOf(await agent.act({ ...WRITE, method: 'BREW' }))).toEqual([400, null, null]);
+    expect(await flagsOf(await agent.act({ ...WRITE, endpoint: '/items/../1?x=bob%40acme.example' }))).toEqual([
+      400,
+      ALL,
+      null,
+    ]);
+  });
+
+  test('a receipt says of a row without flags that nothing was looked at, and of one with flags what it says', async () => {
+    const { row } = await evidenceOf(world, agent, auditIdOf(await agent.act(READ)));
+    for (const pii of [null, '{"request":["email"],"response":[]}']) {
+      const old = { ...row, pii };
+      const { pii: shown } = receiptPayload(old, { did: 'did:web:x', didOfAgents: 'did:web:x:agents:' });
+      expect(shown).toEqual(pii === null ? { request: null, response: null } : JSON.parse(pii));
+    }
+  });
+});

@@ -1,0 +1,319 @@
+/** Spellings of names and paths that lenient servers read alike are no way around what forbids, constrains or matches. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { lenientServer, type Understood } from '../world/lenient-server.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
+
+let world: World;
+let organisation: Organisation;
+const understood: Understood[] = [];
+const last = () => understood.at(-1)!;
+
+/** An agent that may do everything which the rules leave. */
+async function agentUnder(rules: readonly unknown[] = [], grants: Record<string, object> = { demo: {} }) {
+  return await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }, ...rules]), grants });
+}
+
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform({ manifest: { forbidden_headers: ['X-On-Behalf-Of', 'Act_As'] } });
+  await organisation.platform({ id: 'formed', manifest: { body: 'form' } });
+  await organisation.platform({ id: 'queried', manifest: { auth: { type: 'query', name: 'app_id' } } });
+});
+beforeEach(async () => {
+  understood.length = 0;
+  world.upstream.seen.length = 0;
+  world.upstream.answer = lenientServer(understood);
+  await world.forgive();
+});
+
+describe('headers', () => {
+  let agent: TestAgent;
+  beforeAll(async () => {
+    agent = await agentUnder();
+  });
+
+  test.each([
+    'X_HTTP_Method_Override',
+    'X_HTTP-Method.Override',
+    'X_Method_Override',
+    'X_Original_URL',
+    'X_Forwarded_For',
+    'X_Svc_Caller',
+    'X_Svc_Attestation',
+    'Proxy_Authorization',
+    'Content_Type',
+    'X_On_Behalf_Of',
+    'Act-As',
+    'X_Team',
+    'Sudo',
+    'X-Sendfile-Type',
+    'X-Accel-Mapping',
+    'X-Envoy-Original-Path',
+    'X-Override-URL',
+  ])('%s is not sent to a server that folds names, and is named in the answer', async (name) => {
+    const answer = await agent.act({ ...WRITE, headers: { [name]: 'DELETE', 'X-Team': 'a' } });
+    expect(answer.status).toBe(200);
+    expect(answer.body._meta.dropped_headers).toEqual([name.toLowerCase()]);
+    const { method, env } = last();
+    expect(method).toBe('POST');
+    expect(Object.values(env)).not.toContain('DELETE');
+    expect(env.HTTP_X_TEAM).toBe('a');
+  });
+
+  test('no spelling of the header that carries the credential is sent beside it', async () => {
+    await organisation.platform({ id: 'keyed', manifest: { auth: { type: 'header', name: 'X_Api_Key' } } });
+    const keyed = await agentUnder([], { keyed: {} });
+    for (const name of ['X-Api-Key', 'x_api_key', 'X_Api-Key', 'X.Api.Key']) {
+      const answer = await keyed.act({ ...READ, platform: 'keyed', headers: { [name]: 'evil' } });
+      expect(answer.body._meta.dropped_headers).toEqual([name.toLowerCase()]);
+      expect(last().env.HTTP_X_API_KEY).toBe(CANARY);
+    }
+  });
+
+  test('a condition sees every header that a server sees', async () => {
+    const guarded = await agentUnder([{ effect: 'deny', when: '"x-danger" in request.headers' }]);
+    expect((await guarded.act({ ...READ, headers: { 'X-Danger': '1' } })).status).toBe(403);
+    expect((await guarded.act({ ...READ, headers: { X_Danger: '1' } })).status).toBe(200);
+    expect(last().env).not.toHaveProperty('HTTP_X_DANGER');
+  });
+});
+
+describe('methods', () => {
+  test.each([
+    '_method=DELETE',
+    '.method=DELETE',
+    '%2Emethod=DELETE',
+    '+_method=DELETE',
+    '%20_method=DELETE',
+    '-Method=DELETE',
+    '%EF%BC%BFmethod=DELETE',
+    '[_method]=DELETE',
+    '_method[]=DELETE',
+    'x[http_method_override=DELETE',
+    'a=1;_method=DELETE',
+    'X.HTTP.Method=DELETE',
+  ])('the query ?%s is refused', async (query) => {
+    const agent = await agentUnder();
+    const answer = await agent.act({ ...WRITE, endpoint: `/items?${query}` });
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ error: 'invalid_endpoint' });
+    expect(answer.body.detail).toContain('names a method');
+    expect(understood).toEqual([]);
+  });
+
+  test.each(['method=card', 'shipping_method=post', 'a[_method]=x', 'methods[]=a'])('its twin ?%s', async (query) => {
+    const agent = await agentUnder();
+    expect((await agent.act({ ...WRITE, endpoint: `/items?${query}` })).status).toBe(200);
+    expect(last().method).toBe('POST');
+  });
+
+  test.each(['_method', '_METHOD', '.method', ' _method', '-method', '＿method', 'X-HTTP-Method-Override'])(
+    'the member %j of a form is refused',
+    async (name) => {
+      const agent = await agentUnder([], { formed: {} });
+      const answer = await agent.act({ ...WRITE, platform: 'formed', data: { [name]: 'DELETE', a: 1 } });
+      expect(answer.status).toBe(400);
+      expect(answer.body).toMatchObject({ error: 'invalid_request' });
+      expect(answer.body.detail).toContain('names a method');
+      expect(understood).toEqual([]);
+    },
+  );
+
+  test('its twins: a method that is data, deeper in the form, and in JSON', async () => {
+    const agent = await agentUnder([], { formed: {}, demo: {} });
+    const data = { method: 'card', payment: { _method: 'card' } };
+    expect((await agent.act({ ...WRITE, platform: 'formed', data })).status).toBe(200);
+    expect(last()).toMatchObject({ method: 'POST', form: { method: 'card' } });
+    expect((await agent.act({ ...WRITE, data: { _method: 'card' } })).status).toBe(200);
+    expect(last().method).toBe('POST');
+  });
+});
+
+describe('credentials in the query', () => {
+  test.each(['api.key=x', '+token=x', 'access%5Btoken=x', 'acc%EF%BD%85ss_token=x', 'auth[token]=x'])(
+    '?%s is refused',
+    async (query) => {
+      const agent = await agentUnder();
+      const answer = await agent.act({ ...READ, endpoint: `/items?${query}` });
+      expect(answer.body).toMatchObject({ error: 'invalid_endpoint' });
+      expect(answer.body.detail).toContain('names a credential');
+    },
+  );
+
+  test.each(['app.id=x', 'app-id=x', '+app_id=x', 'App_ID[]=x', '[app_id]=x'])(
+    'beside the parameter that carries the credential, ?%s is refused',
+    async (query) => {
+      const agent = await agentUnder([], { queried: {} });
+      const answer = await agent.act({ ...READ, platform: 'queried', endpoint: `/items?${query}` });
+      expect(answer.body).toMatchObject({ error: 'invalid_endpoint' });
+      expect((await agent.act({ ...READ, platform: 'queried', endpoint: '/items?id=x' })).status).toBe(200);
+    },
+  );
+});
+
+describe('recipients', () => {
+  const SEND = { ...WRITE, platform: 'mail', endpoint: '/messages', scope: 'mail:send' };
+  let agent: TestAgent;
+  beforeAll(async () => {
+    await organisation.platform({
+      id: 'mail',
+      manifest: { scopes: { 'mail:send': ['POST /messages'] }, recipients: { 'POST /messages': ['/emailAddress'] } },
+    });
+    const constraints = JSON.stringify({ recipients: ['@acme.com'] });
+    agent = await agentUnder([], { mail: { scopeList: ['mail:send'], constraints } });
+  });
+
+  test.each(['email_address', 'EmailAddress', 'email-address', 'email.address', 'ｅmailAddress'])(
+    'the member %s is judged beside emailAddress',
+    async (name) => {
+      const data = { emailAddress: 'a@acme.com', [name]: 'x@evil.com' };
+      const answer = await agent.act({ ...SEND, data });
+      expect(answer.body).toMatchObject({ reason: 'recipient_not_allowed' });
+      expect((await agent.act({ ...SEND, data: { [name]: 'a@acme.com' } })).status).toBe(200);
+    },
+  );
+
+  test.each([
+    '+emailAddress',
+    'email.address',
+    '[email_address]',
+    'email_address[]',
+    'email[address',
+    '%65mailaddress',
+    'page=1;emailAddress',
+  ])('the query ?%s= is judged beside the body', async (name) => {
+    const sent = { ...SEND, data: { emailAddress: 'a@acme.com' } };
+    const answer = await agent.act({ ...sent, endpoint: `/messages?${name}=x%40evil.com` });
+    expect(answer.body).toMatchObject({ reason: 'recipient_not_allowed' });
+    expect((await agent.act({ ...sent, endpoint: `/messages?${name}=b%40acme.com` })).status).toBe(200);
+  });
+});
+
+describe('endpoints of rules', () => {
+  const SCOPES = { 'demo:read': ['GET /**'] };
+  let agent: TestAgent;
+  beforeAll(async () => {
+    await organisation.platform({ id: 'wide', manifest: { scopes: SCOPES } });
+    const endpoints = ['/admin/**', '/items/secret', '/projects/*/variables'];
+    agent = await agentUnder([{ effect: 'deny', endpoints }], { wide: {} });
+  });
+
+  test.each([
+    '/projects/1/variables.json',
+    '/projects/1/Variables.JSON',
+    '/items/secret.json',
+    '/admin.json',
+    '/admin./x',
+    '/admin%20/x',
+    '/items/secret.',
+    '/items/secret..',
+    '/items/secret%20',
+    '/items/secret%20.',
+    '/items/secret.json%20',
+    '/%EF%BD%81dmin/x',
+  ])('%s is denied with what it means to lenient servers', async (endpoint) => {
+    const answer = await agent.act({ ...READ, platform: 'wide', endpoint });
+    expect(answer.body).toMatchObject({ reason: 'denied_by_policy' });
+  });
+
+  test.each(['/projects/1/variables.json/x', '/items/secrets', '/items/.secret', '/administration', '/a.json'])(
+    'its twin %s',
+    async (endpoint) => {
+      expect((await agent.act({ ...READ, platform: 'wide', endpoint })).status).toBe(200);
+    },
+  );
+
+  test('a rule that allows takes no other spelling', async () => {
+    const policy = await organisation.policy([{ effect: 'allow', endpoints: ['/items/open'] }]);
+    const narrow = await organisation.agent({ policy, grants: { wide: {} } });
+    expect((await narrow.act({ ...READ, platform: 'wide', endpoint: '/items/open' })).status).toBe(200);
+    for (const endpoint of ['/items/open.json', '/items/open.', '/items/open%20', '/items/%EF%BD%8Fpen'])
+      expect((await narrow.act({ ...READ, platform: 'wide', endpoint })).body.reason).toBe('denied_by_policy');
+  });
+
+  test('a format at the end does not lead around the scope that is meant for an endpoint', async () => {
+    const scopes = { 'demo:read': ['GET /projects/**'], 'demo:secrets': ['GET /projects/*/variables'] };
+    await organisation.platform({ id: 'forge', manifest: { scopes } });
+    const reader = await agentUnder([], { forge: {} });
+    const answer = await reader.act({ ...READ, platform: 'forge', endpoint: '/projects/1/variables.json' });
+    expect(answer.body).toMatchObject({ reason: 'endpoint_scope_mismatch' });
+    expect((await reader.act({ ...READ, platform: 'forge', endpoint: '/projects/1/readme.md' })).status).toBe(200);
+  });
+});
+
+describe('conditions on the query', () => {
+  const act = async (rule: object, query: string) => {
+    const policy = await organisation.policy([...('allow' in rule ? [] : [{ effect: 'allow' }]), rule]);
+    const agent = await organisation.agent({ policy });
+    const answer = await agent.act({ ...READ, endpoint: `/items${query}` });
+    return answer.status === 200 ? 'sent' : answer.body.reason;
+  };
+
+  test.each([
+    '?admin=1',
+    '?ADMIN=1',
+    '?admin[]=1',
+    '?a=1;admin=1',
+    '?+admin=1',
+    '?admin.=1',
+    '?[admin]=1',
+    '?ad%6Din=1',
+    '?%EF%BD%81dmin=1',
+  ])('a rule that denies sees %s', async (query) => {
+    expect(await act({ effect: 'deny', when: '"admin" in request.query' }, query)).toBe('denied_by_policy');
+    expect(await act({ effect: 'deny', when: 'has(request.query_all.admin)' }, query)).toBe('denied_by_policy');
+    const one = 'has(request.query.admin) && request.query.admin == "1"';
+    expect(await act({ effect: 'deny', when: one }, query)).toBe('denied_by_policy');
+  });
+
+  test.each(['?administrator=1', '?a=admin', '?a[admin]=1', '?_admin=1', ''])('its twin %s', async (query) => {
+    expect(await act({ effect: 'deny', when: '"admin" in request.query' }, query)).toBe('sent');
+  });
+
+  test('names of several words are seen in each way of writing them', async () => {
+    const deny = { effect: 'deny', when: '"max_results" in request.query' };
+    for (const query of ['?maxResults=9', '?max-results=9', '?max.results=9', '?max_results=9'])
+      expect(await act(deny, query)).toBe('denied_by_policy');
+  });
+
+  test('two spellings of a name, one of which a condition reads, count against the agent', async () => {
+    const deny = { effect: 'deny', when: 'has(request.query.limit) && int(request.query.limit) > 10' };
+    expect(await act(deny, '?limit=1')).toBe('sent');
+    expect(await act(deny, '?limit=1&LIMIT=99')).toBe('denied_by_policy');
+    const every = {
+      effect: 'deny',
+      when: 'has(request.query_all.limit) && request.query_all.limit.exists(n, int(n) > 10)',
+    };
+    expect(await act(every, '?limit=1&LIMIT=99')).toBe('denied_by_policy');
+    expect(await act(every, '?limit=1&LIMIT=9')).toBe('sent');
+  });
+
+  test('a rule that allows is not loosened by a spelling, whichever way its condition asks', async () => {
+    const dry = { effect: 'allow', when: '"dry_run" in request.query', allow: 'only' };
+    const { allow: _, ...rule } = dry;
+    const only = async (when: string, query: string) => {
+      const policy = await organisation.policy([{ ...rule, when }]);
+      const agent = await organisation.agent({ policy });
+      return (await agent.act({ ...READ, endpoint: `/items${query}` })).status;
+    };
+    expect(await only('"dry_run" in request.query', '?dry_run=1')).toBe(200);
+    expect(await only('"dry_run" in request.query', '?DRY_RUN=1')).toBe(403);
+    expect(await only('!("admin" in request.query)', '?page=1')).toBe(200);
+    expect(await only('!("admin" in request.query)', '?ADMIN=1')).toBe(403);
+  });
+
+  test('members of a form are seen as the query is', async () => {
+    const when = 'has(request.body.amount) && request.body.amount > 10';
+    const formed = await agentUnder([{ effect: 'deny', when }], { formed: {}, demo: {} });
+    const sent = (platform: string, data: object) => formed.act({ ...WRITE, platform, data });
+    for (const name of ['amount', 'Amount', ' amount', 'amount.'])
+      expect((await sent('formed', { [name]: 99 })).body.reason).toBe('denied_by_policy');
+    expect((await sent('formed', { Amount: 9 })).status).toBe(200);
+    expect((await sent('formed', { nested: { Amount: 99 } })).status).toBe(200);
+  });
+});

@@ -1,0 +1,38 @@
+/** What the log says of platforms that do not answer: once when it begins, and once when it is over. */
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+describe('a platform that does not answer', () => {
+  let world: World;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld();
+    const organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+  });
+
+  test('is logged when it begins and when it is over, with the number of calls that failed', async () => {
+    const lines: unknown[][] = [];
+    const { log } = world.running.broker;
+    for (const level of ['warn', 'info'] as const) {
+      const spy = vi.spyOn(log, level).mockImplementation((...words: unknown[]) => void lines.push([level, ...words]));
+      onTestFinished(() => spy.mockRestore());
+    }
+    const about = () => lines.filter(([, words]) => Object.hasOwn(words as object, 'origin'));
+    expect((await agent.act(READ)).status).toBe(200);
+    expect(about()).toEqual([]);
+    world.upstream.answer = (request) => request.socket.destroy();
+    for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(502);
+    world.upstream.answer = undefined;
+    for (let i = 0; i < 2; i++) expect((await agent.act(READ)).status).toBe(200);
+    const origin = `http://${world.upstream.address}`;
+    expect(about()).toEqual([
+      ['warn', { origin, err: expect.stringMatching(/^connection_lost/) }, 'a platform does not answer'],
+      ['info', { origin, failures: 3, seconds: expect.any(Number) }, 'a platform answers again'],
+    ]);
+  });
+});

@@ -1,0 +1,590 @@
+/** `agent create` and `doctor`, as a person types them: real processes against a real broker. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mcpSnippets } from '../../bin/mcp-snippets.ts';
+import { afterFile } from '../world/after-file.ts';
+import { BIN } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+const folder = newFolder();
+const data = join(folder, 'data');
+/** The machine of an agent, which has no data folder of a broker. */
+const elsewhere = join(folder, 'elsewhere');
+
+type Ran = { code: number | null; stdout: string; stderr: string };
+
+function run(words: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ran> {
+  const child = spawn(process.execPath, [BIN, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...env },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
+  child.stdin?.end(input);
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr!.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
+}
+
+let server: ChildProcess;
+let url = '';
+
+beforeAll(async () => {
+  server = spawn(process.execPath, [BIN, 'serve'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let greeting = '';
+  await new Promise<void>((ready, reject) => {
+    server.stdout!.on('data', (chunk) => {
+      greeting += chunk;
+      if (greeting.includes('agent-broker demo')) ready();
+    });
+    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
+  });
+  url = /running at (\S+)/.exec(greeting)![1]!;
+});
+
+afterAll(async () => {
+  const ended = new Promise((done) => server.once('exit', done));
+  server.kill('SIGTERM');
+  await ended;
+});
+
+const READS = 'sandbox=sandbox:issues.read,sandbox:mail.read';
+
+/** Makes an agent; answers what is printed as JSON. */
+async function create(name: string, ...words: string[]) {
+  const { code, stdout, stderr } = await run(['agent', 'create', name, '--json', ...words]);
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+}
+
+async function readIssues(profile: string): Promise<number> {
+  const { stdout } = await run(['token', '--profile', profile]);
+  const response = await fetch(`${url}/v1/actions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' }),
+  });
+  return response.status;
+}
+
+const agentNamed = async (name: string) =>
+  JSON.parse((await run(['agent', 'list', '--json'])).stdout).find((one: { name: string }) => one.name === name);
+
+/** Runs `work` with the address of what passes everything on to the broker but for the answers to a key being bound. */
+async function whenBinding<T>(
+  answer: (passOn: () => Promise<Response>, response: ServerResponse) => unknown,
+  work: (address: string) => Promise<T>,
+): Promise<T> {
+  const between = createServer(async (request, response) => {
+    const { method = 'GET', headers } = request;
+    const body = method === 'POST' ? Buffer.concat(await request.toArray()).toString() : undefined;
+    const passOn = () =>
+      fetch(url + request.url, {
+        method,
+        headers: {
+          ...(headers.authorization && { authorization: headers.authorization }),
+          ...(body && { 'content-type': 'application/json' }),
+        },
+        ...(body && { body }),
+      });
+    if (request.url!.endsWith('/bind')) return await answer(passOn, response);
+    const passed = await passOn();
+    response.writeHead(passed.status, { 'content-type': 'application/json' });
+    return response.end(await passed.text());
+  });
+  await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+  try {
+    return await work(`http://127.0.0.1:${(between.address() as AddressInfo).port}`);
+  } finally {
+    between.closeAllConnections();
+    await new Promise((done) => between.close(done));
+  }
+}
+
+/** Adds to an unfinished profile what `agent list` says of its agent, as is printed; answers whether the broker knows it by this key. */
+async function isKnownByIts(profile: string, name: string): Promise<boolean> {
+  const { agent_id, owner_id } = await agentNamed(name);
+  writeFileSync(profile, JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), url, agent_id, owner_id }));
+  const { stdout } = await run(['doctor', '--profile', profile]);
+  return /^ok {4}key /m.test(stdout);
+}
+
+describe('agent create', () => {
+  test('makes an agent whose profile is its owner’s alone, and which can call', async () => {
+    const made = await create('triage', '--policy', 'sandbox', '--grant', READS);
+    const path = join(data, 'profiles', 'triage.json');
+    expect(made).toMatchObject({ name: 'triage', status: 'active', url, profile: path });
+    expect(await agentNamed('triage')).toMatchObject({ agent_id: made.agent_id, owner_id: made.owner_id });
+    if (process.platform !== 'win32') expect(statSync(path).mode & 0o777).toBe(0o600);
+    const profile = JSON.parse(readFileSync(path, 'utf8'));
+    expect(profile).toEqual({
+      url,
+      agent_id: made.agent_id,
+      owner_id: made.owner_id,
+      private_key: expect.stringContaining('-----BEGIN PRIVATE KEY-----'),
+    });
+    expect(await readIssues(path)).toBe(200);
+  });
+
+  test('prints what six clients take, and never the key', async () => {
+    const out = join(folder, 'my agents', 'mail.json');
+    const { code, stdout } = await run(['agent', 'create', 'mail helper', '--out', out]);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('PRIVATE KEY');
+    for (const word of [
+      'Claude Code:',
+      'Claude Desktop:',
+      'Cursor:',
+      'VS Code:',
+      '.vscode/mcp.json',
+      `codex mcp add agent-broker --env 'AGENT_BROKER_PROFILE=${out}' -- `,
+      `gemini mcp add -s user -e 'AGENT_BROKER_PROFILE=${out}' agent-broker `,
+      'agent-broker doctor',
+    ])
+      expect(stdout).toContain(word);
+    // What stands between the braces at the start of a line is JSON as it stands, with the profile's path.
+    const blocks = [...stdout.matchAll(/^ {2}\{\n.*?^ {2}\}$/gms)].map(([text]) => JSON.parse(text));
+    expect(blocks).toHaveLength(3);
+    for (const { mcpServers, servers } of blocks)
+      expect((mcpServers ?? servers)['agent-broker'].env).toEqual({ AGENT_BROKER_PROFILE: out });
+    expect(blocks[2].servers['agent-broker'].type).toBe('stdio');
+    expect(JSON.parse(readFileSync(out, 'utf8')).private_key).toContain('PRIVATE KEY');
+  });
+
+  test('keeps a profile that is there, and makes no agent then', async () => {
+    const out = join(folder, 'kept.json');
+    writeFileSync(out, 'mine');
+    const { code, stderr } = await run(['agent', 'create', 'second', '--out', out]);
+    expect([code, readFileSync(out, 'utf8')]).toEqual([1, 'mine']);
+    expect(stderr).toContain('--out');
+    expect(await agentNamed('second')).toBeUndefined();
+  });
+
+  test('leaves nothing behind when the broker refuses', async () => {
+    for (const [name, ...words] of [
+      ['sandbox-agent', '--out', join(folder, 'refused.json')],
+      ['third', '--out', join(folder, 'refused.json'), '--policy', 'none-of-this-name'],
+      ['third', '--out', join(folder, 'refused.json'), '--grant', 'sandbox=sandbox:everything'],
+    ]) {
+      const { code, stderr, stdout } = await run(['agent', 'create', name!, ...words]);
+      expect([code, stdout], stderr).toEqual([1, '']);
+      expect(stderr).toMatch(/already|policy|no platform/);
+      expect(existsSync(join(folder, 'refused.json'))).toBe(false);
+    }
+    expect(await agentNamed('third')).toBeUndefined();
+  });
+
+  test('makes no agent whose profile could not be written', async () => {
+    const file = join(folder, 'a-file');
+    writeFileSync(file, '');
+    const { code, stderr } = await run(['agent', 'create', 'fourth', '--out', join(file, 'profile.json')]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot be written');
+    expect(await agentNamed('fourth')).toBeUndefined();
+  });
+
+  test('takes back the invite that nothing came of', async () => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    await whenBinding(
+      (_passOn, response) => {
+        response.writeHead(503, { 'content-type': 'application/json' });
+        response.end('{"detail":"Not now."}');
+      },
+      async (address) => {
+        const words = ['agent', 'create', 'fifth', '--url', address, '--owner-token', token];
+        const { code, stderr } = await run(words);
+        expect([code, stderr]).toEqual([1, 'Not now.\n']);
+      },
+    );
+    expect(existsSync(join(data, 'profiles', 'fifth.json'))).toBe(false);
+    const invites = await (
+      await fetch(`${url}/owner/invites`, { headers: { authorization: `Bearer ${token}` } })
+    ).text();
+    expect(invites).not.toContain('fifth');
+  });
+
+  const cutOff = async (passOn: () => Promise<Response>, response: ServerResponse) => {
+    expect((await passOn()).status).toBe(200);
+    response.destroy();
+  };
+
+  test.each<[string, Parameters<typeof whenBinding>[0], RegExp]>([
+    ['does not come', cutOff, /does not answer/],
+    [
+      'breaks off',
+      async (passOn, response) => {
+        const text = await (await passOn()).text();
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
+        response.write(text.slice(0, 20), () => response.destroy());
+      },
+      /broke off/,
+    ],
+    [
+      'says nothing of an agent',
+      async (passOn, response) => {
+        await passOn();
+        response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      },
+      /does not say which agent/,
+    ],
+    [
+      'is that of a gateway',
+      async (passOn, response) => {
+        await passOn();
+        response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>Not here</h1>');
+      },
+      /answered 404/,
+    ],
+  ])('keeps the key of an agent that was made when the answer %s', async (what, answer, words) => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    const name = `lost ${what}`;
+    const out = join(folder, `${name}.json`);
+    const { code, stdout, stderr } = await whenBinding(answer, (address) =>
+      run(['agent', 'create', name, '--out', out, '--url', address, '--owner-token', token]),
+    );
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(words);
+    expect(stderr).toContain(`${out} holds a key`);
+    if (process.platform !== 'win32') expect(statSync(out).mode & 0o777).toBe(0o600);
+    const unfinished = await run(['doctor', '--profile', out]);
+    expect(unfinished.stdout).toContain(`doctor --profile ${out}`);
+    expect(await isKnownByIts(out, name)).toBe(true);
+  });
+
+  test('keeps the next key of a working agent when the answer is lost', async () => {
+    const { agent_id } = await create('outage', '--policy', 'sandbox', '--grant', READS);
+    const { bootstrap_token } = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--rotate', '--json'])).stdout);
+    const out = join(folder, 'outage.json');
+    const { code } = await whenBinding(cutOff, (address) =>
+      run(['agent', 'create', 'outage', '--out', out, '--url', address, '--invite', bootstrap_token]),
+    );
+    expect(code).toBe(1);
+    expect(await isKnownByIts(out, 'outage')).toBe(true);
+  });
+
+  test('keeps the key of an agent whose profile could not be finished, and says what to add', async () => {
+    const out = join(folder, 'unfinished.json');
+    mkdirSync(`${out}.part`);
+    const { code, stderr } = await run(['agent', 'create', 'unfinished', '--out', out]);
+    const { agent_id, owner_id } = await agentNamed('unfinished');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`"agent_id": "${agent_id}", "owner_id": "${owner_id}"`),
+    ]);
+    expect(await isKnownByIts(out, 'unfinished')).toBe(true);
+  });
+
+  test('AGENT_BROKER_URL is as --url: another broker’s owner is needed for another broker', async () => {
+    const other = await run(['agent', 'create', 'mixed'], { AGENT_BROKER_URL: 'http://127.0.0.1:1' });
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('AGENT_BROKER_OWNER_TOKEN')]);
+    expect(await agentNamed('mixed')).toBeUndefined();
+    expect((await run(['agent', 'list'], { AGENT_BROKER_URL: `${url}/` })).code).toBe(0);
+  });
+
+  test('by invite, where there is no owner: the same agent, once', async () => {
+    const invited = await run(['agent', 'invite', 'far away', '--policy', 'sandbox', '--grant', READS]);
+    expect(invited.code, invited.stderr).toBe(0);
+    const [secret] = /inv_\S+/.exec(invited.stdout)!;
+    // What is printed is what the other machine types.
+    const words = /^ {2}agent-broker (agent create .*)$/m.exec(invited.stdout)![1]!.split(' ');
+    const far = { AGENT_BROKER_DATA: elsewhere };
+    const { code, stdout, stderr } = await run([...words, '--json'], far);
+    expect(code, stderr).toBe(0);
+    const { profile } = JSON.parse(stdout);
+    expect(profile).toBe(join(elsewhere, 'profiles', 'far-away.json'));
+    expect(await readIssues(profile)).toBe(200);
+    const again = await run(['agent', 'create', 'again', '--url', url, '--invite', secret], far);
+    expect([again.code, existsSync(join(elsewhere, 'profiles', 'again.json'))]).toEqual([1, false]);
+    expect(again.stderr).toContain('Ask an owner for another');
+  });
+
+  test('by bootstrap token: the agent’s next key', async () => {
+    const { agent_id, profile } = await create('renewed', '--policy', 'sandbox', '--grant', READS);
+    const made = JSON.parse((await run(['agent', 'bootstrap', agent_id, '--rotate', '--json'])).stdout);
+    const next = await create('renewed', '--out', join(folder, 'next.json'), '--invite', made.bootstrap_token);
+    expect(next.agent_id).toBe(agent_id);
+    expect([await readIssues(profile), await readIssues(next.profile)]).toEqual([401, 200]);
+  });
+
+  test.each([
+    ['a grant without scopes', ['--grant', 'sandbox']],
+    ['a grant without a platform', ['--grant', '=a']],
+    ['an invite and what it should say', ['--invite', 'inv_x', '--policy', 'sandbox']],
+    ['an invite that is none', ['--invite', 'sgn_x']],
+  ])('2 for %s', async (_what, words) => {
+    const { code, stdout } = await run(['agent', 'create', 'nobody', ...words]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(existsSync(join(data, 'profiles', 'nobody.json'))).toBe(false);
+  });
+
+  test('on Windows npx is started by cmd, and a path with a space is one word', () => {
+    const [code, desktop] = mcpSnippets('C:\\Users\\Ann Lee\\p.json', { platform: 'win32' });
+    expect(code!.text).toBe(
+      'claude mcp add agent-broker -e "AGENT_BROKER_PROFILE=C:\\Users\\Ann Lee\\p.json" -- cmd /c npx -y agent-broker mcp',
+    );
+    expect(JSON.parse(desktop!.text).mcpServers['agent-broker']).toEqual({
+      command: 'cmd',
+      args: ['/c', 'npx', '-y', 'agent-broker', 'mcp'],
+      env: { AGENT_BROKER_PROFILE: 'C:\\Users\\Ann Lee\\p.json' },
+    });
+    expect(mcpSnippets("/home/o'neil/p.json", { platform: 'linux' })[0]!.text).toContain(
+      `-e 'AGENT_BROKER_PROFILE=/home/o'\\''neil/p.json' --`,
+    );
+  });
+});
+
+describe('secret authorize and secret send', () => {
+  const OWN = 'own-secret-0123456789';
+  const authorize = (agent: string, out: string, ...words: string[]) =>
+    run(['secret', 'authorize', agent, 'sandbox', '--out', out, ...words]);
+
+  test('whoever has the secret sends it, once, without an owner’s session, and it is seen nowhere', async () => {
+    const { agent_id } = await create('with-its-own');
+    const path = join(elsewhere, 'own.authorization.json');
+    const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'own');
+    expect(made.code, made.stderr).toBe(0);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const { authorization } = JSON.parse(readFileSync(path, 'utf8'));
+    expect(made.stdout).not.toContain(authorization);
+    const nothing = { AGENT_BROKER_DATA: join(elsewhere, 'none') };
+    const sent = await run(['secret', 'send', path], nothing, `${OWN}\n`);
+    expect(sent.code, sent.stderr).toBe(0);
+    expect(sent.stdout + sent.stderr).not.toContain(OWN);
+    const again = await run(['secret', 'send', path], nothing, OWN);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    const listed = await fetch(`${url}/owner/connections`, { headers: { authorization: `Bearer ${session}` } });
+    const { connections } = (await listed.json()) as { connections: { label: string }[] };
+    expect(connections.map(({ label }) => label)).toContain('own');
+  });
+
+  test('what was authorised is listed, and taken back', async () => {
+    const { agent_id } = await create('taken-back');
+    const path = join(elsewhere, 'back.authorization.json');
+    const words = ['--scopes', 'sandbox:issues.read', '--label', 'taken-back', '--json'];
+    const { id } = JSON.parse((await authorize(agent_id, path, ...words)).stdout);
+    const lines = (await run(['secret', 'list'])).stdout.split('\n');
+    expect(lines.find((line) => line.startsWith(id))).toMatch(/ open .* taken-back on sandbox, .*, until 20/);
+    expect((await run(['secret', 'revoke', id])).code).toBe(0);
+    expect((await run(['secret', 'list'])).stdout).not.toContain(id);
+    const sent = await run(['secret', 'send', path], {}, OWN);
+    expect([sent.code, sent.stderr]).toEqual([1, expect.stringContaining('not a secret that was authorised')]);
+  });
+
+  test('a file that is there is kept, and then nothing is authorised', async () => {
+    const { agent_id } = await create('not-overwritten');
+    const path = join(folder, 'there.json');
+    writeFileSync(path, '{}');
+    const made = await authorize(agent_id, path, '--scopes', 'sandbox:issues.read', '--label', 'never');
+    expect([made.code, made.stderr]).toEqual([1, expect.stringContaining('which is kept')]);
+    expect(readFileSync(path, 'utf8')).toBe('{}');
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    const listed = await fetch(`${url}/owner/secret-authorizations`, {
+      headers: { authorization: `Bearer ${session}` },
+    });
+    expect(await listed.text()).not.toContain('never');
+    const wrong = await run(['secret', 'send', path], {}, OWN);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('has no "url"')]);
+  });
+});
+
+describe('doctor', () => {
+  let profile = '';
+  let agentId = '';
+  beforeAll(async () => {
+    ({ profile, agent_id: agentId } = await create('patient', '--policy', 'sandbox', '--grant', READS));
+  });
+
+  const doctor = async (env: Record<string, string> = {}, file: string | undefined = profile) => {
+    const { code, stdout, stderr } = await run(['doctor', '--json', ...(file ? ['--profile', file] : [])], env);
+    const { ok, checks } = JSON.parse(stdout) as {
+      ok: boolean;
+      checks: { check: string; result: string; detail: string; advice?: string }[];
+    };
+    expect([code, stderr]).toEqual([ok ? 0 : 1, '']);
+    return { ok, checks, of: (name: string) => checks.find(({ check }) => check === name)! };
+  };
+  /** The profile with something else in it. */
+  const changed = (change: Record<string, unknown>): string => {
+    const file = join(folder, 'changed.json');
+    const text = JSON.stringify({ ...JSON.parse(readFileSync(profile, 'utf8')), ...change });
+    writeFileSync(file, text, { mode: 0o600 });
+    return file;
+  };
+  const results = (checks: { check: string; result: string }[]) =>
+    Object.fromEntries(checks.map(({ check, result }) => [check, result]));
+
+  test('finds nothing wrong, and says what the agent may do', async () => {
+    const { ok, checks, of } = await doctor();
+    expect(ok).toBe(true);
+    expect(results(checks)).toEqual({
+      profile: 'ok',
+      address: 'ok',
+      clock: 'ok',
+      key: 'ok',
+      status: 'ok',
+      grants: 'ok',
+    });
+    expect(of('grants').detail).toContain('sandbox: 2 scopes');
+    const { code, stdout } = await run(['doctor', '--profile', profile]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ok {4}status {3}patient is active$/m);
+    expect(stdout).toMatch(/The agent can call\.\n$/);
+  });
+
+  test('takes the agent from the environment, too', async () => {
+    const { agent_id, owner_id, private_key } = JSON.parse(readFileSync(profile, 'utf8'));
+    const { ok, of } = await doctor(
+      {
+        AGENT_BROKER_URL: url,
+        AGENT_BROKER_AGENT_ID: agent_id,
+        AGENT_BROKER_OWNER_ID: owner_id,
+        AGENT_BROKER_PRIVATE_KEY: private_key,
+      },
+      '',
+    );
+    expect([ok, of('profile').detail]).toEqual([true, `agent ${agentId}`]);
+  });
+
+  test('no profile, and one that others can read', async () => {
+    const none = await doctor({}, join(folder, 'no-such.json'));
+    expect(none.checks).toMatchObject([
+      { check: 'profile', result: 'failed', detail: expect.stringContaining('no agent profile') },
+    ]);
+    expect(none.of('profile').advice).toContain('agent create');
+    if (process.platform === 'win32') return;
+    const open = changed({});
+    chmodSync(open, 0o644);
+    expect((await doctor({}, open)).of('profile').detail).toContain('chmod 600');
+    chmodSync(open, 0o600);
+  });
+
+  test('nothing answers, something else does, and no address at all', async () => {
+    let answer: [number, Record<string, string>, string];
+    const server = createServer((_request, response) => {
+      const [status, headers, body] = answer;
+      response.writeHead(status, headers).end(body);
+    });
+    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+    const other = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    afterFile(() => new Promise<void>((done) => server.close(() => done())));
+    for (const [given, words, advice] of [
+      [[200, {}, '<h1>Hello</h1>'], 'something else answers', 'Correct the address'],
+      [
+        [301, { location: 'https://broker.example/health' }, ''],
+        'sends on to https://broker.example/',
+        'address itself',
+      ],
+      [
+        [421, {}, '{"error":"misdirected_request","detail":"Use http://localhost:8787."}'],
+        'that name',
+        'Use http://localhost',
+      ],
+      [[503, {}, '{"status":"unavailable","reasons":["the disk is full"]}'], 'takes no calls now', 'disk is full'],
+    ] as const) {
+      answer = [...given];
+      expect((await doctor({}, changed({ url: other }))).of('address')).toMatchObject({
+        result: 'failed',
+        detail: expect.stringContaining(words),
+        advice: expect.stringContaining(advice),
+      });
+    }
+    for (const [address, words] of [
+      ['http://127.0.0.1:1', 'nothing answers'],
+      ['localhost', 'no address'],
+    ] as const) {
+      const { ok, checks, of } = await doctor({}, changed({ url: address }));
+      expect(ok).toBe(false);
+      expect(of('address')).toMatchObject({ detail: expect.stringContaining(words), advice: expect.any(String) });
+      expect(results(checks)).toMatchObject({ clock: 'skipped', key: 'skipped', status: 'skipped', grants: 'skipped' });
+    }
+  });
+
+  test.each([
+    [0, 'ok', undefined],
+    [12, 'warning', /1[0-4] s behind/],
+    [-3600, 'failed', /36\d\d s ahead|359\d s ahead/],
+    [3600, 'failed', /36\d\d s behind|359\d s behind/],
+  ] as const)('a broker whose clock differs by %s s', async (seconds, result, words) => {
+    // In between stands what changes the time alone, as a machine with another clock would see it.
+    const between = createServer(async (request, response) => {
+      const { authorization } = request.headers;
+      const answer = await fetch(url + request.url, { headers: { ...(authorization && { authorization }) } });
+      const date = new Date(Date.now() + seconds * 1000).toUTCString();
+      response.writeHead(answer.status, { date, 'content-type': 'application/json' });
+      response.end(await answer.text());
+    });
+    await new Promise<void>((ready) => between.listen(0, '127.0.0.1', ready));
+    try {
+      const address = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+      const { ok, of } = await doctor({}, changed({ url: address }));
+      expect([ok, of('clock').result]).toEqual([result !== 'failed', result]);
+      if (words)
+        expect(of('clock')).toMatchObject({
+          detail: expect.stringMatching(words),
+          advice: expect.stringContaining('NTP'),
+        });
+    } finally {
+      between.closeAllConnections();
+      await new Promise((done) => between.close(done));
+    }
+  });
+
+  test('a key that is none, of another kind, too short, or somebody else’s', async () => {
+    const pem = (key: { privateKey: import('node:crypto').KeyObject }) =>
+      key.privateKey.export({ format: 'pem', type: 'pkcs8' });
+    const rsa = (modulusLength: number) => pem(generateKeyPairSync('rsa', { modulusLength }));
+    for (const [private_key, words] of [
+      ['no key', 'PKCS#8'],
+      ['-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', 'damaged'],
+      [pem(generateKeyPairSync('ec', { namedCurve: 'P-256' })), 'no RSA key but ec'],
+      [rsa(1024), '1024 bits'],
+      [rsa(2048), `does not know ${agentId} by this key`],
+    ] as const) {
+      const { checks, of } = await doctor({}, changed({ private_key }));
+      expect(of('key')).toMatchObject({ result: 'failed', detail: expect.stringContaining(words) });
+      expect(of('key').advice).toContain('agent create');
+      expect(results(checks)).toMatchObject({ address: 'ok', status: 'skipped', grants: 'skipped' });
+      expect(JSON.stringify(checks)).not.toContain('-----END');
+    }
+  });
+
+  test('another owner’s id, and an agent that nobody knows', async () => {
+    const owner = await doctor({}, changed({ owner_id: '00000000-0000-4000-8000-000000000000' }));
+    expect(owner.of('key')).toMatchObject({ result: 'failed', advice: expect.any(String) });
+    const agent = await doctor({}, changed({ agent_id: 'agt_aaaaaaaaaaaaaaaaaaaa' }));
+    expect(agent.of('key').detail).toContain('does not know agt_aaaaaaaaaaaaaaaaaaaa');
+  });
+
+  test('an agent that may do nothing, and one that is suspended', async () => {
+    const idle = await create('idle');
+    const nothing = await doctor({}, idle.profile);
+    expect(nothing.of('grants')).toMatchObject({ result: 'failed', advice: expect.stringContaining('access-request') });
+    await run(['agent', 'suspend', idle.agent_id, '--reason', 'Until Monday.']);
+    const stopped = await doctor({}, idle.profile);
+    expect(stopped.of('status')).toMatchObject({
+      result: 'failed',
+      detail: 'idle is suspended; suspended (owner_manual: Until Monday.)',
+      advice: expect.stringContaining('ask the owner'),
+    });
+    expect(stopped.of('grants').result).toBe('skipped');
+    const { code, stdout } = await run(['doctor', '--profile', idle.profile]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^FAIL {2}status {3}idle is suspended/m);
+    expect(stdout).toMatch(/The agent cannot call yet\.\n$/);
+  });
+});

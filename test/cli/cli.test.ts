@@ -1,0 +1,398 @@
+/** The command line, as a person types it: real processes against a real broker. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeKeyPair } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+const folder = newFolder();
+const data = join(folder, 'data');
+
+type Ran = { code: number | null; stdout: string; stderr: string };
+
+function run(words: readonly string[], options: { env?: Record<string, string>; input?: string } = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [BIN, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin!.end(options.input ?? '');
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr!.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
+}
+
+let server: ChildProcess;
+let greeting = '';
+let url = '';
+
+beforeAll(async () => {
+  server = spawn(process.execPath, [BIN, 'serve', '--print-link'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await new Promise<void>((ready, reject) => {
+    server.stdout!.on('data', (chunk) => {
+      greeting += chunk;
+      if (greeting.includes('agent-broker demo')) ready();
+    });
+    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
+  });
+  url = /running at (\S+)/.exec(greeting)![1]!;
+});
+
+afterAll(async () => {
+  const ended = new Promise((done) => server.once('exit', done));
+  server.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});
+
+async function callSandbox(action: Record<string, unknown>) {
+  const { stdout } = await run(['token']);
+  const response = await fetch(`${url}/v1/actions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stdout.trim()}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ platform: 'sandbox', ...action }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+describe('a first start', () => {
+  test('says where the console is, and the next command, which works as it stands', async () => {
+    expect(greeting).toMatch(/\/console\/sign-in#sgn_/);
+    expect(greeting).toContain('"scope":"sandbox:issues.read"');
+    const { status, body } = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
+    expect(status).toBe(200);
+    expect(body.data.items.length).toBeGreaterThan(0);
+  });
+
+  test('lets reads pass, holds refunds and denies deletes', async () => {
+    const refund = {
+      endpoint: '/refunds',
+      method: 'POST',
+      scope: 'sandbox:refunds.create',
+      data: { payment: 'p', amount: 1 },
+    };
+    expect((await callSandbox(refund)).status).toBe(202);
+    const deleted = await callSandbox({ endpoint: '/issues/1', method: 'DELETE', scope: 'sandbox:issues.delete' });
+    expect(deleted).toMatchObject({ status: 403, body: { reason: 'denied_by_policy' } });
+  });
+
+  test.skipIf(process.platform === 'win32')('keeps keys and profiles for its owner alone', () => {
+    for (const path of ['keys/master.key', 'profiles/default.json', 'run/broker.json', 'sandbox.json'])
+      expect(statSync(join(data, path)).mode & 0o077).toBe(0);
+  });
+});
+
+describe('exit codes', () => {
+  test('0 for help, which every command has', async () => {
+    for (const words of [['--help'], ['plan', '--help'], ['owner', 'add', '--help'], ['verify', 'receipt', '--help']]) {
+      const { code, stdout } = await run(words);
+      expect({ code, usage: stdout.startsWith('Usage: agent-broker') }).toEqual({ code: 0, usage: true });
+    }
+  });
+
+  test.each([
+    ['an unknown command', ['fly']],
+    ['an unknown option', ['serve', '--fly']],
+    ['a missing argument', ['plan']],
+    ['a choice that is none', ['keys', 'rotate', 'front-door']],
+    ['a lifetime that is too long', ['token', '--ttl', '301']],
+    ['a missing option', ['owner', 'add', 'a@b.example']],
+  ])('2 for %s, with a hint', async (_what, words) => {
+    const { code, stdout, stderr } = await run(words);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('--help');
+  });
+
+  test('1 when no broker runs on the data folder, and it says what to do', async () => {
+    const { code, stderr } = await run(['owner', 'link', '--data', join(folder, 'elsewhere')]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('agent-broker serve');
+  });
+
+  test('1 for settings that are none, all of them named', async () => {
+    const { code, stderr } = await run(['serve'], { env: { AGENT_BROKER_COLOUR: 'red', PORT: 'many' } });
+    expect(code).toBe(1);
+    expect(stderr).toContain('AGENT_BROKER_COLOUR');
+    expect(stderr).toContain('PORT');
+  });
+});
+
+describe('owners and agents', () => {
+  test('owner token is a session that the owner API takes', async () => {
+    const { stdout } = await run(['owner', 'token']);
+    const response = await fetch(`${url}/owner/agents`, { headers: { authorization: `Bearer ${stdout.trim()}` } });
+    expect(response.status).toBe(200);
+  });
+
+  test('owner add, then a session for that owner, who as a viewer changes nothing', async () => {
+    expect((await run(['owner', 'add', 'vera@acme.example', '--role', 'viewer'])).code).toBe(0);
+    const token = (await run(['owner', 'token', '--email', 'vera@acme.example'])).stdout.trim();
+    const refused = await run(['agent', 'suspend', 'agt_whatever'], { env: { AGENT_BROKER_OWNER_TOKEN: token } });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('role admin');
+  });
+
+  test('owner list and remove', async () => {
+    expect((await run(['owner', 'add', 'rob@acme.example', '--role', 'approver'])).stdout).toContain(
+      'Sign in with: agent-broker owner link --email rob@acme.example',
+    );
+    expect((await run(['owner', 'list'])).stdout).toMatch(/^rob@acme\.example {2}approver {2}/m);
+    const removed = await run(['owner', 'remove', 'Rob@acme.example']);
+    expect([removed.code, removed.stdout]).toEqual([0, 'rob@acme.example is no owner any more.\n']);
+    expect((await run(['owner', 'list', '--json'])).stdout).not.toContain('rob@');
+    const again = await run(['owner', 'remove', 'rob@acme.example']);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('owner list');
+    expect((await run(['owner', 'remove', 'owner@agent-broker.local'])).stderr).toContain('cannot remove yourself');
+  });
+
+  test('agent list, suspend and resume take effect at the next call', async () => {
+    const [agent] = JSON.parse((await run(['agent', 'list', '--json'])).stdout);
+    expect(agent).toMatchObject({ name: 'sandbox-agent', status: 'active' });
+    expect((await run(['agent', 'list'])).stdout).toContain(agent.owner_id);
+    expect((await run(['agent', 'suspend', agent.agent_id, '--reason', 'lunch'])).stdout).toContain('is suspended');
+    const read = { endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' };
+    const halted = await callSandbox(read);
+    expect(halted).toMatchObject({
+      status: 403,
+      body: { error: 'agent_halted', halt: { cause: 'owner_manual', detail: 'lunch' } },
+    });
+    expect((await run(['agent', 'suspend', agent.agent_id])).code).toBe(1);
+    expect((await run(['agent', 'resume', agent.agent_id])).code).toBe(0);
+    expect((await callSandbox(read)).status).toBe(200);
+  });
+});
+
+describe('verify receipt, offline', () => {
+  let receipt = '';
+  const keys = join(folder, 'keys.json');
+  beforeAll(async () => {
+    const { body } = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
+    const authorization = `Bearer ${(await run(['token'])).stdout.trim()}`;
+    const at = `${url}/v1/audit/${body._meta.audit_id}/receipt`;
+    receipt = await (await fetch(at, { headers: { authorization, accept: 'application/jose' } })).text();
+    writeFileSync(keys, await (await fetch(`${url}/.well-known/svc-receipt-keys.json`)).text());
+  });
+
+  test('a genuine one, from a file, from stdin, and as the JSON of the route', async () => {
+    const file = join(folder, 'receipt.jws');
+    writeFileSync(file, receipt);
+    expect((await run(['verify', 'receipt', file, '--keys', keys])).stdout).toContain('genuine');
+    expect((await run(['verify', 'receipt', '--keys', keys], { input: receipt })).code).toBe(0);
+    const json = await run(['verify', 'receipt', '--keys', keys, '--json'], { input: JSON.stringify({ receipt }) });
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: true, payload: { result: 'allowed', path: '/issues' } });
+  });
+
+  test('the receipt of an owner’s change says who made it', async () => {
+    const token = (await run(['owner', 'token'])).stdout.trim();
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ approval_ttl_seconds: 7200 });
+    expect((await fetch(`${url}/owner/organisation`, { method: 'POST', headers, body })).status).toBe(200);
+    const { rows } = (await (await fetch(`${url}/owner/audit`, { headers })).json()) as { rows: { id: string }[] };
+    const input = await (await fetch(`${url}/v1/audit/${rows[0]!.id}/receipt`, { headers })).text();
+    const { stdout } = await run(['verify', 'receipt', '--keys', keys], { input });
+    expect(stdout).toMatch(/^ {2}organisation_changed: by owner [0-9a-f-]{36}$/m);
+  });
+
+  test.each([
+    [
+      'a changed payload',
+      () => receipt.replace(/\.[^.]+\./, `.${Buffer.from('{"result":"denied"}').toString('base64url')}.`),
+      'signature',
+    ],
+    [
+      'a changed signature',
+      () => `${receipt.slice(0, -3)}${receipt.endsWith('AAA') ? 'BBB' : 'AAA'}`,
+      'does not verify',
+    ],
+    ['something else', () => 'not a receipt', 'three parts'],
+    ['nothing', () => '', 'neither'],
+  ])('%s is refused in words', async (_what, text, words) => {
+    const { code, stderr } = await run(['verify', 'receipt', '--keys', keys], { input: text() });
+    expect(code).toBe(1);
+    expect(stderr).toContain(words);
+  });
+
+  test('a key set whose kid is not the thumbprint of its key is refused', async () => {
+    const set = JSON.parse(readFileSync(keys, 'utf8'));
+    set.keys[0].kid = 'somebody-else';
+    const swapped = join(folder, 'swapped.json');
+    writeFileSync(swapped, JSON.stringify(set));
+    const { code, stderr } = await run(['verify', 'receipt', '--keys', swapped], { input: receipt });
+    expect(code).toBe(1);
+    expect(stderr).toContain('thumbprint');
+  });
+});
+
+describe('keys rotate', () => {
+  test('a signing key is published at once and signs later', async () => {
+    const { stdout } = await run(['keys', 'rotate', 'evidence', '--json']);
+    const { kid, signs_from: from } = JSON.parse(stdout);
+    expect(Date.parse(from)).toBeGreaterThan(Date.now() + 3600_000);
+    const set = (await (await fetch(`${url}/.well-known/svc-receipt-keys.json`)).json()) as { keys: { kid: string }[] };
+    expect(set.keys.map((key) => key.kid)).toContain(kid);
+  });
+
+  test('the master key is replaced and calls go on', async () => {
+    const before = readFileSync(join(data, 'keys', 'master.key'), 'utf8');
+    expect((await run(['keys', 'rotate', 'master'])).code).toBe(0);
+    expect(readFileSync(join(data, 'keys', 'master.key'), 'utf8')).not.toBe(before);
+    const read = await callSandbox({ endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' });
+    expect(read.status).toBe(200);
+  });
+});
+
+describe('an agent that comes by itself', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+  const ask = async (path: string, body?: unknown, bearer?: string): Promise<any> => {
+    const response = await fetch(url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return await response.json();
+  };
+  const read = (token: string) =>
+    ask(
+      '/v1/actions',
+      { platform: 'sandbox', endpoint: '/issues', method: 'GET', scope: 'sandbox:issues.read' },
+      token.trim(),
+    );
+  const owners: { session: string; agentId: string } = { session: '', agentId: '' };
+
+  test('registers, is approved, collects its key, and calls with the configuration that it was told', async () => {
+    owners.session = (await run(['owner', 'token'])).stdout.trim();
+    const { id } = await ask('/owner/me', undefined, owners.session);
+    const scopes = [{ platformId: 'sandbox', scopes: ['sandbox:issues.read'] }];
+    const asked = await ask('/v1/register', { owner_id: id, agent_name: 'stranger', requested_scopes: scopes });
+    const token = asked.registration_token;
+    const approved = await ask(`/v1/register/approve/${token}`, {}, owners.session);
+    expect(approved).toMatchObject({ status: 'approved', granted: scopes });
+    const { private_key } = await ask(`/v1/register/claim-key/${token}`);
+    const { mcp_config } = await ask(asked.poll_url);
+    const { env } = mcp_config.mcpServers['agent-broker'];
+    const keyFile = join(folder, 'stranger.key');
+    writeFileSync(keyFile, private_key, { mode: 0o600 });
+    const { stdout, stderr } = await run(['token'], { env: { ...env, AGENT_BROKER_PRIVATE_KEY: keyFile } });
+    expect(stderr).toBe('');
+    expect((await read(stdout)).data.items.length).toBeGreaterThan(0);
+    owners.agentId = asked.client_id;
+  });
+
+  test('takes another key with a bootstrap token from the command line', async () => {
+    const made = JSON.parse((await run(['agent', 'bootstrap', owners.agentId, '--rotate', '--json'])).stdout);
+    const { privateKey, publicPem } = makeKeyPair();
+    const bound = await ask('/v1/agents/bind', {
+      bootstrap_token: made.bootstrap_token,
+      public_key_pem: publicPem,
+    });
+    expect(bound).toMatchObject({ agent_id: owners.agentId, status: 'active' });
+    const env = {
+      AGENT_BROKER_URL: bound.proxy_url,
+      AGENT_BROKER_AGENT_ID: bound.agent_id,
+      AGENT_BROKER_OWNER_ID: bound.owner_id,
+      AGENT_BROKER_PRIVATE_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    };
+    expect((await read((await run(['token'], { env })).stdout)).data.items.length).toBeGreaterThan(0);
+    const unknown = await run(['agent', 'bootstrap', 'agt_00000000000000000000']);
+    expect([unknown.code, unknown.stdout]).toEqual([1, '']);
+    expect((await run(['agent', 'revoke', owners.agentId])).code).toBe(0);
+    expect((await read((await run(['token'], { env })).stdout)).reason).toBe('agent_revoked');
+  });
+});
+
+describe('governance as code', () => {
+  const file = join(folder, 'governance.yaml');
+  const secret = 'CRM-SECRET-0123456789-abcdef';
+
+  beforeAll(() => {
+    mkdirSync(join(folder, 'keys'), { recursive: true });
+    writeFileSync(join(folder, 'keys', 'triage.pub.pem'), makeKeyPair().publicPem);
+    writeFileSync(
+      file,
+      `platforms:
+  crm:
+    kind: rest
+    base_url: https://crm.example/api
+    auth: { type: bearer }
+    scopes: { "crm:contacts.read": ["GET /contacts"] }
+connections:
+  crm-main: { platform: crm, secret: { env: CRM_TOKEN } }
+policies:
+  careful: { rules: [{ effect: allow, scopes: ["crm:*.read"] }] }
+agents:
+  triage:
+    policy: careful
+    public_key: { file: keys/triage.pub.pem }
+    grants: { crm: { scopes: ["crm:contacts.read"], expires: 30d } }
+  newcomer:
+    policy: careful
+    grants: { crm: { scopes: ["crm:contacts.read"] } }
+`,
+    );
+  });
+
+  test('a secret that is not there is named with its line, and nothing is sent', async () => {
+    const { code, stderr } = await run(['plan', file]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/governance\.yaml:8:\d+: connections\.crm-main\.secret: .*CRM_TOKEN/);
+  });
+
+  test('plan --without-secrets needs none, as a viewer too, and says that they were not compared', async () => {
+    expect((await run(['owner', 'add', 'plans@acme.example', '--role', 'viewer'])).code).toBe(0);
+    const planned = await run(['plan', file, '--without-secrets', '--email', 'plans@acme.example']);
+    expect(planned.code, planned.stderr).toBe(0);
+    expect(planned.stdout).toContain('+ connection crm-main');
+    expect(planned.stdout).toMatch(/warning: .*its secret was not compared with what is stored/);
+    expect((await run(['apply', file, '--email', 'plans@acme.example'], { env: { CRM_TOKEN: secret } })).code).toBe(1);
+  });
+
+  test('plan shows, apply makes, and applying again changes nothing', async () => {
+    const env = { CRM_TOKEN: secret };
+    const planned = await run(['plan', file], { env });
+    expect(planned.stdout).toContain('+ agent triage');
+    expect(planned.stdout).not.toContain(secret);
+    expect((await run(['agent', 'list'])).stdout).not.toContain('triage');
+    const applied = JSON.parse((await run(['apply', file, '--json'], { env })).stdout);
+    expect(applied.bootstrap_tokens).toMatchObject([{ agent: 'newcomer', token: expect.stringMatching(/^abt_/) }]);
+    expect((await run(['agent', 'list'])).stdout).toMatch(/newcomer .*pending_bind/);
+    expect(JSON.parse((await run(['apply', file, '--json'], { env })).stdout)).toMatchObject({
+      changes: [],
+      bootstrap_tokens: [],
+    });
+  });
+
+  test('export writes what plan takes back without a change, with no secret in it', async () => {
+    const exported = join(folder, 'exported.yaml');
+    expect((await run(['export', exported])).code).toBe(0);
+    const text = readFileSync(exported, 'utf8');
+    expect(text).toContain('env: CRM_TOKEN');
+    expect(text).not.toContain(secret);
+    const planned = JSON.parse((await run(['plan', exported, '--json'], { env: { CRM_TOKEN: secret } })).stdout);
+    expect(planned.changes).toEqual([]);
+    expect((await run(['export', exported])).code).toBe(1);
+  });
+});
+
+describe('a second server on one data folder', () => {
+  test('is refused in words, with exit code 1', async () => {
+    const { code, stderr } = await run(['serve', '--no-sandbox'], { env: { PORT: '0' } });
+    expect(code).toBe(1);
+    expect(stderr).toContain('Another broker is running on');
+  });
+});

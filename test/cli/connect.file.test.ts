@@ -1,0 +1,71 @@
+/** How a client's file is replaced: nobody else reads what is in it on the way, and nothing of it stays behind. */
+import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { connectClient } from '../../bin/connect-client.ts';
+import { replaceFile } from '../../bin/replace-file.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { newFolder } from '../world/stores.ts';
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+/** Whatever the machine's is, so that rights are the program's doing. */
+function withUmask(mask: number): void {
+  const before = process.umask(mask);
+  onTestFinished(() => void process.umask(before));
+}
+
+test('a file keeps its rights, and a new one is for its user only', () => {
+  withUmask(0o022);
+  const folder = newFolder();
+  const old = join(folder, 'old.json');
+  writeFileSync(old, 'a', { mode: 0o640 });
+  replaceFile(old, 'b');
+  replaceFile(join(folder, 'new', 'new.json'), 'c');
+  expect([readFileSync(old, 'utf8'), modeOf(old)]).toEqual(['b', 0o640]);
+  expect(modeOf(join(folder, 'new', 'new.json'))).toBe(0o600);
+  expect(readdirSync(folder).sort()).toEqual(['new', 'old.json']);
+});
+
+test('what cannot be put in its place is taken away again', () => {
+  const folder = newFolder();
+  const path = join(folder, 'mcp.json');
+  mkdirSync(join(path, 'full'), { recursive: true });
+  expect(() => replaceFile(path, 'API_KEY')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+  expect(readdirSync(folder)).toEqual(['mcp.json']);
+});
+
+test('links are followed to their end, where there is a file and where there is none; a circle is an error', () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'kept'));
+  symlinkSync('kept', join(folder, 'by'));
+  symlinkSync(join('by', 'b.json'), join(folder, 'a.json'));
+  symlinkSync('../kept/c.json', join(folder, 'kept', 'b.json'));
+  for (const text of ['1', '2']) {
+    replaceFile(join(folder, 'a.json'), text);
+    expect(readFileSync(join(folder, 'kept', 'c.json'), 'utf8')).toBe(text);
+    for (const link of ['a.json', 'kept/b.json']) expect(lstatSync(join(folder, link)).isSymbolicLink()).toBe(true);
+  }
+  symlinkSync('circle.json', join(folder, 'circle.json'));
+  expect(() => replaceFile(join(folder, 'circle.json'), 'x')).toThrow(expect.objectContaining({ code: 'ELOOP' }));
+});
+
+test('a link that somebody laid where the text is written on the way leads nowhere', async () => {
+  const folder = newFolder();
+  vi.stubEnv('CLAUDE_CONFIG_DIR', folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const [config, prey, profile] = ['.claude.json', 'prey', 'profile.json'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(config, '{"API_KEY":"CANARY"}', { mode: 0o600 });
+  writeFileSync(prey, 'mine');
+  symlinkSync(prey, `${config}.${process.pid}.part`);
+  const private_key = makeKeyPair().privateKey.export({ format: 'pem', type: 'pkcs8' });
+  const content = { url: 'http://127.0.0.1:1', agent_id: 'a', owner_id: 'o', private_key };
+  writeFileSync(profile, JSON.stringify(content), { mode: 0o600 });
+  await connectClient('claude-code', { profile });
+  expect(JSON.parse(readFileSync(config, 'utf8'))).toMatchObject({ API_KEY: 'CANARY', mcpServers: {} });
+  expect([readFileSync(prey, 'utf8'), modeOf(config), lstatSync(config).isFile()]).toEqual(['mine', 0o600, true]);
+});

@@ -1,0 +1,241 @@
+/** Where clients keep their configuration, and how one entry of it is changed. */
+import fc from 'fast-check';
+import { parse } from 'jsonc-parser';
+import { describe, expect, test } from 'vitest';
+import { byHand } from '../../bin/by-hand.ts';
+import { type ClientId, configFile, type Machine } from '../../bin/client-config.ts';
+import { changedLines, editEntry } from '../../bin/edit-config.ts';
+import { CommandFailed } from '../../bin/failure.ts';
+import { lastingLauncher, plainEntry, serverEntry } from '../../bin/server-entry.ts';
+
+const MAC: Machine = { platform: 'darwin', environment: {}, home: '/Users/ann', cwd: '/Users/ann/shop' };
+const LINUX: Machine = { platform: 'linux', environment: {}, home: '/home/ann', cwd: '/home/ann/shop' };
+const WINDOWS: Machine = {
+  platform: 'win32',
+  environment: { APPDATA: 'D:\\Roaming' },
+  home: 'C:\\Users\\Ann Lee',
+  cwd: 'C:\\shop',
+};
+
+test.each<[ClientId, Machine, 'user' | 'project', string | undefined]>([
+  ['claude-code', MAC, 'user', '/Users/ann/.claude.json'],
+  ['claude-code', WINDOWS, 'user', 'C:\\Users\\Ann Lee\\.claude.json'],
+  ['claude-code', LINUX, 'project', '/home/ann/shop/.mcp.json'],
+  ['claude-code', { ...LINUX, environment: { CLAUDE_CONFIG_DIR: '/etc/claude' } }, 'user', '/etc/claude/.claude.json'],
+  ['claude-desktop', MAC, 'user', '/Users/ann/Library/Application Support/Claude/claude_desktop_config.json'],
+  ['claude-desktop', WINDOWS, 'user', 'D:\\Roaming\\Claude\\claude_desktop_config.json'],
+  ['claude-desktop', LINUX, 'user', '/home/ann/.config/Claude/claude_desktop_config.json'],
+  ['claude-desktop', LINUX, 'project', undefined],
+  ['cursor', LINUX, 'user', '/home/ann/.cursor/mcp.json'],
+  ['cursor', WINDOWS, 'project', 'C:\\shop\\.cursor\\mcp.json'],
+  ['vscode', MAC, 'user', '/Users/ann/Library/Application Support/Code/User/mcp.json'],
+  ['vscode', { ...WINDOWS, environment: {} }, 'user', 'C:\\Users\\Ann Lee\\AppData\\Roaming\\Code\\User\\mcp.json'],
+  ['vscode', { ...LINUX, environment: { XDG_CONFIG_HOME: '/x' } }, 'user', '/x/Code/User/mcp.json'],
+  ['vscode', WINDOWS, 'project', 'C:\\shop\\.vscode\\mcp.json'],
+  ['gemini', LINUX, 'user', '/home/ann/.gemini/settings.json'],
+  ['gemini', WINDOWS, 'project', 'C:\\shop\\.gemini\\settings.json'],
+  ['opencode', MAC, 'user', '/Users/ann/.config/opencode/opencode.json'],
+  ['opencode', { ...LINUX, environment: { XDG_CONFIG_HOME: '/x' } }, 'user', '/x/opencode/opencode.json'],
+  ['opencode', LINUX, 'project', '/home/ann/shop/opencode.json'],
+])('%s on %j, for the %s: %s', (client, machine, place, path) => {
+  expect(configFile(client, machine, place)).toBe(path);
+});
+
+describe('the entry', () => {
+  const profile = '/home/ann/.agent-broker/profiles/cursor.json';
+
+  const launcher = { node: '/usr/bin/node', script: '/opt/agent-broker/bin/agent-broker.js' };
+  const words = [launcher.script, 'mcp'];
+  const env = { AGENT_BROKER_PROFILE: profile };
+
+  test.each<[ClientId, object]>([
+    ['claude-code', { type: 'stdio', command: launcher.node, args: words, env }],
+    ['claude-desktop', { command: launcher.node, args: words, env }],
+    ['cursor', { command: launcher.node, args: words, env }],
+    ['vscode', { type: 'stdio', command: launcher.node, args: words, env }],
+    ['gemini', { command: launcher.node, args: words, env }],
+    ['opencode', { type: 'local', enabled: true, command: [launcher.node, ...words], environment: env }],
+  ])('for %s names the profile’s path, and nothing that is secret', (client, entry) => {
+    expect(serverEntry(client, { profile, launcher, platform: 'linux' })).toEqual(entry);
+  });
+
+  test('goes by npx where the package is only in npx’s cache, which cmd starts on Windows', () => {
+    const cached = '/home/ann/.npm/_npx/1a2b/node_modules/agent-broker/bin/agent-broker.js';
+    const none = lastingLauncher('/usr/bin/node', cached);
+    expect(none).toBeUndefined();
+    expect(plainEntry({ profile, launcher: none, platform: 'linux' }).command).toBe('npx');
+    const { args } = plainEntry({ profile, launcher: none, platform: 'win32' });
+    expect(args).toEqual(['/c', 'npx', '-y', 'agent-broker', 'mcp']);
+  });
+
+  test.each([
+    ['codex', `codex mcp add agent-broker --env AGENT_BROKER_PROFILE=FILE -- /usr/bin/node ${launcher.script} mcp`],
+    ['continue', '- {"name":"agent-broker","command":"/usr/bin/node"'],
+    ['zed', '"context_servers"'],
+    ['windsurf', '~/.codeium/windsurf/mcp_config.json'],
+    ['cline', 'cline_mcp_settings.json'],
+    ['emacs', '"agent-broker": {\n    "command": "/usr/bin/node"'],
+    ['constructor', 'agent-broker agent create NAME'],
+  ])('of a client that is not changed here (%s) is told what to write there', (client, says) => {
+    expect(byHand(client, plainEntry({ profile: 'FILE', launcher, platform: 'linux' }), 'linux')).toContain(says);
+  });
+});
+
+describe('changing a configuration', () => {
+  const ENTRY = { command: 'node', args: ['x'], env: { AGENT_BROKER_PROFILE: '/p' } };
+  const PLACE = ['servers', 'agent-broker'] as const;
+
+  test('keeps comments, order, indentation, line ends and other servers; undone, the text is what it was', () => {
+    for (const [indent, eol, bom] of [
+      ['  ', '\n', ''],
+      ['\t', '\r\n', '\uFEFF'],
+      ['    ', '\n', ''],
+    ] as const) {
+      const text =
+        bom +
+        [
+          '{',
+          '  // mine',
+          '  "inputs": [], /* and this */',
+          '  "servers": {',
+          '    "other": { "command": "x" } // keep',
+          '  }',
+          '}',
+          '',
+        ]
+          .join(eol)
+          .replaceAll(/^( +)/gm, (spaces) => indent.repeat(spaces.length / 2));
+      const added = editEntry(text, PLACE, ENTRY, 'f');
+      expect(added.change).toBe('added');
+      for (const kept of ['// mine', '/* and this */', '// keep', `${indent}"inputs"`])
+        expect(added.text).toContain(kept);
+      expect(parse(added.text.replace('\uFEFF', '')).servers).toEqual({
+        other: { command: 'x' },
+        'agent-broker': ENTRY,
+      });
+      expect(added.text).toContain(`${eol}${indent.repeat(2)}"agent-broker": {${eol}`);
+      if (eol === '\r\n') expect(added.text.replaceAll('\r\n', '')).not.toContain('\n');
+      const undone = editEntry(added.text, PLACE, undefined, 'f');
+      expect(undone.change).toBe('removed');
+      expect(undone.before).toEqual(ENTRY);
+      expect(undone.text).toBe(text);
+    }
+  });
+
+  test('whatever else stands in the file is the same afterwards, and again after it is undone', () => {
+    const others = fc.dictionary(
+      fc.string().filter((name) => name !== 'agent-broker' && name !== '__proto__'),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(
+        others,
+        fc.option(others, { nil: undefined }),
+        fc.constantFrom(undefined, 2, '\t'),
+        (root, servers, indent) => {
+          delete root.servers;
+          const file = servers === undefined ? root : { ...root, servers };
+          const text = JSON.stringify(file, null, indent);
+          const before = JSON.parse(text);
+          const added = editEntry(text, PLACE, ENTRY, 'f');
+          expect(JSON.parse(added.text)).toEqual({ ...before, servers: { ...before.servers, 'agent-broker': ENTRY } });
+          expect(editEntry(added.text, PLACE, ENTRY, 'f')).toMatchObject({ change: 'none', text: added.text });
+          const undone = editEntry(added.text, PLACE, undefined, 'f');
+          expect(JSON.parse(undone.text)).toEqual({ ...before, servers: before.servers ?? {} });
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test.each([
+    ['{ "servers": { "a": 1 } }', '{ "servers": { "a": 1 } }'],
+    ['{\n  "servers": {\n    "a": 1, // keep, too\n  },\n}', '{\n  "servers": {\n    "a": 1 // keep, too\n  },\n}'],
+    ['{\n  "servers": {\n    // nothing, yet\n  }\n}', undefined],
+    ['{\n  "servers": {}\n}', undefined],
+    [
+      '{\n  "servers": {\n    "agent-broker": 1, // gone\n    "a": 2\n  }\n}',
+      '{\n  "servers": { // gone\n    "a": 2\n  }\n}',
+    ],
+  ])('done and undone in %j', (text, expected) => {
+    const added = editEntry(text, PLACE, ENTRY, 'f');
+    expect(parse(added.text).servers['agent-broker']).toEqual(ENTRY);
+    const undone = editEntry(added.text, PLACE, undefined, 'f').text;
+    const plain = (words: string) => words.replaceAll(/\s+/g, ' ').replaceAll(/ (?=[}])/g, '');
+    expect(plain(undone)).toBe(plain(expected ?? text));
+  });
+
+  const OURS = '"agent-broker": { "command": "x" }';
+  test.each([
+    [`{"servers": { // servers\n  ${OURS} }\n}`, '{"servers": { // servers\n  }\n}'],
+    [`{"servers": { "b": {}, // keep\n  ${OURS} }}`, '{"servers": { "b": {} // keep\n  }}'],
+    [`{"servers": {\n  // ours\n  ${OURS}, "c": {}\n}}`, '{"servers": {\n  // ours\n  "c": {}\n}}'],
+    [`{"servers": { // open {\n  ${OURS}\n}}`, '{"servers": { // open {\n}}'],
+    [`{"servers": { // open {\r\n  ${OURS}, // rest\r\n}}`, '{"servers": { // open {\r\n  // rest\r\n}}'],
+    [`{"servers": { /* a */ ${OURS}, "c": {} }}`, '{"servers": { /* a */ "c": {} }}'],
+    [`{"servers": {"c": "// {", ${OURS}, }}`, '{"servers": {"c": "// {", }}'],
+    [`{"servers": {\n  ${OURS}\n}}`, '{"servers": {}}'],
+  ])('taken out of %j, the rest stays, comments and all', (text, expected) => {
+    const { [PLACE[1]]: _, ...others } = parse(text).servers;
+    const undone = editEntry(text, PLACE, undefined, 'f').text;
+    expect(undone).toBe(expected);
+    expect(parse(undone)).toEqual({ servers: others });
+  });
+
+  test('whatever comments stand between the members, the members stay what they are', () => {
+    const gap = fc.array(fc.constantFrom(' ', '\n', '\r\n', '// {,"\n', '/* } */', '//\r\n'), { maxLength: 3 });
+    const gaps = fc.array(
+      gap.map((parts) => parts.join('')),
+      { minLength: 12, maxLength: 12 },
+    );
+    const names = fc.uniqueArray(fc.constantFrom('a', 'agent-broker', 'c'), { maxLength: 3 });
+    fc.assert(
+      fc.property(names, gaps, fc.boolean(), (given, between, trailing) => {
+        const space = between.values();
+        const some = () => space.next().value ?? '';
+        const members = given.map((name) => `${some()}"${name}":${some()}{"x": "// {"}${some()}`);
+        const comma = trailing && given.length > 0 ? `,${some()}` : '';
+        const text = `{"servers":{${members.join(',')}${comma}${given.length === 0 ? some() : ''}}}`;
+        const before = parse(text, [], { allowTrailingComma: true });
+        const added = editEntry(text, PLACE, ENTRY, 'f');
+        expect(parse(added.text, [], { allowTrailingComma: true }).servers).toEqual({
+          ...before.servers,
+          'agent-broker': ENTRY,
+        });
+        for (const file of [text, added.text]) {
+          const undone = parse(editEntry(file, PLACE, undefined, 'f').text, [], { allowTrailingComma: true });
+          const { 'agent-broker': _, ...others } = before.servers;
+          expect(undone.servers).toEqual(others);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('makes a file where there is none, and takes out nothing where nothing is', () => {
+    expect(JSON.parse(editEntry('', PLACE, ENTRY, 'f').text)).toEqual({ servers: { 'agent-broker': ENTRY } });
+    expect(editEntry('', PLACE, undefined, 'f')).toMatchObject({ change: 'none', text: '' });
+  });
+
+  test('says which lines of the entry went and came', () => {
+    const one = { command: 'a', args: ['b'] };
+    expect(changedLines('x', one, { ...one, args: ['c', 'd'] })).toEqual(['-     "b"', '+     "c",', '+     "d"']);
+    expect(changedLines('x', undefined, { a: 1 })).toEqual(['+ "x": {', '+   "a": 1', '+ }']);
+    expect(changedLines('x', 1, undefined)).toEqual(['- "x": 1']);
+    expect(changedLines('x', one, one)).toEqual([]);
+  });
+
+  test.each([
+    ['{ "servers": [] }', /"servers" is no object/],
+    ['[]', /no JSON object/],
+    ['{ "servers": { "agent-broker": {} }, "servers": {} }', /"servers" is there twice/],
+    ['{ "servers": {}, "s\\u0065rvers": { "agent-broker": {} } }', /"servers" is there twice/],
+    ['{ "servers": { "agent-broker": 1, "agent-broker": 2 } }', /"agent-broker" is there twice/],
+    ['{ "servers": { }', /line 1/],
+    ['{\n  "a": 1,\n  b: 2\n}', /line 3/],
+  ])('leaves %s alone, and says why', (text, why) => {
+    expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(CommandFailed);
+    expect(() => editEntry(text, PLACE, ENTRY, '/x/mcp.json')).toThrow(why);
+    expect(() => editEntry(text, PLACE, undefined, '/x/mcp.json')).toThrow(why);
+  });
+});

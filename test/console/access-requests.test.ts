@@ -1,0 +1,193 @@
+/** Access requests in the console's inbox, and what not everybody may decide there. */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { listGrants, putGrant } from '../../broker/store/agents.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
+
+describe.skipIf(withoutChromium)(
+  `access requests in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let browser: Browser;
+    let page: Page;
+    let agent: TestAgent;
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation();
+      await organisation.platform();
+      const policy = await organisation.policy([{ effect: 'allow' }]);
+      agent = await organisation.agent({ name: 'triage', policy, grants: { demo: { scopeList: ['demo:read'] } } });
+      browser = await startBrowser();
+      page = await openConsole(world, browser, organisation.owner);
+    });
+
+    /** Asks, and answers where to poll and the card's selector. */
+    async function ask(body: Record<string, unknown> = {}) {
+      const asked = await agent.request('POST', '/v1/access-request', {
+        body: JSON.stringify({ platform: 'demo', scope: 'demo:write', ...body }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(asked.status, asked.text).toBe(202);
+      const { access_requests } = (await organisation.ask('GET', '/owner/access-requests?status=pending')).body;
+      const id = access_requests[0].request_id as string;
+      return { id, poll: asked.body.poll_url as string, card: `[data-entry="access-${id}"]` };
+    }
+    const open = async (on: Page, selector: string) => {
+      await on.click(`${selector} .opener`);
+      await on.until(`document.querySelector('${selector} .decide') !== null`);
+    };
+
+    test('one is there at once, with what it asks for chosen; approving it is in force at the next call', async () => {
+      expect((await agent.act(PATCH)).status).toBe(403);
+      const asked = await ask({ reason: '<b>to rename</b>\u202e' });
+      await open(page, asked.card);
+      const shown = await page.value<string>(`document.querySelector('${asked.card}').innerText`);
+      expect(shown).toMatch(/^triage asks for demo:write on demo/);
+      expect(shown).toContain('<b>to rename</b>⟦U+202E⟧');
+      expect(shown).toContain('It is not granted');
+      expect(
+        await page.value(
+          `[...document.querySelectorAll('.terms input:checked')].map((one) => one.parentNode.innerText.trim())`,
+        ),
+      ).toEqual(['demo:write']);
+      const waiting = agent.get(`${asked.poll}?wait=20`);
+      await page.until(`document.querySelector('.approve:enabled') !== null`);
+      await page.click('.approve');
+      expect((await waiting).body.status).toBe('approved');
+      await says(page, 'Granted');
+      expect((await agent.act(PATCH)).status).toBe(200);
+    });
+
+    test('more scopes, an end and an approval for every call: as they were chosen', async () => {
+      const asked = await ask({ scope: 'demo:delete' });
+      await open(page, asked.card);
+      await page.value(`(() => {
+        const choose = (selector, value) => {
+          const found = document.querySelector(selector);
+          found.value = value;
+          found.dispatchEvent(new Event('change', { bubbles: true }));
+        };
+        choose('#lasts', '3600');
+      })()`);
+      await page.click('.terms > .choice input');
+      await page.until(`document.querySelector('.approve:enabled') !== null`);
+      await page.click('.approve');
+      const decided = async () => {
+        const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
+        return body.granted !== null && body;
+      };
+      const body = await vi.waitUntil(decided, { timeout: 10_000, interval: 20 });
+      await says(page, 'Granted');
+      expect(body.granted).toEqual(['demo:delete']);
+      expect(body.grants[0]).toMatchObject({ require_approval: true, scopes: expect.arrayContaining(['demo:delete']) });
+      const left = Date.parse(body.grants[0].expires_at) - Date.now();
+      expect(left).toBeGreaterThan(3_000_000);
+      expect(left).toBeLessThanOrEqual(3_600_000);
+    });
+
+    test('a platform as a whole: nothing is approved before a scope is chosen; by key it asks once more', async () => {
+      await organisation.platform({
+        id: 'crm',
+        manifest: { scopes: { 'crm:read': ['GET /a'], 'crm:write': ['POST /a'] } },
+      });
+      const asked = await ask({ platform: 'crm', scope: undefined });
+      await open(page, asked.card);
+      await page.press('a');
+      await says(page, 'cannot be approved yet');
+      expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
+      await page.click('.more-scopes input');
+      await page.until(`document.querySelector('.approve:enabled') !== null`);
+      await page.press('a');
+      await page.until(`document.querySelector('dialog')?.innerText.includes('It gets crm:read')`);
+      await page.press('Enter');
+      await says(page, 'Granted');
+      expect((await organisation.ask('GET', `/owner/access-requests/${asked.id}`)).body.granted).toEqual(['crm:read']);
+    });
+
+    test('where calls have to name a connection, nothing is approved before one is chosen', async () => {
+      await organisation.platform({
+        id: 'desk',
+        manifest: { scopes: { 'desk:read': ['GET /a'], 'desk:write': ['POST /a'] } },
+      });
+      const { db } = world.running.broker.store;
+      const [grant] = await listGrants(db, organisation.id, agent.id);
+      const ids = [];
+      for (let i = 0; i < 2; i++) {
+        const id = await organisation.connection('desk', { isDefault: false });
+        const own = { id: crypto.randomUUID(), platform_id: 'desk', connection_id: id, scopes: '["desk:read"]' };
+        await putGrant(db, { ...grant!, ...own });
+        ids.push(id);
+      }
+      const asked = await ask({ platform: 'desk', scope: 'desk:write' });
+      await open(page, asked.card);
+      await page.press('a');
+      await says(page, 'cannot be approved yet');
+      expect(await page.value(`document.querySelector('.approve').disabled`)).toBe(true);
+      expect(await page.value(`document.querySelector('.decide').innerText`)).toContain('Choose the connection');
+      await page.value(`(() => {
+        const found = document.querySelector('#connection');
+        found.value = ${JSON.stringify(ids[1])};
+        found.dispatchEvent(new Event('change', { bubbles: true }));
+      })()`);
+      await page.until(`document.querySelector('.approve:enabled') !== null`);
+      await page.click('.approve');
+      await says(page, 'Granted');
+      const { body } = await organisation.ask('GET', `/owner/access-requests/${asked.id}`);
+      expect(body.grants.map((one: { scopes: string[] }) => one.scopes.length).toSorted()).toEqual([1, 2]);
+      const gained = body.grants.find((one: { scopes: string[] }) => one.scopes.includes('desk:write'));
+      expect(gained.connection.connection_id).toBe(ids[1]);
+    });
+
+    test('denying it tells the agent why', async () => {
+      const asked = await ask({ platform: 'crm', scope: 'crm:write' });
+      await open(page, asked.card);
+      await page.press('d');
+      await page.click('.chip input[value="Too much access: ask for less"]');
+      await page.click('#deny');
+      await says(page, 'Denied');
+      expect((await agent.get(asked.poll)).body).toMatchObject({
+        status: 'denied',
+        note: 'Too much access: ask for less',
+      });
+    });
+
+    test('an approver may deny and not approve, and reads why', async () => {
+      const approver = await openConsole(world, browser, await organisation.addOwner('approver'));
+      const asked = await ask({ platform: 'crm', scope: 'crm:write' });
+      await open(approver, asked.card);
+      expect(await approver.value(`document.querySelector('.decide').innerText`)).toContain(
+        'An admin can approve this',
+      );
+      expect(await approver.value(`document.querySelector('.decide .approve')`)).toBe(null);
+      await approver.click('.deny');
+      await approver.click('#deny');
+      await says(approver, 'Denied');
+      await page.until(`${WAITING} === 0`);
+    });
+
+    test('a passkey counts only for the agents of its owner: others are not offered it', async () => {
+      const colleague = await organisation.addOwner('approver');
+      const theirs = await openConsole(world, browser, colleague);
+      await theirs.authenticator();
+      await theirs.open(`${world.running.baseUrl}/console/passkeys`);
+      await theirs.click('.enrol button');
+      await theirs.until(`document.querySelector('#passkeys') !== null`);
+      const holding = await organisation.agent({ name: 'holding' });
+      const { body } = await holding.act({ ...PATCH, endpoint: '/items', method: 'POST' });
+      await theirs.open(`${world.running.baseUrl}/console`);
+      await isLive(theirs);
+      await look(theirs, body.approval_id);
+      await theirs.until(`document.querySelector('.approve:enabled') !== null`);
+      expect(await theirs.value(`document.querySelector('${card(body.approval_id)} .passkey')`)).toBe(null);
+    });
+
+    test('the pages kept to their own policy', () => {
+      expect(page.complaints).toEqual([]);
+    });
+  },
+);

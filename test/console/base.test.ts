@@ -1,0 +1,120 @@
+/** What every page of the console stands on: its files and libraries, texts made visible, the way to sign in and back. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { openPage, type Page, withoutChromium } from '../world/chromium.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let page: Page;
+  const at = (path: string) => world.running.baseUrl + path;
+
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    page = await openPage({ width: 800, height: 600 });
+  });
+
+  test('without a session a page leads to sign-in, and from there back to where somebody wanted to go', async () => {
+    await page.open(at('/console?from=here'));
+    await page.until(`location.pathname === '/console/sign-in'`);
+    await page.open((await signInLink(world.running.broker, organisation.owner)).url);
+    await page.until(`location.pathname + location.search === '/console?from=here'`);
+  });
+
+  test.each([
+    'https://evil.example/console',
+    '//evil.example/console',
+    '/\\evil.example/console',
+    'javascript:alert(1)',
+    '/owner/agents',
+    '/consoles',
+    '/console/sign-in',
+  ])('a place that is no page of ours is forgotten: %s', async (place) => {
+    const taken = await page.value(`import('/console/place.js').then(({ takePlace }) => {
+      sessionStorage.setItem('svc-place', ${JSON.stringify(place)});
+      return takePlace();
+    })`);
+    expect(taken).toBe('/console');
+  });
+
+  test('the libraries are modules that work under the policy of the pages', async () => {
+    const shown = await page.value<string>(`import('/console/html.js').then(async ({ html, render, useState }) => {
+      const Count = () => {
+        const [count] = useState(7);
+        return html\`<b title=\${'<i>'}>\${count} \${'<script>'}</b>\`;
+      };
+      const place = document.createElement('div');
+      render(html\`<\${Count} />\`, place);
+      return place.innerHTML;
+    })`);
+    expect(shown).toMatch(/^<b title="(<i>|&lt;i&gt;)">7 &lt;script&gt;<\/b>$/);
+    const passkeys = await page.value<string[]>(
+      `import('/console/vendor/simplewebauthn-browser.js').then((module) =>
+        Object.entries(module).map(([name, value]) => name + ' ' + typeof value))`,
+    );
+    expect(passkeys).toContain('startAuthentication function');
+    expect(passkeys.filter((name) => !name.endsWith(' function') && !name.startsWith('WebAuthnAbortService'))).toEqual(
+      [],
+    );
+    expect(page.complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
+  });
+
+  test('AP-14 what is invisible, or turns a text around, is shown by its number', async () => {
+    const seen = (text: string, how = 'visible') =>
+      page.value(`import('/console/visible.js').then((module) => module.${how}(${JSON.stringify(text)}))`);
+    expect(await seen('a\u202eb\u2066c\u200bd\u0000e\ufefff')).toBe('a⟦U+202E⟧b⟦U+2066⟧c⟦U+200B⟧d⟦U+0000⟧e⟦U+FEFF⟧f');
+    expect(await seen('\u3164 \u2800 \u00ad \u034f \u{e0041} \u{e0101} \ufe0e')).toBe(
+      '⟦U+3164⟧ ⟦U+2800⟧ ⟦U+00AD⟧ ⟦U+034F⟧ ⟦U+E0041⟧ ⟦U+E0101⟧ ⟦U+FE0E⟧',
+    );
+    expect(await seen('Grüße, 東京 ⚠️ 👍')).toBe('Grüße, 東京 ⚠️ 👍');
+    expect(await seen('one\ntwo\r')).toBe('one\ntwo⟦U+000D⟧');
+    expect(await seen('one\ntwo', 'visibleLine')).toBe('one⟦U+000A⟧two');
+  });
+
+  test('a passkey made of software can be enrolled, so that pages with passkeys can be tested', async () => {
+    const authenticator = await page.authenticator();
+    await page.value(`navigator.credentials.create({ publicKey: {
+      challenge: new Uint8Array(16), rp: { id: 'localhost', name: 'x' },
+      user: { id: new Uint8Array(16), name: 'x', displayName: 'x' }, pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
+    } }).then(({ id }) => id)`);
+    expect(await authenticator.credentials()).toHaveLength(1);
+    await authenticator.remove();
+  });
+
+  test('a file is sent again only when it changed', async () => {
+    const first = await fetch(at('/console/base.css'));
+    expect([first.status, first.headers.get('cache-control')]).toEqual([200, 'no-cache']);
+    const again = await fetch(at('/console/base.css'), { headers: { 'if-none-match': first.headers.get('etag')! } });
+    expect([again.status, await again.text()]).toEqual([304, '']);
+    expect((await fetch(at('/console/base.css'), { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
+  });
+
+  test('a page names all modules that it needs, and each of them is there', async () => {
+    const page = await (await fetch(at('/console'))).text();
+    const named = [...page.matchAll(/(?:href|src)="([^"]+\.js)"/g)].map(([, path]) => path!);
+    expect(named.length).toBeGreaterThan(30);
+    expect(named).toContain('/console/vendor/preact.js');
+    for (const path of named) {
+      const response = await fetch(at(path));
+      expect([path, response.status, response.headers.get('content-type')]).toEqual([
+        path,
+        200,
+        'text/javascript; charset=utf-8',
+      ]);
+      const imported = [...(await response.text()).matchAll(/\b(?:from|import)\s*["']([^"']+)["']/g)];
+      expect(imported.map(([, from]) => from).filter((from) => !named.includes(from!))).toEqual([]);
+    }
+  });
+
+  test('AP-16 nothing of the console can be framed, and nothing inline runs', async () => {
+    for (const path of ['/console', '/console/sign-in', '/console/api.js']) {
+      const { headers } = await fetch(at(path));
+      expect(headers.get('x-frame-options')).toBe('DENY');
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+      expect(headers.get('content-security-policy')).not.toContain('unsafe');
+    }
+  });
+});

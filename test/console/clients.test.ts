@@ -1,0 +1,188 @@
+/** The console's page of MCP clients: who was let in, with what, and putting one out. */
+import { decodeJwt } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
+import { expireUnusableAuthorisations } from '../../broker/store/mcp-authorisations.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+describe.skipIf(withoutChromium)(
+  `MCP clients in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let browser: Browser;
+    let page: Page;
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation();
+      await organisation.platform();
+      await organisation.policy(DEMO_RULES, 'default');
+      browser = await startBrowser();
+      page = await openConsole(world, browser, organisation.owner);
+    });
+
+    const go = async (path: string, on = page) => {
+      await on.open(world.running.baseUrl + path);
+      await isLive(on);
+    };
+    const works = async (token: string) => (await callMcp(world.running.baseUrl, token)).status;
+    /** A client that was let in: its tokens, and the selector of its row. */
+    const connected = async (clientName: string, decision: Record<string, unknown> = {}) => {
+      const client = new OAuthClient(world);
+      await client.register({ client_name: clientName });
+      const tokens = await client.tokens(browserOf(world, organisation.owner), {}, decision);
+      return { client, tokens, agentId: String(decodeJwt(tokens.access_token).sub), row: await rowOf(client) };
+    };
+    const rowOf = async ({ id }: OAuthClient) => {
+      const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+      return `[data-client="${authorisations.find((one: { client: { id: string } }) => one.client.id === id).id}"]`;
+    };
+    const textOf = (selector: string, on = page) => on.value<string>(`document.querySelector('${selector}').innerText`);
+
+    test('an empty page says what to do, with this broker’s own address', async () => {
+      await go('/console/clients');
+      expect(await textOf('main')).toContain(`claude mcp add --transport http broker ${world.running.baseUrl}/mcp`);
+    });
+
+    test('says who was let in, by whom, as which agent, with what, and when it was last there', async () => {
+      const grants = [{ platformId: 'demo', scopes: ['demo:read', 'demo:delete'] }];
+      const { row, agentId } = await connected('Claude Code', { name: 'helper', grants, scopes: ['mcp:read'] });
+      await go('/console/agents');
+      await page.click('#to-clients');
+      await page.until(`location.pathname === '/console/clients' && document.querySelector('${row}') !== null`);
+      expect(await page.value('document.title')).toContain('MCP clients');
+      const shown = await textOf(row);
+      for (const words of [
+        'Claude Code',
+        'Has access',
+        'Acts as helper',
+        'sends you back to 127.0.0.1',
+        `Let in by ${organisation.owner.email} on`,
+        'last used just now',
+        'until',
+        'On demo: demo:read, demo:delete.',
+        'It may look, and ask for access.',
+      ])
+        expect(shown).toContain(words);
+      expect(shown).not.toContain('change and delete');
+      await page.screenshot('clients.png');
+      await page.click(`${row} .what a`);
+      await page.until(`location.pathname === '/console/activity' && location.search === '?agent=${agentId}'`);
+    });
+
+    test('revoking asks first, and is in force at the next request; the agent stays', async () => {
+      const { row, tokens, agentId, client } = await connected('Cursor');
+      await go('/console/clients');
+      await page.click(`${row} .revoke`);
+      await page.until(`document.querySelector('dialog')?.innerText.includes('is refused from its next request on')`);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      expect(await works(tokens.access_token)).toBe(200);
+      // The focus is back on the button: the keyboard alone will do.
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog') !== null`);
+      await page.click('#revoke');
+      await says(page, 'Cursor has no access any more.');
+      expect(await works(tokens.access_token)).toBe(401);
+      expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
+      await page.until(`document.querySelector('#clients-over ${row}') !== null`);
+      await page.click('#over summary');
+      await page.until(`document.querySelector('${row}').innerText.includes('an owner revoked it.')`);
+      expect(await page.value(`document.querySelectorAll('${row} button').length`)).toBe(0);
+      const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+      expect(agents.find(({ agent_id }: { agent_id: string }) => agent_id === agentId).status).toBe('active');
+    });
+
+    test('what somebody else ended meanwhile is said, and not done twice', async () => {
+      const { row, client, tokens } = await connected('VS Code');
+      await go('/console/clients');
+      await page.click(`${row} .revoke`);
+      await client.post('/oauth/revoke', { client_id: client.id, token: tokens.refresh_token });
+      await page.click('#revoke');
+      await page.until(`document.querySelector('dialog [role=alert]')?.innerText.includes('has ended already')`);
+      await page.press('Escape');
+      await page.until(`document.querySelector('#clients-over ${row}') !== null`);
+    });
+
+    test('says why others are over: given back, copied, their agent revoked, never used', async () => {
+      const returned = await connected('returned');
+      await returned.client.post('/oauth/revoke', {
+        client_id: returned.client.id,
+        token: returned.tokens.access_token,
+      });
+      const copied = await connected('copied');
+      await copied.client.refresh(copied.tokens.refresh_token);
+      world.clock.skewMs = REFRESH_LEEWAY_MS + 1_000;
+      await copied.client.refresh(copied.tokens.refresh_token);
+      world.clock.skewMs = 0;
+      const orphaned = await connected('orphaned');
+      await organisation.ask('POST', `/owner/agents/${orphaned.agentId}/revoke`, {});
+      const held = await connected('held');
+      await organisation.ask('POST', `/owner/agents/${held.agentId}/suspend`, {});
+      const unused = new OAuthClient(world);
+      const person = browserOf(world, organisation.owner);
+      await unused.register();
+      const decision = { allow: true, name: 'unused', grants: [] };
+      await askConsent(person, await openConsent(person, unused.address()), 'decision', decision);
+      const now = world.running.broker.clock();
+      await go('/console/clients');
+      expect(await textOf(await rowOf(unused))).toContain('not used yet');
+      await expireUnusableAuthorisations(world.running.broker.store.db, { now: now + 1, before: now });
+      await go('/console/clients');
+      await page.click('#over summary');
+      expect(await textOf(returned.row)).toContain('the client gave its access back.');
+      expect(await textOf(copied.row)).toContain('a second time, so somebody else may have a copy');
+      expect(await textOf(orphaned.row)).toContain('its agent was revoked.');
+      expect(await textOf(await rowOf(unused))).toContain('nothing of it was left that could be used');
+      expect(await textOf(held.row)).toContain('Its agent is suspended');
+      expect(await page.value(`document.querySelector('${held.row} .revoke') !== null`)).toBe(true);
+      await page.screenshot('clients-over.png');
+    });
+
+    test('the row of an agent leads to its clients alone', async () => {
+      const { row, agentId } = await connected('one of many', { name: 'alone' });
+      await go('/console/agents');
+      await page.click(`[data-agent="${agentId}"] a[href^="/console/clients"]`);
+      await page.until(`document.querySelector('${row}') !== null`);
+      expect(await page.value(`document.querySelectorAll('[data-client]').length`)).toBe(1);
+      await page.click('.clients a[href="/console/clients"]');
+      await page.until(`document.querySelectorAll('[data-client]').length > 1`);
+    });
+
+    test('the name that a client gave itself is text, and all of it fits on a phone; who is no admin has no buttons', async () => {
+      const { row } = await connected(`${HOSTILE}${'x'.repeat(60)}`);
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
+      await go('/console/clients', viewer);
+      expect(await textOf(row, viewer)).toContain(HOSTILE);
+      expect(await viewer.value(`document.querySelectorAll('main img').length`)).toBe(0);
+      expect(await viewer.value(`document.querySelectorAll('.clients button').length`)).toBe(0);
+      expect(await textOf('main', viewer)).toContain('an admin can revoke access');
+      const admin = await openConsole(world, browser, organisation.owner, PHONE);
+      await go('/console/clients', admin);
+      for (const on of [viewer, admin]) {
+        expect(await on.value('document.documentElement.scrollWidth')).toBeLessThanOrEqual(PHONE.width);
+        await on.click('#over summary');
+        expect(await on.value('document.documentElement.scrollWidth')).toBeLessThanOrEqual(PHONE.width);
+        expect(on.complaints).toEqual([]);
+      }
+      await admin.screenshot('clients-phone.png');
+      await admin.resize(PHONE, 'phone');
+      // A finger needs 40 pixels.
+      const height = `document.querySelector('${row} .revoke').getBoundingClientRect().height`;
+      expect(await admin.value(height)).toBeGreaterThanOrEqual(40);
+      // Each button says of whom, to whoever hears it.
+      expect(await admin.value(`document.querySelector('${row} .revoke').textContent`)).toContain(HOSTILE);
+    });
+
+    test('the page kept to its own policy', () => {
+      // But for the refusal above, which was one.
+      expect(page.complaints.filter((one) => !one.includes('409 (Conflict)'))).toEqual([]);
+    });
+  },
+);

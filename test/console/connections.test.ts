@@ -1,0 +1,169 @@
+/** An owner connects a platform in a real browser: from the button, by way of a real OAuth server on another site, and back. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import {
+  type AuthorizationServer,
+  CLIENT_ID,
+  CLIENT_SECRET,
+  startAuthorizationServer,
+} from '../world/authorization-server.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+
+describe.skipIf(withoutChromium)(
+  `connections in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    let server: AuthorizationServer;
+    let world: World;
+    let organisation: Organisation;
+    let browser: Browser;
+    let page: Page;
+    let connection: string;
+    beforeAll(async () => {
+      server = await startAuthorizationServer();
+      world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+      server.serve(world.running.baseUrl);
+      organisation = await world.organisation();
+      await organisation.ask('POST', '/owner/governance/apply', {
+        text: JSON.stringify({
+          platforms: {
+            docs: {
+              kind: 'rest',
+              base_url: `${server.issuer}/api`,
+              auth: {
+                type: 'oauth2',
+                issuer: server.issuer,
+                client_id: { env: 'ID' },
+                client_secret: { env: 'SECRET' },
+                scopes: ['openid', 'email', 'docs.read'],
+              },
+              scopes: { 'docs:read': ['GET /items'] },
+            },
+          },
+          connections: { main: { platform: 'docs' } },
+        }),
+        values: { 'env:ID': CLIENT_ID, 'env:SECRET': CLIENT_SECRET },
+      });
+      connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+      browser = await startBrowser();
+      page = await openConsole(world, browser, organisation.owner);
+    });
+
+    const at = (query = '') => `${world.running.baseUrl}/console/connections${query}`;
+    const row = () => `[data-connection="${connection}"]`;
+    const shows = (words: string, on = page) =>
+      on.until(`document.querySelector('${row()}').innerText.includes(${JSON.stringify(words)})`);
+    const agentHere = async () =>
+      organisation.agent({
+        policy: await organisation.policy([{ effect: 'allow' }]),
+        grants: { docs: { scopeList: ['docs:read'] } },
+      });
+
+    /** Signs in at the server, if it asks, and consents. */
+    async function consent(on: Page, login: string) {
+      await on.until(`location.origin === ${JSON.stringify(server.issuer)} && document.querySelector('form') !== null`);
+      await on.value(`(() => {
+        const form = document.querySelector('form');
+        if (form.login) { form.login.value = ${JSON.stringify(login)}; form.password.value = 'x'; }
+        form.submit();
+      })()`);
+    }
+
+    test('Connect leads to the server and back, though its site is another one; the agent calls', async () => {
+      await page.open(at());
+      await isLive(page);
+      await shows('Not connected');
+      await page.click(`${row()} .connect`);
+      // Which site it is stands there before anything is opened.
+      await page.until(`document.querySelector('dialog .host')?.innerText === ${JSON.stringify(server.address)}`);
+      expect(await page.value('location.pathname')).toBe('/console/connections');
+      await page.click('#leave');
+      await consent(page, 'ann');
+      await page.until(
+        `location.pathname.startsWith('/interaction/') && document.querySelector('form') !== null && !document.querySelector('form').login`,
+      );
+      await consent(page, 'ann');
+      await page.until(`location.pathname === '/console/connections' && document.querySelector('${row()}') !== null`);
+      await shows('Connected');
+      await shows('ann@docs.example');
+      await shows('docs.read');
+      await says(page, '“main” is connected.');
+      expect(await page.value('location.search')).toBe('');
+      expect((await (await agentHere()).act(READ)).status).toBe(200);
+      // Of ours; the server's own pages want fonts from elsewhere, which its policy here forbids.
+      expect(page.complaints.filter((one) => one.includes(world.running.baseUrl))).toEqual([]);
+      await page.screenshot('connections');
+    });
+
+    test('a link of an agent leads to the connection, and its button has the focus', async () => {
+      await page.open(at(`?connect=${connection}`));
+      await isLive(page);
+      await page.until(`document.activeElement?.matches('${row()} .connect')`);
+    });
+
+    test('Disconnect asks once more, and the next call is not made', async () => {
+      const agent = await agentHere();
+      await page.click(`${row()} .disconnect`);
+      await page.until(`document.querySelector('dialog')?.innerText.includes('has the platform revoke them')`);
+      await page.press('Escape');
+      expect((await agent.act(READ)).status).toBe(200);
+      await page.click(`${row()} .disconnect`);
+      await page.click('#disconnect');
+      await says(page, '“main” is disconnected.');
+      await shows('Not connected');
+      expect((await agent.act(READ)).status).toBe(412);
+      expect(server.seen).toContain('POST /token/revocation');
+    });
+
+    test('a person who declines is told so, and comes back', async () => {
+      await page.open(at());
+      await isLive(page);
+      await page.click(`${row()} .connect`);
+      await page.until(`document.querySelector('#leave') !== null`);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      await page.click(`${row()} .connect`);
+      await page.until(`document.querySelector('#leave') !== null`);
+      await page.click('#leave');
+      await page.until(
+        `location.pathname.startsWith('/interaction/') && document.querySelector('a[href$="/abort"]') !== null`,
+      );
+      await page.click('a[href$="/abort"]');
+      await page.until(
+        `document.querySelector('h1')?.innerText === 'Not connected' && document.body.innerText.includes('access_denied')`,
+      );
+      await page.click('a.button');
+      await page.until(`location.pathname === '/console/connections'`);
+    });
+
+    test('a browser in which nobody is signed in finishes nothing that another one began', async () => {
+      const begun = await organisation.ask('POST', `/owner/connections/${connection}/oauth/start`);
+      const stranger = await browser.page({ width: 800, height: 600 });
+      await stranger.open(begun.body.authorization_url);
+      await consent(stranger, 'victim');
+      await stranger.until(`document.querySelector('form') !== null && !document.querySelector('form').login`);
+      await consent(stranger, 'victim');
+      await stranger.until(
+        `document.querySelector('h1')?.innerText === 'Not connected' && document.body.innerText.includes('This browser is not signed in at')`,
+      );
+      await stranger.close();
+    });
+
+    test('whoever may not connect sees no button, and all of it fits on a phone', async () => {
+      const viewer = await organisation.addOwner('viewer');
+      const theirs = await browser.page(PHONE);
+      await theirs.open((await signInLink(world.running.broker, viewer)).url);
+      await isLive(theirs);
+      await theirs.open(at());
+      await isLive(theirs);
+      await theirs.until(`document.querySelector('${row()}') !== null`);
+      expect(await theirs.value(`document.querySelectorAll('#connections button').length`)).toBe(0);
+      expect(await theirs.value('document.documentElement.scrollWidth')).toBeLessThanOrEqual(PHONE.width);
+      await theirs.screenshot('connections-phone');
+      await theirs.close();
+    });
+  },
+);

@@ -1,0 +1,271 @@
+/** The console in a real browser: sign in by link, see at once what waits, look at it, decide. */
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
+const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
+
+describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent({ name: 'triage' });
+    browser = await startBrowser();
+    page = await openConsole(world, browser, organisation.owner, PHONE);
+  });
+
+  const hold = async (text: string, reason = text) => {
+    const held = await agent.act({
+      platform: 'demo',
+      endpoint: '/items',
+      method: 'POST',
+      scope: 'demo:write',
+      data: { note: text },
+      reason,
+    });
+    expect(held.status, held.text).toBe(202);
+    return held.body.approval_id as string;
+  };
+  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+
+  test('the link signs in once: the token is out of the address, and no script can read the session', async () => {
+    expect(await page.value('location.pathname + location.hash + document.cookie')).toBe('/console');
+    expect(await page.value('document.querySelector("main").innerText')).toContain('Nothing waits for you');
+    expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
+  });
+
+  test('a held call is there in less than a second, and the title counts it', async () => {
+    const took: number[] = [];
+    // What the title said in the very task that drew a card.
+    await page.value(`(() => {
+      window.titles = [];
+      const note = () => ${WAITING} > titles.length && titles.push(document.title);
+      new MutationObserver(note).observe(document.querySelector('#app'), { childList: true, subtree: true });
+    })()`);
+    for (let round = 1; round <= 3; round++) {
+      const id = await hold('please');
+      const began = performance.now();
+      await page.until(`document.querySelector('${card(id)}') !== null`);
+      took.push(Math.round(performance.now() - began));
+      expect(await page.value('[document.title, ...titles.slice(-1)]')).toEqual(
+        Array(2).fill(`(${round}) Inbox · Agent Broker`),
+      );
+    }
+    console.log(`from the 202 to the card: ${took.join(', ')} ms`);
+    // Well below the 5 s of asking again and again; on a machine that does nothing else it is a tenth of a second.
+    expect(Math.min(...took)).toBeLessThan(3_000);
+    const words = await page.value('document.querySelector(".card").innerText');
+    expect(words).toMatch(/^triage wants to POST \/items on demo/);
+    expect(words).toMatch(/Held by rule 2 · (just now|\d+ s ago)/);
+    expect(words).toMatch(/2[34] h left/);
+    for (const { approval_id } of (await organisation.ask('GET', '/owner/approvals?status=pending')).body.approvals)
+      await deny(approval_id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('AP-13, AP-14 a hostile request is shown as text, with what is invisible made visible', async () => {
+    const id = await hold(HOSTILE);
+    await look(page, id);
+    const shown = await page.value<string>(`document.querySelector('${card(id)}').innerText`);
+    expect(shown).toContain('<script>');
+    expect(shown).toContain('⟦U+202E⟧');
+    expect(shown).toContain('⟦U+2066⟧');
+    expect(shown).toContain('⟦U+200B⟧');
+    expect(shown).toContain('The agent’s own words');
+    expect(await page.value('document.title')).toBe('(1) Inbox · Agent Broker');
+    expect(await page.value('document.querySelectorAll("main script, main img[src]").length')).toBe(0);
+    await page.click(`${card(id)} .opener`);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('AP-14 ten thousand lines push no button out of sight', async () => {
+    const id = await hold(ALREADY(10_000), ALREADY(1_900));
+    await look(page, id);
+    const { top, bottom } = await page.value<{ top: number; bottom: number }>(
+      `document.querySelector('${card(id)} .decide').getBoundingClientRect().toJSON()`,
+    );
+    expect(top).toBeGreaterThan(0);
+    expect(bottom).toBeLessThanOrEqual(PHONE.height);
+    await page.click(`${card(id)} .opener`);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('a click approves: the platform sees the call once, and the waiting agent gets its answer', async () => {
+    world.upstream.seen.length = 0;
+    const id = await hold('please');
+    const waiting = agent.get(`/v1/approvals/${id}?wait=20`);
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await page.click('.approve');
+    expect((await waiting).body).toMatchObject({ status: 'approved' });
+    await says(page, 'and made: status 200');
+    expect(world.upstream.seen.map(({ method, target }) => `${method} ${target}`)).toEqual(['POST /v1/items']);
+    expect((await agent.get(`/v1/approvals/${id}`)).body.result.status).toBe(200);
+    expect(await page.value(`document.querySelector('${card(id)}').dataset.state`)).toBe('over');
+    expect(await page.value('document.title')).toBe('Inbox · Agent Broker');
+  });
+
+  test('while a platform takes its time, the next one can be looked at, and stays open', async () => {
+    let answer = () => {};
+    const asked = new Promise<void>((reached) => {
+      world.upstream.answer = (_request, response) => {
+        answer = () => response.setHeader('content-type', 'application/json').end('{}');
+        reached();
+      };
+    });
+    const [slow, next] = [await hold('slow'), await hold('next')];
+    await page.until(`${WAITING} === 2`);
+    await look(page, slow);
+    await page.click('.approve');
+    await asked;
+    await look(page, next);
+    answer();
+    world.upstream.answer = undefined;
+    await says(page, 'and made: status 200');
+    expect(await page.value(`document.querySelector('.opener[aria-expanded="true"]').id`)).toBe(
+      `open-approval-${next}`,
+    );
+    await page.click('.deny');
+    await page.click('#deny');
+    await says(page, 'Denied');
+    expect((await agent.get(`/v1/approvals/${next}`)).body.status).toBe('denied');
+  });
+
+  test('an inbox that one agent has filled is shown to the last, what runs out first first, and denied at once', {
+    timeout: 60_000,
+  }, async () => {
+    const { db } = world.running.broker.store;
+    const first = await hold('first');
+    const row = await db.selectFrom('approvals').selectAll().where('id', '=', first).executeTakeFirstOrThrow();
+    // More than the broker answers in one page. Only the one that is looked at has a request that can be opened.
+    const copies = Array.from({ length: 230 }, (_, at) => ({
+      ...row,
+      id: uuidv4(),
+      created_at: row.created_at + 1 + at,
+      expires_at: row.expires_at + 1 + at,
+    }));
+    for (let at = 0; at < copies.length; at += 100)
+      await db
+        .insertInto('approvals')
+        .values(copies.slice(at, at + 100))
+        .execute();
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`${WAITING} === 231`);
+    expect(await page.value(`document.querySelector('.card[data-state="waiting"]').dataset.entry`)).toBe(
+      `approval-${first}`,
+    );
+    await look(page, first);
+    await page.click('.deny');
+    await page.until(`document.querySelector('#deny-all') !== null`);
+    await page.click('#deny-all');
+    await page.click('#deny');
+    await says(page, 'Denied 231 calls.');
+    await page.until(`${WAITING} === 0`);
+    const { body } = await organisation.ask('GET', '/owner/approvals?status=pending');
+    expect(body.approvals).toEqual([]);
+  });
+
+  test('denying takes a reason, which the agent reads; nothing is ever sent', async () => {
+    world.upstream.seen.length = 0;
+    const id = await hold('please');
+    await look(page, id);
+    await page.click('.deny');
+    await page.click('.chip input[value="Wrong recipient"]');
+    await page.click('#own');
+    await page.type('Write to Bob instead.');
+    await page.click('#deny');
+    await says(page, 'Denied');
+    const { body } = await agent.get(`/v1/approvals/${id}`);
+    expect(body).toMatchObject({ status: 'denied', note: 'Wrong recipient. Write to Bob instead.' });
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  test('what is decided elsewhere stays in its place and says by whom, and no button is left', async () => {
+    const [first, second] = [await hold('one'), await hold('two')];
+    await page.until(`${WAITING} === 2`);
+    await look(page, first);
+    const colleague = await organisation.addOwner('approver');
+    await organisation.ask('POST', `/owner/approvals/${first}/deny`, {}, colleague);
+    await page.until(`document.querySelector('${card(first)}').innerText.includes('${colleague.email}')`);
+    expect(await page.value(`document.querySelector('${card(first)} .decide')`)).toBe(null);
+    await page.until(`${WAITING} === 1`);
+    await deny(second);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('request_changed: what is not what was shown is not approved, and the page says so', async () => {
+    world.upstream.seen.length = 0;
+    const id = await hold('please');
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    await sql`update approvals set request_hash = ${'f'.repeat(64)} where id = ${id}`.execute(
+      world.running.broker.store.db,
+    );
+    await page.click('.approve');
+    await says(page, 'no longer the one that you looked at');
+    expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
+    expect(world.upstream.seen).toEqual([]);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('already decided and too late: said as it is', async () => {
+    const id = await hold('please');
+    await look(page, id);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    // No news: this page still shows it as waiting.
+    await page.offline(true);
+    await deny(id);
+    await page.offline(false);
+    await page.value(`document.querySelector('.approve')?.click()`);
+    await page.until(`document.querySelector('${card(id)}').innerText.includes('Denied')`);
+    expect(await said(page)).not.toContain('Approved');
+  });
+
+  test('a viewer looks and has no buttons', async () => {
+    const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'));
+    const id = await hold('please');
+    await viewer.click(`${card(id)} .opener`);
+    await viewer.until(`document.querySelector('.decide')?.innerText.includes('Your role is viewer')`);
+    expect(await viewer.value(`document.querySelectorAll('.decide button').length`)).toBe(0);
+    await viewer.press('a', 'd');
+    expect(await viewer.value(`document.querySelector('dialog')`)).toBe(null);
+    await deny(id);
+  });
+
+  test('another organisation sees nothing of it', async () => {
+    const stranger = await openConsole(world, browser, (await world.organisation()).owner);
+    const id = await hold('please');
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    expect(await stranger.value('document.querySelector("main").innerText')).not.toContain('triage');
+    expect(await stranger.value('document.title')).toBe('Inbox · Agent Broker');
+    await deny(id);
+  });
+
+  test('signing out ends it: the page asks for a new link, and the old session is good for nothing', async () => {
+    await page.click('.account summary');
+    await page.click('#sign-out');
+    await page.until(`location.pathname === '/console/sign-in' && document.body.innerText.includes('owner link')`);
+    await page.open(`${world.running.baseUrl}/console/agents`);
+    await page.until(`location.pathname === '/console/sign-in'`);
+  });
+
+  test('the pages kept to their own policy, and wrote no error but of what was cut off here', () => {
+    const unexpected = page.complaints.filter((text) => !/status of (401|409)|ERR_INTERNET_DISCONNECTED/.test(text));
+    expect(unexpected.filter((text) => !text.includes('access-requests'))).toEqual([]);
+  });
+});

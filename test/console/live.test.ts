@@ -1,0 +1,104 @@
+/** Whether the console hears what happens, and what it does while it does not. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let browser: Browser;
+  let page: Page;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent({ name: 'triage' });
+    browser = await startBrowser();
+    page = await openConsole(world, browser, organisation.owner);
+  });
+  const hold = async (): Promise<string> => {
+    const held = await agent.act({
+      platform: 'demo',
+      endpoint: '/items',
+      method: 'POST',
+      scope: 'demo:write',
+      data: { a: 1 },
+    });
+    expect(held.status, held.text).toBe(202);
+    return held.body.approval_id;
+  };
+  const deny = (id: string) => organisation.ask('POST', `/owner/approvals/${id}/deny`, {});
+
+  test('when the broker is gone it says so; when it is back, it catches up by itself', async () => {
+    await world.running.stop();
+    await page.until(`document.querySelector('#liveness').dataset.live === 'false'`);
+    expect(await page.value(`document.querySelector('#liveness').innerText`)).toContain('Not live');
+    await page.until(`document.querySelector('main').innerText.includes('The broker does not answer')`);
+    await world.restart();
+    const id = await hold();
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await isLive(page);
+    expect(await page.value(`document.querySelector('main').innerText`)).not.toContain('does not answer');
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('ten tabs share one stream; when the one that holds it closes, the next takes over', async () => {
+    const tabs = await Promise.all(Array.from({ length: 9 }, () => page.tab()));
+    for (const tab of tabs) {
+      await tab.open(`${world.running.baseUrl}/console`);
+      await isLive(tab);
+    }
+    // More connections than a browser opens to one site: each of them would wait for ever.
+    const first = await hold();
+    for (const tab of [page, ...tabs]) await tab.until(`document.querySelector('${card(first)}') !== null`);
+    await page.open('about:blank');
+    await tabs.shift()!.close();
+    const second = await hold();
+    for (const tab of tabs) await tab.until(`document.querySelector('${card(second)}') !== null`);
+    for (const tab of tabs) await tab.close();
+    await page.open(`${world.running.baseUrl}/console`);
+    await isLive(page);
+    for (const id of [first, second]) await deny(id);
+    await page.until(`${WAITING} === 0`);
+  }, 60_000);
+
+  test('coming back to the page, it is up to date', async () => {
+    await page.open(`${world.running.baseUrl}/console/sign-in`);
+    await page.until(`document.querySelector('.command') !== null`);
+    const id = await hold();
+    await page.value('history.back()');
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await isLive(page);
+    await deny(id);
+    await page.until(`${WAITING} === 0`);
+  });
+
+  test('time that runs out is seen without asking, and what is expired cannot be approved', async () => {
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 60 });
+    const id = await hold();
+    await look(page, id);
+    await page.until(`document.querySelector('.left').innerText.match(/^[1-5]?\\d s left$/)`);
+    await page.until(`document.querySelector('.approve:enabled') !== null`);
+    world.clock.skewMs += 61_000;
+    await page.click('.approve');
+    await says(page, 'Nobody decided');
+    await page.until(`document.querySelector('${card(id)}').dataset.state === 'over'`);
+    expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('expired');
+    expect(world.upstream.seen).toEqual([]);
+    world.clock.skewMs = 0;
+  });
+
+  test('when the session is over the page leads to signing in, and back', { timeout: 90_000 }, async () => {
+    await page.open(`${world.running.baseUrl}/console/agents`);
+    await isLive(page);
+    world.clock.skewMs += 13 * 3600 * 1000;
+    // It asks for its agents every ten seconds; the stream ends at a heartbeat, every fifteen.
+    await page.until(`location.pathname === '/console/sign-in'`, 40_000);
+    expect(await page.value(`sessionStorage.getItem('svc-place')`)).toBe('/console/agents');
+    world.clock.skewMs = 0;
+  });
+});

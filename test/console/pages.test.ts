@@ -1,0 +1,265 @@
+/** The pages beside the inbox: agents and what stops them, what was decided, and what an empty page says. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
+
+describe.skipIf(withoutChromium)(
+  `the console’s pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let browser: Browser;
+    let page: Page;
+    let triage: TestAgent;
+    let bot: TestAgent;
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation();
+      await organisation.platform();
+      triage = await organisation.agent({ name: 'triage' });
+      bot = await organisation.agent({ name: HOSTILE });
+      browser = await startBrowser();
+      page = await openConsole(world, browser, organisation.owner);
+    });
+
+    const go = async (path: string, on = page) => {
+      await on.open(world.running.baseUrl + path);
+      await isLive(on);
+    };
+    const row = (agent: TestAgent) => `[data-agent="${agent.agentId}"]`;
+    const rowSays = (agent: TestAgent, words: string) =>
+      page.until(`document.querySelector('${row(agent)}').innerText.includes(${JSON.stringify(words)})`);
+
+    test.each(['/', '/console/'])('%s leads to the console', async (path) => {
+      await page.open(world.running.baseUrl + path);
+      await page.until(`location.pathname === '/console'`);
+      await isLive(page);
+    });
+
+    describe('agents', () => {
+      beforeAll(() => go('/console/agents'));
+
+      test('suspending asks first, tells the agent why, and is in force at its next call', async () => {
+        await page.click(`${row(triage)} .suspend`);
+        await page.until(`document.querySelector('dialog')?.innerText.includes('Suspend triage?')`);
+        await page.press('Escape');
+        await page.until(`document.querySelector('dialog') === null`);
+        expect((await triage.act(READ)).status).toBe(200);
+        await page.click(`${row(triage)} .suspend`);
+        await page.click('#why');
+        await page.type('looks odd');
+        await page.click('#move');
+        await says(page, 'triage is suspended.');
+        await rowSays(triage, '“looks odd”');
+        expect((await triage.act(READ)).body).toMatchObject({ error: 'agent_halted', halt: { detail: 'looks odd' } });
+      });
+
+      test('it goes on when it is resumed; the focus is back on what was pressed', async () => {
+        await page.click(`${row(triage)} .resume`);
+        await page.click('#move');
+        await rowSays(triage, 'Active');
+        expect((await triage.act(READ)).status).toBe(200);
+      });
+
+      test('revoking is for good, and says so before', async () => {
+        const doomed = await organisation.agent({ name: 'doomed' });
+        await go('/console/agents');
+        await page.click(`${row(doomed)} .revoke`);
+        await page.until(`document.querySelector('dialog')?.innerText.includes('nobody can bring it back')`);
+        await page.click('#move');
+        await rowSays(doomed, 'Revoked');
+        expect(await page.value(`document.querySelectorAll('${row(doomed)} button').length`)).toBe(1);
+        expect(await page.value(`[...document.querySelectorAll('#agents .row')].at(-1).dataset.agent`)).toBe(
+          doomed.agentId,
+        );
+        await page.click(`${row(doomed)} .delete`);
+        await page.until(`document.querySelector('dialog')?.innerText.includes('stays on record')`);
+        await page.click('#move');
+        await page.until(`document.querySelector('${row(doomed)}') === null`);
+      });
+
+      test('one that has not collected its key says so, and can be revoked, nothing else', async () => {
+        const newcomer = await organisation.agent({ name: 'newcomer', agent: { status: 'pending' } });
+        await go('/console/agents');
+        await rowSays(newcomer, 'Has to collect its key');
+        expect(await page.value(`document.querySelector('${row(newcomer)}').innerText`)).toMatch(
+          /It was let in (just now|\d+ s ago), and starts when it collects its key\. After an hour it is revoked\./,
+        );
+        const buttons = `[...document.querySelectorAll('${row(newcomer)} button')].map((one) => one.className)`;
+        expect(await page.value(buttons)).toEqual(['compact revoke']);
+        await page.click(`${row(newcomer)} .revoke`);
+        await page.click('#move');
+        await rowSays(newcomer, 'Stopped by an owner');
+      });
+
+      test('an open breaker is told, with how long', async () => {
+        for (let call = 0; call < 50; call++) await triage.act('{}');
+        await go('/console/agents');
+        await rowSays(triage, 'Paused');
+        await rowSays(triage, 'Too many malformed calls: such calls are refused for another');
+        await world.forgive();
+      });
+
+      test('a child stands under its parent, and is contained with it', async () => {
+        const parent = await organisation.agent({ name: 'planner' });
+        const child = await childOf(world, organisation, parent, { name: 'reader' });
+        await go('/console/agents');
+        await rowSays(child, `child of ${parent.agentId}`);
+        await rowSays(child, 'Active');
+        expect(await page.value(`document.querySelector('${row(child)}').previousElementSibling.dataset.agent`)).toBe(
+          parent.agentId,
+        );
+        await organisation.ask('POST', `/owner/agents/${parent.agentId}/revoke`, {});
+        await go('/console/agents');
+        await rowSays(child, 'Its parent is revoked');
+        await page.click(`${row(child)} .revoke`);
+        await page.click('#move');
+        await rowSays(child, 'Stopped by an owner');
+      });
+
+      test('AP-13 the name of an agent is text', async () => {
+        await rowSays(bot, '<img src=x onerror=alert(1)>⟦U+202E⟧');
+        expect(await page.value(`document.querySelectorAll('main img').length`)).toBe(0);
+      });
+
+      test('who is no admin sees them and has no buttons', async () => {
+        const approver = await openConsole(world, browser, await organisation.addOwner('approver'));
+        await go('/console/agents', approver);
+        await approver.until(`document.body.innerText.includes('an admin can stop agents')`);
+        expect(await approver.value(`document.querySelectorAll('#agents button').length`)).toBe(0);
+      });
+    });
+
+    describe('activity', () => {
+      beforeAll(async () => {
+        await triage.act(READ);
+        await triage.act({ ...READ, scope: 'demo:write' });
+        await bot.act({ ...READ, scope: 'demo:nonsense' });
+      });
+      const results = () =>
+        page.value<string[]>(
+          `[...new Set([...document.querySelectorAll('#activity .badge')].map((one) => one.innerText))]`,
+        );
+      const choose = async (select: string, value: string) => {
+        await page.until(`document.querySelector('${select} [value="${value}"]') !== null`);
+        await page.value(`(() => {
+        const found = document.querySelector('${select}');
+        found.value = ${JSON.stringify(value)};
+        found.dispatchEvent(new Event('change', { bubbles: true }));
+      })()`);
+      };
+
+      test('newest first, filtered by result and agent in the address, which reloads properly', async () => {
+        await go('/console/activity');
+        expect(await results()).toEqual(expect.arrayContaining(['Allowed', 'Denied', 'Failed']));
+        await choose('#by-result', 'denied');
+        await page.until(
+          `location.search === '?result=denied' && new Set([...document.querySelectorAll('#activity .badge')].map((one) => one.innerText)).size === 1`,
+        );
+        expect(await results()).toEqual(['Denied']);
+        await choose('#by-agent', bot.agentId);
+        await page.until(
+          `location.search.includes('agent=${bot.agentId}') && document.querySelectorAll('#activity .row').length === 1`,
+        );
+        await page.open(await page.value<string>('location.href'));
+        await isLive(page);
+        await page.until(`document.querySelectorAll('#activity .row').length === 1`);
+        expect(
+          await page.value(`document.querySelector('#by-result').value + document.querySelector('#by-agent').value`),
+        ).toBe(`denied${bot.agentId}`);
+      });
+
+      test('an agent that has no name any more is still what the address says', async () => {
+        await go('/console/activity?agent=agt_00000000000000000000');
+        await page.until(`document.querySelectorAll('#by-agent option').length > 2`);
+        expect(await page.value(`document.querySelector('#by-agent').value`)).toBe('agt_00000000000000000000');
+        await go(`/console/activity?result=denied&agent=${bot.agentId}`);
+        // The same line that stood for it is its own once its name is there, and there is no other.
+        await page.until(`document.querySelector('#by-agent').selectedOptions[0]?.text.includes('<img')`);
+        expect(await page.value(`document.querySelectorAll('#by-agent [value="${bot.agentId}"]').length`)).toBe(1);
+      });
+
+      test('a line opens to why, and to its receipt', async () => {
+        await page.click('#activity summary');
+        await page.until(`document.querySelector('#activity .facts') !== null`);
+        expect(await page.value(`document.querySelector('#activity .facts').innerText`)).toContain('scope_not_granted');
+        const receipt = await page.value<{ receipt: string }>(
+          `fetch(document.querySelector('#activity .facts a').href).then((one) => one.json())`,
+        );
+        expect(receipt.receipt.split('.')).toHaveLength(3);
+      });
+
+      test('what owners did is there, too', async () => {
+        await go('/console/activity?result=event');
+        await page.until(`document.querySelector('#activity')?.innerText.includes('triage was suspended')`);
+        // What the broker did by itself stands between.
+        const row = `[...document.querySelectorAll('#activity .row')].find((one) => one.innerText.includes('triage was suspended'))`;
+        await page.value(`${row}.querySelector('summary').click()`);
+        await page.until(`${row}.innerText.includes('${organisation.owner.email}, in the console')`);
+      });
+
+      test('older lines come when they are asked for, and none twice', async () => {
+        for (let call = 0; call < 60; call++) await triage.act(READ);
+        await go('/console/activity');
+        await page.until(`document.querySelectorAll('#activity .row').length === 50`);
+        await page.click('.more button');
+        await page.until(`document.querySelectorAll('#activity .row').length > 60`);
+        expect(
+          await page.value(`(() => {
+          const ids = [...document.querySelectorAll('#activity .row')].map((one) => one.dataset.row);
+          return ids.length - new Set(ids).size;
+        })()`),
+        ).toBe(0);
+      });
+
+      test('a filter that nothing fits says so', async () => {
+        await go(`/console/activity?result=blocked&agent=${bot.agentId}`);
+        await page.until(`document.querySelector('main').innerText.includes('Nothing fits')`);
+      });
+    });
+
+    describe('around the pages', () => {
+      test('links go without loading anew, and back goes back', async () => {
+        await go('/console');
+        await page.value('window.same = true');
+        await page.click('nav a[href="/console/agents"]');
+        await page.until(
+          `document.querySelector('h1').innerText === 'Agents' && document.title === 'Agents · Agent Broker'`,
+        );
+        await page.value('history.back()');
+        await page.until(`document.querySelector('h1').innerText === 'Inbox'`);
+        expect(await page.value('window.same')).toBe(true);
+      });
+
+      test('at 360 px no page is wider than the window', async () => {
+        const phone = await openConsole(world, browser, organisation.owner, PHONE);
+        const long = { ...READ, endpoint: `/items/${'x'.repeat(300)}`, scope: 'demo:read' };
+        await triage.act(long);
+        for (const path of ['/console', '/console/agents', '/console/activity']) {
+          await go(path, phone);
+          expect([path, await phone.value('document.documentElement.scrollWidth')]).toEqual([path, PHONE.width]);
+        }
+        expect(phone.complaints).toEqual([]);
+      });
+
+      test('a new organisation reads what to do next', async () => {
+        const fresh = await openConsole(world, browser, (await world.organisation()).owner);
+        await fresh.until(`document.querySelector('main').innerText.includes('agent create')`);
+        await go('/console/agents', fresh);
+        expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('agent create');
+        await go('/console/activity', fresh);
+        expect(await fresh.value(`document.querySelector('main').innerText`)).toContain('Nothing was decided yet');
+      });
+
+      test('the pages kept to their own policy', () => {
+        expect(page.complaints).toEqual([]);
+      });
+    });
+  },
+);

@@ -1,0 +1,152 @@
+/** The organisation's settings and what agents reported, in a real browser. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { send, type TestAgent } from '../world/agent.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' };
+
+describe.skipIf(withoutChromium)(
+  `settings and reports in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
+  { timeout: 60_000 },
+  () => {
+    let world: World;
+    let organisation: Organisation;
+    let agent: TestAgent;
+    let browser: Browser;
+    let page: Page;
+    beforeAll(async () => {
+      world = await startWorld();
+      organisation = await world.organisation({ name: `acme ${HOSTILE}` });
+      await organisation.platform();
+      agent = await organisation.agent({ name: HOSTILE });
+      browser = await startBrowser();
+      page = await openConsole(world, browser, organisation.owner);
+    });
+
+    const go = async (path: string, on = page) => {
+      await on.open(world.running.baseUrl + path);
+      await isLive(on);
+    };
+    const has = (words: string, on = page) =>
+      on.until(`document.querySelector('main').innerText.includes(${JSON.stringify(words)})`);
+    const resolved = async () => (await send(`${world.running.baseUrl}/agents/${agent.agentId}/did.json`, {})).status;
+    const settings = async () => (await organisation.ask('GET', '/owner/organisation')).body;
+
+    test('the account leads there; publishing asks first, says what it opens, and opens it at once', async () => {
+      await page.click('.account summary');
+      await page.click('#to-settings');
+      await page.until(`location.pathname === '/console/settings' && document.title.includes('Settings')`);
+      await has('Not published');
+      expect(await resolved()).toBe(404);
+      await page.click('#publish');
+      await page.until(`document.querySelector('dialog') !== null`);
+      const told = await page.value<string>(`document.querySelector('dialog').innerText`);
+      for (const words of ['without signing in', 'public key', 'TRQP', 'Nobody learns its name', 'stays'])
+        expect(told).toContain(words);
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      expect((await settings()).publish_identity_documents, 'nothing happens by looking').toBe(false);
+      expect(await resolved()).toBe(404);
+      await page.click('#publish');
+      await page.click('#change');
+      await says(page, 'Identity documents are published.');
+      await page.until(`document.querySelector('#published').innerText === 'Published'`);
+      expect(await resolved()).toBe(200);
+    });
+
+    test('it is switched off again, by keyboard, and on record both times', async () => {
+      await page.value(`document.querySelector('#publish').focus()`);
+      await page.press('Enter');
+      await page.until(`document.querySelector('dialog')?.innerText.includes('like one that does not exist')`);
+      await page.value(`document.querySelector('#change').focus()`);
+      await page.press('Enter');
+      await says(page, 'not published any more');
+      await page.until(`document.querySelector('#published').innerText === 'Not published'`);
+      expect(await resolved()).toBe(404);
+      const { rows } = (await organisation.ask('GET', '/owner/audit?reason=organisation_changed')).body;
+      expect(rows.map((row: { flags: { change: object } }) => row.flags.change)).toMatchObject([
+        { publish_identity_documents: false, how: 'console' },
+        { publish_identity_documents: true, how: 'console' },
+      ]);
+    });
+
+    test('a rule of refusals is stated, works, and is taken away', async () => {
+      await go('/console/settings');
+      await has('No rule');
+      await page.value(`document.querySelector('#refusals').select()`);
+      await page.click('#refusals');
+      await page.value(`document.querySelector('#refusals').select()`);
+      await page.type('3');
+      await page.click('#state-rule');
+      await says(page, 'The rule is in force.');
+      await has('After 3 refused calls within 600 seconds');
+      expect((await settings()).auto_suspend).toEqual({ refusals: 3, within_seconds: 600 });
+      const other = await organisation.agent({ name: 'out of hand' });
+      for (let i = 0; i < 3; i++) await other.act(READ);
+      expect((await other.act(READ)).body.halt.cause).toBe('anomaly_auto_suspend');
+      await go('/console/agents');
+      await has('because its calls were unusual');
+      await go('/console/settings');
+      await page.click('#no-rule');
+      await says(page, 'taken away');
+      await has('No rule');
+      expect((await settings()).auto_suspend).toBeNull();
+    });
+
+    test('who may not change them is told so, and finds nothing to press', async () => {
+      const viewer = await openConsole(world, browser, await organisation.addOwner('viewer'), PHONE);
+      await go('/console/settings', viewer);
+      await has('Your role is viewer', viewer);
+      await has('Not published', viewer);
+      expect(await viewer.value(`document.querySelectorAll('main button, main input').length`)).toBe(0);
+      expect(await viewer.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
+    });
+
+    test('what agents reported stands in the console, as text, with all that is known of it', async () => {
+      await go('/console/agents');
+      await page.click('#to-reports');
+      await page.until(`location.pathname === '/console/reports'`);
+      await has('No agent reported anything');
+      const refused = await agent.act(READ);
+      const payload = { ...refused.body.report_hint.suggested_payload, context: { markup: HOSTILE } };
+      const reported = await agent.request('POST', '/v1/agents/self/diagnostics', {
+        body: JSON.stringify({ ...payload, message: `${HOSTILE}\nwhy?`, severity: 'error' }),
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(reported.status).toBe(201);
+      await go('/console/reports');
+      await page.click('#reports summary');
+      await page.until(`document.querySelector('#reports .facts') !== null`);
+      const told = await page.value<string>(`document.querySelector('#reports').innerText`);
+      for (const words of [
+        'Error',
+        '<img src=x onerror=alert(1)>⟦U+202E⟧',
+        'why?',
+        agent.agentId,
+        'scope_not_granted',
+        refused.body.correlation_id,
+        'markup',
+      ])
+        expect(told).toContain(words);
+      expect(await page.value(`document.querySelectorAll('main img').length`)).toBe(0);
+    });
+
+    test('older reports come when they are asked for', async () => {
+      for (let i = 0; i < 55; i++)
+        await agent.request('POST', '/v1/agents/self/diagnostics', {
+          body: JSON.stringify({ message: `report ${i}` }),
+          headers: { 'content-type': 'application/json' },
+        });
+      await go(`/console/reports?agent=${agent.agentId}`);
+      await page.until(`document.querySelectorAll('#reports .row').length === 50`);
+      await page.click('.more button');
+      await page.until(`document.querySelectorAll('#reports .row').length === 56`);
+      await page.resize(PHONE, 'phone');
+      expect(await page.value(`document.documentElement.scrollWidth <= innerWidth`)).toBe(true);
+      expect(page.complaints).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,38 @@
+/** The commands of docs/by-hand.md run, one after the other, and answer what the page shows. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
+import { fencesOf } from '../world/markdown.ts';
+import { missingTools, perform, type ShellWorld, startAsShown, still, toolNote } from '../world/shell-page.ts';
+import { newFolder } from '../world/stores.ts';
+
+const PAGE = join(ROOT, 'docs', 'by-hand.md');
+
+describe.skipIf(missingTools.length > 0)(`the commands of by-hand.md${toolNote}`, () => {
+  const folder = newFolder();
+  const world: ShellWorld = { folder, baseUrl: '', data: join(folder, 'data'), state: join(folder, 'state.env') };
+  const fences = fencesOf(readFileSync(PAGE, 'utf8'));
+  const steps = fences.flatMap((fence, i) => {
+    const next = fences[i + 1];
+    return fence.info === 'sh run'
+      ? [{ ...fence, answer: next && ['json', 'text'].includes(next.info) ? next : undefined }]
+      : [];
+  });
+
+  beforeAll(async () => {
+    world.baseUrl = await startAsShown(folder, world.data);
+  });
+
+  test('every block is run, and most of them are answered', () => {
+    expect(fences.filter(({ info }) => info.startsWith('sh'))).toHaveLength(steps.length);
+    expect(steps.filter(({ answer }) => answer).length).toBeGreaterThan(6);
+  });
+
+  // In order: a later block uses what an earlier one made.
+  test.each(steps)('the block at line $line answers what is shown', async ({ text, answer }) => {
+    const printed = await perform(text, world);
+    if (answer?.info === 'json') expect(JSON.parse(still(printed))).toEqual(JSON.parse(still(answer.text)));
+    else expect(still(printed)).toBe(answer ? still(answer.text) : '');
+  });
+});

@@ -1,0 +1,133 @@
+/** The documentation that a broker serves: whole, linked, and within the strict policy. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { renderMarkdown } from '../../broker/docs/guide-pages.ts';
+import { listGuides, readGuide } from '../../broker/http/guides.ts';
+import { isPublic } from '../../broker/http/routes/openapi.ts';
+import { servedRoutes } from '../../broker/main.ts';
+import { send } from '../world/agent.ts';
+import { ROOT } from '../world/checkout.ts';
+import { addressesOfPage, makeReader } from '../world/links.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+const GUIDES = listGuides();
+const PAGES = ['/docs', '/docs/reference', '/docs/owner-reference', ...GUIDES.map(({ name }) => `/docs/${name}`)];
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld('sqlite');
+});
+const get = (path: string, headers: Record<string, string> = {}) => send(world.running.baseUrl + path, { headers });
+
+describe('the pages', () => {
+  test('are all guides of docs/, and each is linked from the first page', async () => {
+    const files = readdirSync(join(ROOT, 'docs'), { recursive: true }).map(String);
+    const pages = files.filter((name) => name.endsWith('.md'));
+    expect(GUIDES.map(({ name }) => `${name}.md`).toSorted()).toEqual([...pages, 'changelog.md'].toSorted());
+    expect(GUIDES[0]!.name).toBe('getting-started');
+    const { text } = await get('/docs');
+    for (const { name } of GUIDES) expect(text).toContain(`href="/docs/${name}"`);
+  });
+
+  test.each(PAGES)('%s has a title, one heading, and nothing inline', async (path) => {
+    const { status, headers, text } = await get(path);
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/);
+    expect(headers.get('content-security-policy')).not.toMatch(/unsafe|https?:|\*/);
+    expect(text.match(/<h1/g)).toHaveLength(1);
+    expect(text).toMatch(/<title>[^<]+ · Agent Broker<\/title>/);
+    expect(text).not.toMatch(/<style|\sstyle="|\son\w+="|<script(?! src="\/docs\/static\/)/);
+    expect((await get(path, { 'if-none-match': headers.get('etag')! })).status).toBe(304);
+  });
+
+  test.each(PAGES)('every link of %s leads somewhere, and to an anchor that is there', async (path) => {
+    const reader = makeReader(world.running.baseUrl);
+    const addresses = addressesOfPage((await get(path)).text);
+    expect(addresses.length).toBeGreaterThan(10);
+    for (const address of new Set(addresses)) await reader.resolves(address, path);
+  });
+
+  test('every guide is there as Markdown, too', async () => {
+    for (const { name } of GUIDES) {
+      const { status, headers, text } = await get(`/docs/${name}.md`);
+      expect([status, headers.get('content-type')], name).toEqual([200, 'text/markdown; charset=utf-8']);
+      expect(text).toMatch(/^# /);
+    }
+  });
+
+  test('/docs has an anchor for every capability, with the operation in the reference', async () => {
+    const { text } = await get('/docs');
+    const document = (await get('/v1/openapi.json')).body;
+    const routes = servedRoutes().filter(isPublic);
+    expect(routes.length).toBeGreaterThan(25);
+    for (const { capability, method, path } of routes) {
+      const { tags, operationId } = document.paths[path][method.toLowerCase()];
+      expect(text, capability).toContain(`<li id="${capability}"`);
+      expect(text, capability).toContain(`href="/docs/reference#/${encodeURIComponent(tags[0])}/${operationId}"`);
+    }
+  });
+
+  test('where _meta.docs of an answer points, that capability is described', async () => {
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    const reader = makeReader(world.running.baseUrl);
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+    const answers = [
+      await agent.act(read),
+      await agent.act({ ...read, method: 'POST', scope: 'demo:write', data: {} }),
+      await agent.act({ ...read, scope: 'demo:none' }),
+      await agent.get('/v1/agent/permissions'),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 202, 403, 200]);
+    for (const { body } of answers) {
+      expect(body._meta.docs).toBe(`${world.running.baseUrl}/docs#${body._meta.capability}`);
+      await reader.resolves(body._meta.docs);
+      for (const { endpoint } of body._meta.next_actions) await reader.resolves(endpoint);
+    }
+    await expect(reader.resolves('/docs#nowhere')).rejects.toThrow('no such anchor');
+  });
+
+  test('what is not there is a 404, and no path leads out of the folder', async () => {
+    for (const path of ['/docs/', '/docs/nothing', '/docs/images/none.png', '/docs/images/..%2f..%2fpackage.json'])
+      expect((await get(path)).status, path).toBe(404);
+    const { status, headers } = await get('/docs/images/inbox.png');
+    expect([status, headers.get('content-type')]).toEqual([200, 'image/png']);
+  });
+
+  test('the renderer comes compressed to whoever takes that, and names no other host to load from', async () => {
+    const packed = await get('/docs/static/swagger-ui.js', { 'accept-encoding': 'gzip' });
+    expect(packed.headers.get('content-encoding')).toBe('gzip');
+    const plain = await get('/docs/static/swagger-ui.js', { 'accept-encoding': 'identity' });
+    expect([plain.status, plain.headers.get('content-encoding')]).toEqual([200, null]);
+    expect(packed.text).toBe(plain.text);
+    expect(plain.text.length).toBeGreaterThan(1_000_000);
+  });
+});
+
+describe('Markdown', () => {
+  test('gets the anchors that GitHub gives, wide tables a box of their own, and HTML no power', () => {
+    const { html, headings } = renderMarkdown(
+      '# A `b`\n\n## A `b`\n\n<script>alert(1)</script>\n\n| a |\n| --- |\n| <b>x</b> |\n\n[x](agents.md#answers) [y](../broker/a.ts)',
+      'docs/x.md',
+      GUIDES,
+    );
+    expect(headings.map(({ id }) => id)).toEqual(['a-b', 'a-b-1']);
+    expect(html).toContain('<div class="scrolls"');
+    expect(html).not.toMatch(/<script|<b>/);
+    expect(html).toContain('<a href="/docs/agents#answers">x</a> y');
+  });
+
+  test('every anchor of the repository’s pages is the one that is served', () => {
+    for (const guide of GUIDES) {
+      const markdown = readGuide(guide);
+      const known = new Set(renderMarkdown(markdown, guide.file, GUIDES).headings.map(({ id }) => id));
+      const named = [...markdown.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor = '']) => anchor);
+      expect(
+        named.filter((anchor) => !known.has(anchor)),
+        guide.name,
+      ).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,105 @@
+/** What anyone may read, asked by somebody who means harm: nothing in it depends on who asks, and nothing of anybody is in it. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { isPublic } from '../../broker/http/routes/openapi.ts';
+import { servedRoutes } from '../../broker/main.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { furnish } from '../world/furnished.ts';
+import { CANARY, startWorld, type World } from '../world/world.ts';
+
+const ROUTES = servedRoutes();
+/** At one address for everybody. */
+const DOCUMENTS = [
+  ...ROUTES.filter((one) => isPublic(one) && one.method === 'GET' && one.anyOrigin && !one.path.includes('{')).map(
+    ({ path }) => path,
+  ),
+  '/owner/openapi.json',
+  '/docs',
+  '/docs/reference',
+  '/docs/agents',
+  '/docs/agents.md',
+];
+
+let world: World;
+/** Names, ids and a credential of an organisation that has something of everything. */
+let owned: string[];
+beforeAll(async () => {
+  world = await startWorld('sqlite');
+  const { organisation, agent } = await furnish(world, 'secretive');
+  owned = ['secretive', CANARY, organisation.id, organisation.owner.id, organisation.owner.email, agent.agentId];
+});
+const ask = (path: string, init: RequestInit = {}): Promise<Answer> => send(world.running.baseUrl + path, init);
+/** Without what is another at each answer. */
+const headersOf = ({ headers }: Answer) =>
+  Object.fromEntries(
+    [...headers].filter(([name]) => !/^(date|x-correlation-id|ratelimit.*|connection|keep-alive)$/.test(name)),
+  );
+
+describe.each(DOCUMENTS)('%s', (path) => {
+  test('is the same whoever asks, and however', async () => {
+    const { text } = await ask(path);
+    const lies: Record<string, string>[] = [
+      { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
+      { forwarded: 'host=evil.example;proto=https' },
+      { origin: 'https://evil.example', referer: 'https://evil.example/' },
+      { authorization: 'Bearer x' },
+      { accept: 'text/x-nothing;q=1, */*;q=0' },
+      { 'accept-language': 'tlh', cookie: 'a=b' },
+      { 'x-original-url': '/owner/agents', 'x-rewrite-url': '/owner/agents' },
+      { 'x-http-method-override': 'DELETE' },
+    ];
+    for (const headers of lies) {
+      const answer = await ask(path, { headers });
+      expect([answer.status, answer.text === text], JSON.stringify(headers)).toEqual([200, true]);
+      expect(answer.text).not.toContain('evil.example');
+      expect(JSON.stringify(headersOf(answer))).not.toContain('evil.example');
+    }
+    expect((await ask(`${path}?callback=evil&x=%00`)).text).toBe(text);
+  });
+
+  test('HEAD tells what GET tells, without the body; other methods are told which there are', async () => {
+    const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(headersOf(head)).toEqual(headersOf(got));
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await ask(path, { method });
+      expectEnvelope(answer, 405, 'method_not_allowed');
+      expect(answer.headers.get('allow')).toBe('GET, HEAD');
+    }
+  });
+
+  test('is at this address alone', async () => {
+    for (const other of [`${path}/`, `${path}%20`, `${path}%00`, path.toUpperCase(), `/${path}`, `${path};x`])
+      if (other !== path) expect((await ask(other)).status, other).toBe(404);
+  });
+
+  test('holds nothing that an organisation has', async () => {
+    const { text } = await ask(path);
+    expect(owned.filter((one) => text.includes(one))).toEqual([]);
+  });
+});
+
+describe('pages of other sites', () => {
+  const asking = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
+  const at = (path: string) => path.replaceAll(/\{\w+\}/g, 'x');
+
+  test('may read what is public, without credentials (AZ-12)', async () => {
+    for (const { path } of ROUTES.filter(({ anyOrigin }) => anyOrigin)) {
+      const { status, headers } = await ask(at(path), { method: 'OPTIONS', headers: asking });
+      expect([status, headers.get('access-control-allow-origin')], path).toEqual([204, '*']);
+      expect(headers.get('access-control-allow-credentials'), path).toBeNull();
+    }
+  });
+
+  test('are let in nowhere else (AZ-12)', async () => {
+    const closed = ROUTES.filter(({ anyOrigin, path }) => !anyOrigin && !path.startsWith('/console/'));
+    expect(closed.length).toBeGreaterThan(80);
+    const open = new Set(ROUTES.filter(({ anyOrigin }) => anyOrigin).map(({ path }) => path));
+    for (const path of new Set(closed.map((one) => one.path))) {
+      if (open.has(path)) continue;
+      const { status, headers } = await ask(at(path), { method: 'OPTIONS', headers: asking });
+      expect(status, path).toBe(405);
+      expect(headers.get('access-control-allow-origin'), path).toBeNull();
+    }
+  });
+});

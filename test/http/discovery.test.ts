@@ -1,0 +1,79 @@
+import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+describe.each(STORES)(`what anyone may read on %s${postgresNote}`, (store) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(store);
+  });
+  const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
+
+  test('/health answers while the store does', async () => {
+    const answer = await get('/health');
+    expect([answer.status, answer.body]).toEqual([200, { status: 'ok' }]);
+    const head = await get('/health', { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([200, '']);
+  });
+
+  test('/version tells the build and is never cached', async () => {
+    const { status, headers, body } = await get('/version');
+    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
+    expect(body).toEqual({
+      service: 'proxy',
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      sha: expect.any(String),
+      builtAt: body.builtAt === null ? null : expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+  });
+
+  test.each([
+    ['/.well-known/svc-receipt-keys.json', 'evidence', 'public, max-age=3600'],
+    ['/v1/oauth/jwks.json', 'issuing', 'public, max-age=300'],
+  ] as const)('%s is a set of public ES256 keys', async (path, use, caching) => {
+    const { status, headers, body } = await get(path);
+    expect(status).toBe(200);
+    expect(headers.get('cache-control')).toBe(caching);
+    expect(headers.get('access-control-allow-origin')).toBe('*');
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(Object.keys(body)).toEqual(['keys']);
+    expect(body.keys.length).toBeGreaterThan(0);
+    for (const key of body.keys) {
+      expect(key).toMatchObject({ kty: 'EC', crv: 'P-256', kid: expect.any(String) });
+      expect(key).not.toHaveProperty('d');
+    }
+    // It is the key that signs: what it signs verifies with the set alone.
+    const { broker } = world.running;
+    const signer = broker.keys.signer(use, broker.clock());
+    const jwt = await new SignJWT({ a: 1 })
+      .setProtectedHeader({ alg: 'ES256', kid: signer.kid })
+      .sign(signer.privateKey);
+    expect((await jwtVerify(jwt, createLocalJWKSet(body))).payload.a).toBe(1);
+  });
+
+  test('no two jobs share a key', async () => {
+    const kids = (
+      await Promise.all(['/.well-known/svc-receipt-keys.json', '/v1/oauth/jwks.json'].map((path) => get(path)))
+    ).map(({ body }) => body.keys.map((key: { kid: string }) => key.kid));
+    expect(new Set(kids.flat()).size).toBe(kids.flat().length);
+  });
+
+  test('an unknown address is a 404 in the envelope, and another method a 405 that names the right ones', async () => {
+    expectEnvelope(await get('/v1/nothing'), 404, 'not_found');
+    const answer = await get('/health', { method: 'POST' });
+    expectEnvelope(answer, 405, 'method_not_allowed');
+    expect(answer.headers.get('allow')).toBe('GET, HEAD');
+    expect((await get('/v1/actions')).headers.get('allow')).toBe('POST');
+  });
+
+  test('no answer tells what it is made with', async () => {
+    for (const path of ['/health', '/nothing', '/v1/agents/me']) {
+      const { headers } = await get(path);
+      expect(headers.get('x-powered-by')).toBeNull();
+      expect(headers.get('server')).toBeNull();
+    }
+  });
+});

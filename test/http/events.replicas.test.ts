@@ -1,0 +1,77 @@
+/** Two brokers on one PostgreSQL: who listens at one hears of what happens at the other. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { type EventReader, readEvents } from '../world/event-stream.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+
+describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let there: TestAgent;
+  let mine: EventReader;
+  let theirs: EventReader;
+  const count = (reader: EventReader): number => reader.events.at(-1)?.data.waiting.approvals;
+
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    const secondUrl = (await second.serve())!;
+    expect(secondUrl, second.output().stderr).toBeDefined();
+    there = new TestAgent({ ...(await organisation.agent()), baseUrl: secondUrl });
+    const listen = async ({ owner }: Organisation) =>
+      await readEvents(`${world.running.baseUrl}/owner/events`, {
+        authorization: `Bearer ${mintOwnerSession(world.running.broker, owner).token}`,
+      });
+    mine = await listen(organisation);
+    theirs = await listen(await world.organisation());
+    return () => second.signal('SIGKILL');
+  });
+
+  const hold = async () => {
+    const { status, text } = await there.act(WRITE);
+    expect(status, text).toBe(202);
+  };
+
+  test('what is held at the other replica is told here, to its own organisation only', async () => {
+    await mine.until(({ events }) => events.length > 0);
+    await theirs.until(({ events }) => events.length > 0);
+    await hold();
+    await mine.until((reader) => count(reader) === 1);
+    await pause(500);
+    expect(theirs.events.map(({ data }) => data.waiting.approvals).filter((waits) => waits !== 0)).toEqual([]);
+  });
+
+  test('MR-06 while notices do not arrive the store is asked instead', async () => {
+    let down = true;
+    const keepDown = (async () => {
+      while (down) {
+        await sql`select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'agent-broker notices' and datname = current_database()`.execute(
+          world.running.broker.store.db,
+        );
+        await pause(20);
+      }
+    })();
+    await pause(1_000);
+    await hold();
+    const began = performance.now();
+    await mine.until((reader) => count(reader) === 2);
+    expect(performance.now() - began).toBeLessThan(8_000);
+    down = false;
+    await keepDown;
+  });
+});

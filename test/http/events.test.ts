@@ -1,0 +1,282 @@
+/** GET /owner/events: what waits, told as it changes, to whoever may know and to nobody else. */
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { makeInboxFeed } from '../../broker/approvals/inbox.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { eventStream } from '../../broker/http/event-stream.ts';
+import { makeRateLimits } from '../../broker/http/rate-limits.ts';
+import type { OwnerTable } from '../../broker/store/schema.ts';
+import { send, type TestAgent } from '../world/agent.ts';
+import { type EventReader, readEvents } from '../world/event-stream.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+
+const session = (world: World, owner: OwnerTable) => mintOwnerSession(world.running.broker, owner).token;
+const listen = (world: World, owner: OwnerTable, from?: string): Promise<EventReader> =>
+  readEvents(`${world.running.baseUrl}/owner/events`, { authorization: `Bearer ${session(world, owner)}` }, from);
+const waiting = (reader: EventReader) => reader.events.at(-1)?.data.waiting;
+
+async function hold(agent: TestAgent): Promise<string> {
+  const { status, body, text } = await agent.act(WRITE);
+  expect(status, text).toBe(202);
+  return body.approval_id;
+}
+
+describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+  });
+  const decide = (id: string, verb: string) => organisation.ask('POST', `/owner/approvals/${id}/${verb}`);
+
+  test('what waits is told at once, and after every change; a viewer may listen', async () => {
+    const reader = await listen(world, await organisation.addOwner('viewer'));
+    expect([reader.status, reader.headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    expect(reader.headers['cache-control']).toBe('no-store');
+    await reader.until(({ events }) => events.length === 1);
+    expect(reader.events[0]).toMatchObject({
+      event: 'inbox',
+      data: { waiting: { approvals: 0, access_requests: 0, registrations: 0 } },
+    });
+    const id = await hold(agent);
+    await reader.until(() => waiting(reader).approvals === 1);
+    await decide(id, 'deny');
+    await reader.until(() => waiting(reader).approvals === 0);
+    reader.close();
+  });
+
+  test('what is past its time does not wait', async () => {
+    await hold(agent);
+    const before = await listen(world, organisation.owner);
+    await before.until(() => waiting(before)?.approvals === 1);
+    world.clock.skewMs += 25 * 3600 * 1000;
+    const after = await listen(world, organisation.owner);
+    await after.until(() => waiting(after)?.approvals === 0);
+    before.close();
+    after.close();
+  });
+
+  test('many changes at once are told in few events, the last of them with all', async () => {
+    const reader = await listen(world, organisation.owner);
+    await reader.until(({ events }) => events.length === 1);
+    const began = performance.now();
+    const ids = await Promise.all(Array.from({ length: 20 }, () => hold(agent)));
+    await reader.until(() => waiting(reader).approvals === ids.length);
+    await pause(300);
+    const most = Math.ceil((performance.now() - began) / 100) + 1;
+    expect(reader.events.length - 1).toBeLessThanOrEqual(most);
+    for (const id of ids) await decide(id, 'deny');
+    await reader.until(() => waiting(reader).approvals === 0);
+    reader.close();
+  });
+
+  test('never news of another organisation', async () => {
+    const other = await world.organisation();
+    const mine = await listen(world, organisation.owner);
+    const theirs = await listen(world, other.owner);
+    await theirs.until(({ events }) => events.length === 1);
+    const id = await hold(agent);
+    await mine.until(() => waiting(mine)?.approvals === 1);
+    await decide(id, 'deny');
+    await mine.until(() => waiting(mine).approvals === 0);
+    await other.platform();
+    await hold(await other.agent());
+    await theirs.until(({ events }) => events.length > 1);
+    expect(theirs.events.map(({ data }) => data.waiting.approvals)).toEqual([0, 1]);
+    mine.close();
+    theirs.close();
+  });
+
+  test('the store is asked once a change for all who listen, and not at all while nothing changes', async () => {
+    let asked = 0;
+    const { broker, services } = world.running;
+    const db = broker.store.db.withPlugin({
+      transformQuery: ({ node }) => {
+        asked++;
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    });
+    const feed = makeInboxFeed({ ...broker, store: { ...broker.store, db } }, services.changes);
+    const heard: number[] = [];
+    const stops = Array.from({ length: 50 }, () =>
+      feed.follow(organisation.id, { waiting: (now) => heard.push(now.approvals), over: () => {} }),
+    );
+    await vi.waitUntil(() => heard.length === 50, { timeout: 10_000 });
+    // The first was told before the others came.
+    expect(asked).toBeLessThanOrEqual(2);
+    const before = asked;
+    const ref = { organisation_id: organisation.id, id: uuidv4() };
+    services.changes.tell(ref);
+    await vi.waitUntil(() => heard.length === 100, { timeout: 10_000 });
+    expect(asked - before).toBe(1);
+    services.changes.tell({ ...ref, organisation_id: uuidv4() });
+    for (const stop of stops) stop();
+    services.changes.tell(ref);
+    await pause(300);
+    expect([asked - before, heard.length]).toEqual([1, 100]);
+  });
+
+  test('401 without a session, 401 with an agent’s token', async () => {
+    const url = `${world.running.baseUrl}/owner/events`;
+    expect(JSON.parse((await readEvents(url)).body).error).toBe('missing_token');
+    const asAgent = await readEvents(url, { authorization: `Bearer ${agent.token()}` });
+    expect([asAgent.status, JSON.parse(asAgent.body).error]).toEqual([401, 'invalid_token']);
+  });
+
+  test('a page elsewhere cannot listen with somebody’s cookie; HEAD answers and is over', async () => {
+    const cookie = `svc_owner=${session(world, organisation.owner)}`;
+    const foreign = await readEvents(`${world.running.baseUrl}/owner/events`, {
+      cookie,
+      'sec-fetch-site': 'cross-site',
+    });
+    expect([foreign.status, JSON.parse(foreign.body).error]).toEqual([403, 'forbidden']);
+    const own = await readEvents(`${world.running.baseUrl}/owner/events`, { cookie, 'sec-fetch-site': 'same-origin' });
+    await own.until(({ events }) => events.length === 1);
+    own.close();
+    const head = await fetch(`${world.running.baseUrl}/owner/events`, { method: 'HEAD', headers: { cookie } });
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+  });
+});
+
+describe('streams that end', () => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+  });
+
+  test('a heartbeat looks at the session again: what is over ends, what is not goes on', async () => {
+    const token = session(world, organisation.owner);
+    const ending = await readEvents(`${world.running.baseUrl}/owner/events`, { cookie: `svc_owner=${token}` });
+    const going = await listen(world, organisation.owner);
+    const signedOut = await send(`${world.running.baseUrl}/owner/sign-out`, {
+      method: 'POST',
+      headers: { cookie: `svc_owner=${token}`, 'x-svc-csrf': '1', 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(signedOut.status, signedOut.text).toBe(200);
+    await going.until(({ comments }) => comments.includes('heartbeat'));
+    await ending.until(({ ended }) => ended());
+    expect([going.ended(), ending.comments]).toEqual([false, []]);
+    going.close();
+  }, 40_000);
+
+  test('DOS-05 100 streams of one address, and not one more; another address has its own', async () => {
+    const readers = await Promise.all(Array.from({ length: 100 }, () => listen(world, organisation.owner)));
+    expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]));
+    const refused = await listen(world, organisation.owner);
+    expect([refused.status, JSON.parse(refused.body).error]).toEqual([429, 'too_many_streams']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    const elsewhere = await listen(world, organisation.owner, '127.0.0.2');
+    expect(elsewhere.status).toBe(200);
+    readers.pop()!.close();
+    await vi.waitUntil(
+      async () => {
+        const again = await listen(world, organisation.owner);
+        readers.push(again);
+        return again.status === 200;
+      },
+      { timeout: 10_000, interval: 100 },
+    );
+    for (const reader of [...readers, elsewhere]) reader.close();
+  });
+
+  test('DOS-05 who leaves before the store has answered takes no place', async () => {
+    const { services } = world.running;
+    const recognise = services.authenticateOwner;
+    let asked = 0;
+    let goOn = () => {};
+    const gone = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const slow = vi.spyOn(services, 'authenticateOwner').mockImplementation(async (token) => {
+      asked++;
+      await gone;
+      return await recognise(token);
+    });
+    const { port } = new URL(world.running.baseUrl);
+    const sockets = Array.from({ length: 100 }, () => {
+      const socket = connect(Number(port), '127.0.0.1').on('error', () => {});
+      const bearer = `Authorization: Bearer ${session(world, organisation.owner)}`;
+      socket.write(`GET /owner/events HTTP/1.1\r\nHost: localhost\r\n${bearer}\r\n\r\n`);
+      return socket;
+    });
+    await vi.waitUntil(() => asked === 100, { timeout: 10_000 });
+    for (const socket of sockets) socket.destroy();
+    await pause(200);
+    slow.mockRestore();
+    goOn();
+    await vi.waitUntil(
+      async () => {
+        const reader = await listen(world, organisation.owner);
+        reader.close();
+        return reader.status === 200;
+      },
+      { timeout: 5_000, interval: 100 },
+    );
+  });
+
+  test('DOS-05 so many in all, whoever asks; leaving twice frees one place', () => {
+    const limits = makeRateLimits(1, { refused: () => {} });
+    const atOnce = { perAddress: 2, inAll: 3 };
+    const enter = (key: string) => limits.enter('x', atOnce, key);
+    const leave = enter('a')!;
+    expect([enter('a'), enter('a')].map(Boolean)).toEqual([true, false]);
+    expect([enter('b'), enter('b')].map(Boolean)).toEqual([true, false]);
+    leave();
+    leave();
+    expect([enter('b'), enter('c')].map(Boolean)).toEqual([true, false]);
+    expect(Boolean(limits.enter('y', atOnce, 'c'))).toBe(true);
+  });
+
+  test('DOS-05 who does not read is cut off, and nothing is kept for them', async () => {
+    let undone = false;
+    let unread = 0;
+    const server = createServer((_request, response) => {
+      const { stream } = eventStream(
+        ({ send: say }) => {
+          const talk = setInterval(() => {
+            say('x', 'y'.repeat(32 * 1024));
+            unread = Math.max(unread, response.writableLength);
+          }, 1);
+          return () => {
+            clearInterval(talk);
+            undone = true;
+          };
+        },
+        async () => true,
+      );
+      response.writeHead(200);
+      stream!(response);
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    socket.pause();
+    await vi.waitUntil(() => undone, { timeout: 15_000 });
+    expect(unread).toBeGreaterThan(0);
+    expect(unread).toBeLessThan(128 * 1024);
+    socket.destroy();
+    server.close();
+  });
+
+  test('the broker stops at once, whoever listens, and says so', async () => {
+    const readers = await Promise.all(Array.from({ length: 3 }, () => listen(world, organisation.owner)));
+    const began = performance.now();
+    await world.running.stop();
+    expect(performance.now() - began).toBeLessThan(6_000);
+    for (const reader of readers) await reader.until(({ ended }) => ended());
+  });
+});

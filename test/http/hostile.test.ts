@@ -1,0 +1,258 @@
+/** Requests as bytes (HD-10, HD-12, JW-17 to JW-20, DOS-04): what Node refuses, and what we must. One store is enough. */
+import net from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { exchange, type RawAnswer } from '../world/raw.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const BODY = JSON.stringify(READ);
+
+describe('hostile HTTP', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let port: number;
+  let host: string;
+  beforeAll(async () => {
+    world = await startWorld();
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    port = Number(new URL(world.running.baseUrl).port);
+    host = `Host: localhost:${port}`;
+  });
+
+  /** Sends lines and a body, and sees to it that no call is made. */
+  const ask = (lines: readonly string[], body = '', eol = '\r\n'): Promise<RawAnswer> =>
+    withoutCalls(world, () => exchange(port, `${lines.join(eol)}${eol}${eol}${body}`));
+  const bearer = () => `Authorization: Bearer ${agent.token()}`;
+  const post = (more: readonly string[], body = BODY, length = true) =>
+    ask(
+      [
+        'POST /v1/actions HTTP/1.1',
+        'Content-Type: application/json',
+        ...(length ? [`Content-Length: ${Buffer.byteLength(body)}`] : []),
+        ...more,
+      ],
+      body,
+    );
+  const errorOf = (answer: RawAnswer): unknown => JSON.parse(answer.body).error;
+
+  test('the twin: the same bytes in order', async () => {
+    const before = world.upstream.seen.length;
+    const text = [
+      'POST /v1/actions HTTP/1.1',
+      host,
+      bearer(),
+      'Content-Type: application/json',
+      `Content-Length: ${BODY.length}`,
+    ];
+    const answer = await exchange(port, `${[...text, 'Connection: close'].join('\r\n')}\r\n\r\n${BODY}`);
+    expect(answer.status).toBe(200);
+    expect(world.upstream.seen.length).toBe(before + 1);
+  });
+
+  describe('HD-12 framing', () => {
+    test.each<[string, string[]]>([
+      ['both Transfer-Encoding and Content-Length', ['Transfer-Encoding: chunked']],
+      ['two Content-Lengths', ['Content-Length: 4']],
+      ['a folded header', ['X-A: b', ' c']],
+      ['a space before the colon', ['X-A : b']],
+      ['a NUL in a header', ['X-A: b\0c']],
+      ['a bare CR in a header', ['X-A: b\rX-C: d']],
+      ['an unknown transfer coding', ['Transfer-Encoding: xchunked']],
+      ['a header without a colon', ['X-A']],
+      ['a negative Content-Length', ['Content-Length: -1']],
+    ])('%s', async (_name, lines) => {
+      const answer = await post([host, bearer(), ...lines]);
+      expect([answer.status, errorOf(answer)]).toEqual([400, 'invalid_request']);
+      expect(answer.head).toContain(`X-Correlation-Id: ${JSON.parse(answer.body).correlation_id}`);
+    });
+
+    test('line ends of LF alone', async () => {
+      expect((await ask(['GET /health HTTP/1.1', host, 'Connection: close'], '', '\n')).status).toBe(400);
+    });
+
+    test('a chunk size that is none, and a body that ends too early', async () => {
+      const chunked = await post([host, bearer(), 'Transfer-Encoding: chunked'], 'zz\r\n{}\r\n0\r\n\r\n', false);
+      expect(chunked.status).toBe(400);
+      await withoutCalls(world, async () => {
+        const socket = net.connect(port, '127.0.0.1');
+        const head = [
+          'POST /v1/actions HTTP/1.1',
+          host,
+          bearer(),
+          'Content-Type: application/json',
+          'Content-Length: 1000',
+        ];
+        socket.end(`${head.join('\r\n')}\r\n\r\n${BODY}`);
+        await new Promise((resolve) => socket.on('close', resolve).resume());
+      });
+    });
+  });
+
+  describe('HD-10 whose name is asked for', () => {
+    test.each<[string, string[], number, string]>([
+      ['another name', ['Host: evil.test'], 421, 'misdirected_request'],
+      ['another name with our port', ['Host: evil.test:PORT'], 421, 'misdirected_request'],
+      ['a name that begins like ours', ['Host: localhost.evil.test'], 421, 'misdirected_request'],
+      ['no name', [], 400, 'invalid_request'],
+      ['an empty name', ['Host:'], 421, 'misdirected_request'],
+      ['two names, ours first', ['Host: localhost', 'Host: evil.test'], 400, 'invalid_request'],
+      ['two names, ours last', ['Host: evil.test', 'Host: localhost'], 400, 'invalid_request'],
+      ['the same name twice', ['Host: localhost', 'host: localhost'], 400, 'invalid_request'],
+    ])('%s', async (_name, hosts, status, error) => {
+      const lines = hosts.map((line) => line.replace('PORT', String(port)));
+      for (const path of ['/health', '/v1/agents/me', '/nowhere']) {
+        const answer = await ask([`GET ${path} HTTP/1.1`, ...lines, bearer(), 'Connection: close']);
+        expect(answer.status).toBe(status);
+        if (error) expect(errorOf(answer)).toBe(error);
+        expect(answer.body).not.toContain('evil');
+      }
+    });
+
+    test('authorization queries refuse another name as they refuse everything else (RFC 7807)', async () => {
+      const answer = await ask(['POST /v1/trqp/recognition HTTP/1.1', 'Host: evil.test', 'Connection: close']);
+      expect([answer.status, errorOf(answer)]).toEqual([421, 'misdirected_request']);
+      expect(answer.head).toContain('Content-Type: application/problem+json');
+    });
+
+    test('an absolute target counts for the name (RFC 9112 section 3.2.2)', async () => {
+      const foreign = await ask(['GET http://evil.test/health HTTP/1.1', host, 'Connection: close']);
+      expect([foreign.status, errorOf(foreign)]).toEqual([421, 'misdirected_request']);
+      const own = await ask([`GET http://localhost:${port}/health HTTP/1.1`, 'Host: evil.test', 'Connection: close']);
+      expect(own.status).toBe(200);
+      const none = await ask(['GET health HTTP/1.1', host, 'Connection: close']);
+      expect(none.status).toBe(400);
+    });
+
+    test('addresses in answers come from the configuration, never from the request', async () => {
+      const id = (await agent.act(READ)).body._meta.audit_id;
+      for (const path of [`/v1/audit/${id}/receipt`, '/v1/agent/permissions', '/v1/agents/me']) {
+        const answer = await agent.get(path, {
+          'x-forwarded-host': 'evil.test',
+          'x-forwarded-proto': 'https',
+          forwarded: 'host=evil.test',
+        });
+        expect(answer.status).toBe(200);
+        expect(answer.text).not.toContain('evil');
+      }
+    });
+  });
+
+  describe('JW-17 to JW-20 who asks', () => {
+    test('JW-17 two Authorization headers, in either order and case', async () => {
+      for (const lines of [
+        [bearer(), 'Authorization: Bearer x'],
+        ['Authorization: Bearer x', bearer()],
+        [bearer(), bearer()],
+        [bearer(), bearer().replace('Authorization', 'authorization')],
+        ['Authorization:', bearer()],
+      ]) {
+        const answer = await post([host, ...lines, 'Connection: close']);
+        expect([answer.status, errorOf(answer)]).toEqual([400, 'invalid_request']);
+      }
+    });
+
+    test('JW-20 headers beyond 16 KiB are a 431, a token beyond 8 KiB a 401', async () => {
+      const large = await post([host, `Authorization: Bearer ${'x'.repeat(17_000)}`]);
+      expect([large.status, errorOf(large)]).toEqual([431, 'invalid_request']);
+      // Of so much the end is not even read, and the answer may be lost to the reset.
+      expect([0, 431]).toContain((await post([host, `Authorization: Bearer ${'x'.repeat(2_000_000)}`])).status);
+      expect((await post([host, bearer(), `X-A: ${'x'.repeat(17_000)}`])).status).toBe(431);
+      const answer = await post([host, `Authorization: Bearer ${'x'.repeat(8_193)}`, 'Connection: close']);
+      expect([answer.status, errorOf(answer)]).toEqual([401, 'invalid_token']);
+    });
+
+    test('JW-18 a token in Latin-1, with a tab, or with a NUL is none', async () => {
+      for (const value of ['Bearer \xe9', `Bearer\t${agent.token()}`, `Bearer ${agent.token()} x`]) {
+        const answer = await post([host, `Authorization: ${value}`, 'Connection: close']);
+        expect([answer.status, errorOf(answer)]).toEqual([401, 'invalid_token']);
+      }
+    });
+  });
+
+  describe('other requests', () => {
+    test.each<[string, number]>([
+      ['OPTIONS * HTTP/1.1', 404],
+      ['OPTIONS /v1/actions HTTP/1.1', 405],
+      ['TRACE /health HTTP/1.1', 405],
+      ['PROPFIND /v1/actions HTTP/1.1', 405],
+      ['GET /V1/agents/me HTTP/1.1', 404],
+      ['GET /v1/agents/me/ HTTP/1.1', 404],
+      ['GET //v1/agents/me HTTP/1.1', 404],
+      ['GET /v1/%61gents/me HTTP/1.1', 404],
+      ['GET /v1/agents%2fme HTTP/1.1', 404],
+      ['GET /v1/../health HTTP/1.1', 404],
+      ['GET /v1/audit/%zz/receipt HTTP/1.1', 400],
+      ['GET /health HTTP/3.7', 400],
+      ['get /health HTTP/1.1', 400],
+    ])('%s', async (line, status) => {
+      expect((await ask([line, host, bearer(), 'Connection: close'])).status).toBe(status);
+    });
+
+    test('AZ-12 no address gives a page from elsewhere leave to ask or to read', async () => {
+      const origin = ['Origin: https://evil.test', 'Access-Control-Request-Headers: authorization, x-svc-csrf'];
+      for (const [method, path] of [
+        ['POST', '/v1/actions'],
+        ['GET', '/v1/approvals/x'],
+        ['POST', '/v1/approvals/passkeys/sign/begin'],
+        ['POST', '/v1/approvals/passkeys/register/finish'],
+        ['GET', '/owner/approvals'],
+        ['POST', '/owner/approvals/x/approve'],
+        ['GET', '/owner/events'],
+        ['GET', '/approve/x/request'],
+      ]) {
+        const preflight = [`OPTIONS ${path} HTTP/1.1`, host, ...origin, `Access-Control-Request-Method: ${method}`];
+        const plain = [`${method} ${path} HTTP/1.1`, host, ...origin, bearer(), 'Content-Length: 0'];
+        for (const lines of [preflight, plain]) {
+          const answer = await ask([...lines, 'Connection: close']);
+          expect([path, answer.status >= 400], answer.head).toEqual([path, true]);
+          expect(answer.head).not.toMatch(/^access-control-/im);
+        }
+      }
+    });
+
+    test('CONNECT gets no tunnel, and an Upgrade no other protocol', async () => {
+      const tunnel = await ask(['CONNECT evil.test:443 HTTP/1.1', host]);
+      expect([tunnel.status, errorOf(tunnel)]).toEqual([405, 'method_not_allowed']);
+      const upgrade = await ask(['GET /health HTTP/1.1', host, 'Connection: Upgrade, close', 'Upgrade: websocket']);
+      expect([200, 400]).toContain(upgrade.status);
+    });
+
+    test('an expectation that nobody knows is a 417, and 100-continue is met', async () => {
+      const unknown = await post([host, bearer(), 'Expect: foo', 'Connection: close']);
+      expect([unknown.status, errorOf(unknown)]).toEqual([417, 'invalid_request']);
+      const lines = [
+        'POST /v1/actions HTTP/1.1',
+        host,
+        bearer(),
+        'Content-Type: application/json',
+        'Connection: close',
+      ];
+      const text = `${[...lines, `Content-Length: ${BODY.length}`, 'Expect: 100-continue'].join('\r\n')}\r\n\r\n${BODY}`;
+      expect((await exchange(port, text)).status).toBe(200);
+    });
+
+    test('NUL in a path parameter reaches no database', async () => {
+      const { db } = world.running.broker.store;
+      const answer = await organisation.ask('POST', '/owner/agents/%00/suspend', {});
+      expectEnvelope(answer, 404, 'not_found');
+      expect(await db.selectFrom('agents').select('status').where('status', '=', 'suspended').execute()).toEqual([]);
+    });
+
+    test('DOS-04 bodies that never come hold up nobody', async () => {
+      const head = ['POST /v1/actions HTTP/1.1', host, 'Content-Type: application/json', 'Content-Length: 100000'];
+      const sockets = Array.from({ length: 50 }, () => {
+        const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+        socket.write(`${head.join('\r\n')}\r\n\r\n{"a":`);
+        return socket;
+      });
+      expect((await agent.act(READ)).status).toBe(200);
+      for (const socket of sockets) socket.destroy();
+      expect((await agent.act(READ)).status).toBe(200);
+    });
+  });
+});

@@ -1,0 +1,160 @@
+/** The documents are OpenAPI to those who know OpenAPI, and real answers are what the served document says. */
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { openApiDocument } from '../../broker/http/openapi.ts';
+import type { Route } from '../../broker/http/route.ts';
+import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
+import { ROUTES } from '../../broker/http/routes.ts';
+import { type Answer, send } from '../world/agent.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is looked at as any JSON.
+type Json = any;
+const documentOf = (routes: readonly Route[]): Json => JSON.parse(JSON.stringify(openApiDocument(routes, ABOUT)));
+
+const OURS: [string, Route[]][] = [
+  ['the owners’', ROUTES.filter(isOwners)],
+  ['the others’', ROUTES.filter((one) => !isOwners(one))],
+];
+
+const AT = 'https://document.example/';
+const compilers = new WeakMap<object, (schema: Json) => ValidateFunction>();
+
+/** A validator of one schema of a document. What the schemas of a document refer to is compiled once. */
+function compile(document: Json, schema: Json): ValidateFunction {
+  const known = compilers.get(document) ?? makeCompiler(document);
+  compilers.set(document, known);
+  return known(schema);
+}
+
+function makeCompiler(document: Json): (schema: Json) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false, allErrors: true });
+  formats.default(ajv);
+  ajv.addKeyword('components');
+  ajv.addSchema({ $id: AT, components: { schemas: document.components.schemas } });
+  const made = new Map<string, ValidateFunction>();
+  return (schema) => {
+    const text = JSON.stringify(schema).replaceAll('"#/components/', `"${AT}#/components/`);
+    const found = made.get(text) ?? ajv.compile(JSON.parse(text));
+    made.set(text, found);
+    return found;
+  };
+}
+
+/** Every schema that stands in an operation. */
+function schemasIn(value: Json): Json[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries<Json>(value).flatMap(([name, below]) => (name === 'schema' ? [below] : schemasIn(below)));
+}
+
+describe.each(OURS)('the document of %s routes', (_whose, routes) => {
+  test('is OpenAPI 3.1', async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(documentOf(routes));
+    expect(errors ?? []).toEqual([]);
+    expect([valid, validator.version]).toEqual([true, '3.1']);
+    const broken = documentOf(routes);
+    broken.paths[routes[0]!.path][routes[0]!.method.toLowerCase()].responses.default.description = 5;
+    expect((await new Validator().validate(broken)).valid).toBe(false);
+  });
+
+  test('has schemas that a validator takes, each of them', () => {
+    const document = documentOf(routes);
+    const schemas = schemasIn(document.paths);
+    expect(schemas.length).toBeGreaterThan(routes.length);
+    for (const schema of schemas) expect(() => compile(document, schema), JSON.stringify(schema)).not.toThrow();
+    expect(() => compile(document, { type: 'objekt' })).toThrow();
+  });
+});
+
+describe('what is answered is what the served document says', () => {
+  let world: World;
+  let organisation: Organisation;
+  let document: Json;
+  /** What stands for the parameters of a path: by its beginning. */
+  const values: Record<string, string> = {};
+  beforeAll(async () => {
+    world = await startWorld('sqlite');
+    organisation = await world.organisation({ guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] });
+    await organisation.platform();
+    const agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'require_approval' }], 'p'),
+      grants: { demo: { scopeList: ['demo:read'] } },
+    });
+    const read = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read', reason: 'why' };
+    const held = await agent.act(read);
+    expect(held.status, held.text).toBe(202);
+    const asked = await agent.request('POST', '/v1/access-request', {
+      body: JSON.stringify({ platform: 'demo', scope: 'demo:write', reason: 'because' }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(asked.status, asked.text).toBe(202);
+    const [request] = (await organisation.ask('GET', '/owner/access-requests')).body.access_requests;
+    const registering = await send(`${world.running.baseUrl}/v1/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        owner_id: organisation.owner.id,
+        agent_name: 'newcomer',
+        requested_scopes: [{ platformId: 'demo', scopes: ['demo:read'] }],
+      }),
+    });
+    expect(registering.status, registering.text).toBe(202);
+    const [registration] = (await organisation.ask('GET', '/owner/registrations')).body.registrations;
+    expect((await organisation.ask('POST', '/owner/invites', { agent_name: 'invited' })).status).toBe(200);
+    const scopes = { 'tools:all': ['tool *'] };
+    const tools = { kind: 'mcp', base_url: 'https://mcp.example/mcp', scopes };
+    await organisation.platform({ id: 'tools', manifest: tools, secret: null });
+    Object.assign(values, {
+      '/owner/platforms/{platform}/tools': 'tools',
+      '/owner/registrations/': registration.id,
+      '/owner/access-requests/': request.request_id,
+      '/owner/approvals/': held.body.approval_id,
+      '/owner/platforms/': 'demo',
+      '/owner/policies/': 'p',
+      '/owner/agents/': agent.agentId,
+    });
+    document = (await send(`${world.running.baseUrl}/owner/openapi.json`, {})).body;
+  });
+
+  const isStream = ({ answers: { 200: answer } }: Route) => typeof answer === 'object' && answer.type !== undefined;
+  // What a consent page asks takes the cookie of its browser, too: test/oauth-server/consent.test.ts.
+  const isPages = ({ path }: Route) => path.startsWith('/oauth/consent/');
+  const READS = ROUTES.filter(
+    (one) => isOwners(one) && one.method === 'GET' && one.auth !== 'none' && !isStream(one) && !isPages(one),
+  );
+
+  test.each(READS.map(({ path }) => path))('GET %s', async (path) => {
+    const [, value] = Object.entries(values).find(([beginning]) => path.startsWith(beginning)) ?? [];
+    if (path.includes('{')) expect(value, 'give this test a value for the parameter of this path').toBeDefined();
+    const answer: Answer = await organisation.ask('GET', path.replace(/\{\w+\}/, value ?? ''));
+    expect(answer.status, answer.text).toBe(200);
+    const { schema } = document.paths[path].get.responses[200].content['application/json'];
+    expect(schema, 'declare what is answered').toBeDefined();
+    const valid = compile(document, schema);
+    expect(valid(answer.body), `${answer.text} ${JSON.stringify(valid.errors)}`).toBe(true);
+  });
+
+  test('a refusal is what the document says, too', async () => {
+    const { paths } = document;
+    const refusals: [string, string, Json, number][] = [
+      ['/owner/audit', '/owner/audit?limit=x', undefined, 400],
+      ['/owner/platforms/{platform}', '/owner/platforms/none', undefined, 404],
+      ['/owner/policies/{id}', '/owner/policies/p', { rules: [{}] }, 400],
+      ['/owner/connections', '/owner/connections', { platform: 'demo', label: 'demo-main', secret: 'x2345678' }, 409],
+    ];
+    for (const [path, at, body, status] of refusals) {
+      const answer = await organisation.ask(body ? 'POST' : 'GET', at, body);
+      expect(answer.status, answer.text).toBe(status);
+      const operation = paths[path][body ? 'post' : 'get'];
+      const valid = compile(document, operation.responses[status].content['application/json'].schema);
+      expect(valid(answer.body), JSON.stringify(valid.errors)).toBe(true);
+      expect(valid({ ...answer.body, error: 'something_else' })).toBe(false);
+      expect(valid({ ...answer.body, detail: undefined })).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,63 @@
+/** Path parameters that no id looks like: each route has an answer, and no database sees what it cannot hold. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { ROUTES } from '../../broker/http/routes.ts';
+import { send, type TestAgent } from '../world/agent.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const ODD = {
+  NUL: '%00',
+  'NUL in a text': 'a%00b',
+  'no character at all': '%ED%A0%80',
+  'a smile': '%F0%9F%98%80',
+  'a quote': "'%20OR%201=1--",
+  'a folder up': '%2e%2e',
+  'a slash': 'a%2Fb',
+  __proto__: '__proto__',
+  'five thousand letters': 'x'.repeat(5_000),
+};
+
+describe.each(STORES)(`path parameters on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    agent = await organisation.agent();
+  });
+
+  test.each(Object.entries(ODD))('%s', async (_name, odd) => {
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    for (const { method, path, auth, body } of ROUTES.filter((route) => route.path.includes('{'))) {
+      const answer = await send(world.running.baseUrl + path.replaceAll(/\{\w+\}/g, odd), {
+        method,
+        headers: {
+          ...(auth !== 'none' && { authorization: `Bearer ${auth === 'agent' ? agent.token() : token}` }),
+          ...(body && { 'content-type': 'application/json' }),
+        },
+        ...(body && { body: '{}' }),
+      });
+      expect([400, 403, 404], `${method} ${path} ${answer.text}`).toContain(answer.status);
+    }
+  });
+
+  test('the twin: bodies that the routes take, where the parameter alone is odd', async () => {
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    for (const [method, path, body] of [
+      ['POST', '/owner/passkeys/%00/rename', { device_name: 'x' }],
+      ['DELETE', '/owner/passkeys/%00', undefined],
+      ['POST', '/owner/agents/%00/suspend', { reason: 'x' }],
+      ['POST', '/owner/platforms/%00/suspend', {}],
+      ['POST', '/owner/access-requests/%00/approve', { scopes: ['a'] }],
+    ] as const) {
+      const answer = await send(world.running.baseUrl + path, {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      expect([path, answer.status, answer.body.error]).toEqual([path, 404, 'not_found']);
+    }
+  });
+});

@@ -1,0 +1,114 @@
+/** When a body is read and parsed: only for callers who may use the route, and counted in its limits. One store is enough. */
+import net from 'node:net';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { parsePublicKey } from '../../broker/crypto/public-key.ts';
+import { send, type TestAgent } from '../world/agent.ts';
+import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+describe('request bodies', () => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let port: number;
+  beforeAll(async () => {
+    world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    port = Number(new URL(world.running.baseUrl).port);
+  });
+
+  /** Announces a body of 1 MB and sends none of it. Answers status and error code of what comes back all the same. */
+  function announce(path: string, headers: readonly string[]): Promise<[number, string]> {
+    const lines = [`POST ${path} HTTP/1.1`, 'Host: localhost', 'Content-Type: application/json', ...headers];
+    return new Promise((resolve, reject) => {
+      const socket = net.connect(port, '127.0.0.1');
+      let received = '';
+      socket.setTimeout(5_000, () => socket.destroy(new Error('the broker waits for the body')));
+      socket.setEncoding('utf8').on('data', (text) => {
+        received += text;
+        const [head = '', body] = received.split('\r\n\r\n');
+        if (!body?.endsWith('}')) return;
+        socket.destroy();
+        resolve([Number(head.split(' ')[1]), JSON.parse(body).error]);
+      });
+      socket.on('error', reject);
+      socket.write(`${lines.join('\r\n')}\r\nContent-Length: 1000000\r\n\r\n{`);
+    });
+  }
+  const bearer = (token: string) => `Authorization: Bearer ${token}`;
+
+  describe('a caller who is refused is refused before the body is read', () => {
+    test.each([
+      ['no bearer', [], 'missing_token'],
+      ['another scheme', ['Authorization: Basic YTpi'], 'invalid_token'],
+      ['a bearer that is no token', [bearer('abc')], 'invalid_token'],
+      ['a gzip body without a bearer', ['Content-Encoding: gzip'], 'missing_token'],
+    ])('%s', async (_name, headers, error) => {
+      for (const path of ['/v1/actions', '/v1/agents/children', '/v1/access-request', '/owner/policies'])
+        expect(await announce(path, headers), path).toEqual([401, error]);
+    });
+
+    test('a token of an agent that nobody knows, and one with a wrong signature, seen before or not', async () => {
+      const other = await organisation.agent({ keys: world.keys() });
+      const wrong = () => agent.token({ agent_id: other.agentId, owner_id: other.ownerId });
+      const unknown = agent.token({ agent_id: `agt_${'0'.repeat(20)}` });
+      expect(await announce('/v1/actions', [bearer(unknown)])).toEqual([401, 'invalid_signature']);
+      expect(await announce('/v1/actions', [bearer(wrong())])).toEqual([401, 'invalid_signature']);
+      expect((await other.act(READ)).status).toBe(200);
+      expect(await announce('/v1/actions', [bearer(wrong())])).toEqual([401, 'invalid_signature']);
+      await world.forgive();
+    });
+
+    test('a key that was replaced, and the new one at its first call', async () => {
+      const rotating = await organisation.agent({ keys: world.keys() });
+      expect((await rotating.act(READ)).status).toBe(200);
+      const before = rotating.token();
+      rotating.keys = world.keys();
+      const next = parsePublicKey(rotating.keys.publicPem);
+      if (!next.ok) throw new Error(next.error);
+      await world.running.broker.store.db
+        .updateTable('agents')
+        .set({ public_key_pem: next.pem, key_fingerprint: next.fingerprint })
+        .where('id', '=', rotating.id)
+        .execute();
+      // The key that the agent had last gets as far as the body, and no further.
+      const late = await rotating.act(READ, { authorization: `Bearer ${before}` });
+      expectEnvelope(late, 401, 'invalid_signature');
+      expect(await announce('/v1/actions', [bearer(before)])).toEqual([401, 'invalid_signature']);
+      expect((await rotating.act(READ)).status).toBe(200);
+      await world.forgive();
+    });
+  });
+
+  describe('a body that is too large', () => {
+    const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+      send(world.running.baseUrl + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      });
+    const large = JSON.stringify({ ...READ, reason: 'x'.repeat(1024 * 1024) });
+
+    test('of a governed call has an audit row and a receipt', async () => {
+      const answer = await withoutCalls(world, () => agent.act(large));
+      expectEnvelope(answer, 413, 'payload_too_large');
+      const { row } = await evidenceOf(world, agent, answer.body.audit_id);
+      expect(row).toMatchObject({ result: 'errored', reason: 'payload_too_large', platform_id: null });
+      expect(answer.headers.get('ratelimit')).toMatch(/"actions";r=\d+/);
+    });
+
+    test('counts against the limit of the address, in the dialect of the route', async () => {
+      const path = '/v1/trqp/recognition';
+      const answers = [];
+      for (let i = 0; i < 61; i++) answers.push(await post(path, 'x'.repeat(17 * 1024)));
+      expect(answers.map(({ status }) => status)).toEqual([...Array(60).fill(413), 429]);
+      expect(answers[0]!.headers.get('ratelimit')).toMatch(/r=59/);
+      expect(answers[0]!.headers.get('content-type')).toBe('application/problem+json');
+      expect(answers[60]!.headers.get('retry-after')).toMatch(/^\d+$/);
+    });
+  });
+});

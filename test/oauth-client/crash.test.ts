@@ -1,0 +1,259 @@
+/** Refreshing on several replicas, and across kill -9 (C9); and that no token shows anywhere, whatever goes wrong. */
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { describe, expect, test, vi } from 'vitest';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import { TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { leaksOf } from '../world/canary.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
+import { startCut } from '../world/cut.ts';
+import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { everythingStored, placesOf, query } from '../world/stored.ts';
+import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+const CLIENT_SECRET = 'CANARY-client-secret-0123456789-abcdefghij';
+
+type Place = { server: LyingServer; world: World; organisation: Organisation; agent: TestAgent; connection: string };
+
+async function place(store: StoreKind, environment: Record<string, string> = {}): Promise<Place> {
+  const server = await startLyingServer();
+  const world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address, ...environment });
+  const organisation = await world.organisation();
+  const manifest = {
+    kind: 'rest',
+    base_url: `${server.issuer}/api`,
+    auth: server.auth({ client_secret: { env: 'DOCS_SECRET' } }),
+    scopes: { 'docs:read': ['GET /items'] },
+  };
+  const applied = await organisation.ask('POST', '/owner/governance/apply', {
+    text: JSON.stringify({ platforms: { docs: manifest }, connections: { main: { platform: 'docs' } } }),
+    values: { 'env:DOCS_SECRET': CLIENT_SECRET },
+  });
+  expect(applied.status, applied.text).toBe(200);
+  const connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
+  const agent = await organisation.agent({
+    policy: await organisation.policy([{ effect: 'allow' }]),
+    grants: { docs: { scopeList: ['docs:read'] } },
+  });
+  return { server, world, organisation, agent, connection };
+}
+
+async function started(process: BrokerProcess): Promise<string> {
+  const url = await process.serve();
+  expect(url, process.output().stderr).toBeDefined();
+  return url!;
+}
+
+const refreshes = ({ asked }: LyingServer) => asked.filter((form) => form.get('grant_type') === 'refresh_token');
+
+describe.runIf(STORES.includes('postgres'))(`refreshing on replicas on postgres${postgresNote}`, () => {
+  test('CA-10 50 calls at once on two replicas with a token that is over: one refresh, and each call is made', async () => {
+    const { server, world, organisation, agent, connection } = await place('postgres');
+    await connectAtOnce(world, organisation.owner, connection);
+    const second = spawnBroker({
+      ...world.environment,
+      PORT: '0',
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    });
+    try {
+      const there = new TestAgent({ ...agent, baseUrl: await started(second) });
+      for (let round = 1; round <= 3; round++) {
+        await outlive(world, connection);
+        const calls = Array.from({ length: 50 }, (_, i) => (i % 2 ? agent : there).act(READ));
+        const answers = await Promise.all(calls);
+        expect(answers.map(({ status, text }) => (status === 200 ? status : text))).toEqual(Array(50).fill(200));
+        expect(refreshes(server)).toHaveLength(round);
+      }
+      // Each time with the refresh token that came the time before.
+      expect(refreshes(server).map((form) => form.get('refresh_token'))).toEqual(server.given.refresh.slice(0, 3));
+    } finally {
+      second.signal('SIGKILL');
+    }
+  }, 40_000);
+});
+
+describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${postgresNote}`, () => {
+  test('when the new tokens have come: they are stored once it is back, and the connection lives', async () => {
+    const cut = await startCut(await newDatabase());
+    const { server, world, organisation, agent, connection } = await place('sqlite', { DATABASE_URL: cut.url });
+    await connectAtOnce(world, organisation.owner, connection);
+    await outlive(world, connection);
+    server.answers.set('/token', async (_request, response) => {
+      server.answers.delete('/token');
+      await cut.cut();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(server.rotate()));
+    });
+    // As long as a restart of the server takes: it is back after the sixth time that it was asked in vain.
+    let inVain = 0;
+    const back = new Promise<void>((resolve, reject) => {
+      vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...[, words]: unknown[]) => {
+        if (!String(words).startsWith('refreshed tokens could not be stored') || ++inVain !== 6) return;
+        cut.mend().then(resolve, reject);
+      });
+    });
+    const waiting = agent.act(READ);
+    await Promise.race([back, waiting]);
+    await waiting;
+    if (inVain < 6) await cut.mend();
+    const answer = await agent.act(READ);
+    expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
+    expect(inVain).toBeGreaterThanOrEqual(6);
+    const [after] = await query(world.environment, 'select refresh_claim, status from connections');
+    expect(after).toEqual({ refresh_claim: null, status: 'active' });
+  }, 40_000);
+});
+
+describe.each(STORES)(`a refresh that is cut off on %s${postgresNote}`, (store) => {
+  /** The time of the claim is over. */
+  async function overdue(world: World): Promise<void> {
+    const opened =
+      store === 'sqlite'
+        ? openSqlite(join(world.environment.AGENT_BROKER_DATA!, 'store'))
+        : openPostgres(world.environment.DATABASE_URL!, { connections: 1, onError: () => {} });
+    await sql`update connections set refresh_claim_until = 1 where refresh_claim is not null`.execute(opened.db);
+    await opened.close();
+  }
+
+  test('is claimed once the server is found, so that nobody else may take it over while it is asked', async () => {
+    const { server, world, organisation, agent, connection } = await place(store);
+    await connectAtOnce(world, organisation.owner, connection);
+    await outlive(world, connection);
+    // The metadata are not fresh any more, and take their time.
+    world.clock.skewMs += 11 * 60_000;
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    const wellKnown = '/.well-known/oauth-authorization-server';
+    server.answers.set(wellKnown, async (_request, response) => {
+      world.clock.skewMs += 19_000;
+      server.answers.delete(wellKnown);
+      const body = await (await fetch(server.issuer + wellKnown)).text();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+    });
+    let left = 0;
+    server.answers.set('/token', async (_request, response) => {
+      const [claim] = await query(world.environment, 'select refresh_claim_until from connections');
+      left = Number(claim!.refresh_claim_until) - world.running.broker.clock();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(server.rotate()));
+    });
+    const answer = await agent.act(READ);
+    expect([answer.status, refreshes(server).length], answer.text).toEqual([200, 1]);
+    expect(left).toBeGreaterThan(20_000);
+  });
+
+  test.each([
+    ['had been answered in vain: the old token is tried once, and then an owner is needed', true, 409],
+    ['had not arrived: the old token is good', false, 200],
+  ])(
+    'C9 that %s',
+    async (_name, rotated, status) => {
+      const { server, world, organisation, agent, connection } = await place(store);
+      await connectAtOnce(world, organisation.owner, connection);
+      await outlive(world, connection);
+      await world.running.stop();
+      const environment = { ...world.environment, PORT: '0', NODE_COMPILE_CACHE: newFolder() };
+      const doomed = spawnBroker(environment);
+      const first = new TestAgent({ ...agent, baseUrl: await started(doomed) });
+      const arrived = new Promise<void>((resolve) => {
+        server.answers.set('/token', () => {
+          if (rotated) server.rotate();
+          resolve();
+        });
+      });
+      const cutOff = first.act(READ).catch(() => 'cut off');
+      await arrived;
+      doomed.signal('SIGKILL');
+      await doomed.ended;
+      expect(await cutOff).toBe('cut off');
+      server.beHonest();
+      // Its intent is on record, and who claimed the refresh.
+      const [claim] = await query(world.environment, 'select refresh_claim, status from connections');
+      expect(claim).toEqual({ refresh_claim: expect.any(String), status: 'active' });
+      await overdue(world);
+
+      const next = spawnBroker(environment);
+      try {
+        const again = new TestAgent({ ...agent, baseUrl: await started(next) });
+        const answers = await Promise.all(Array.from({ length: 5 }, () => again.act(READ)));
+        expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
+        if (status === 409) expect(answers[0]!.body.error).toBe('platform_reauth_needed');
+        expect(refreshes(server)).toHaveLength(2);
+        expect((await again.act(READ)).status).toBe(status);
+        expect(refreshes(server)).toHaveLength(2);
+        const [after] = await query(world.environment, 'select refresh_claim, status from connections');
+        expect(after).toEqual({ refresh_claim: null, status: rotated ? 'reauth_needed' : 'active' });
+      } finally {
+        next.signal('SIGTERM');
+        await next.ended;
+      }
+    },
+    40_000,
+  );
+});
+
+describe.each(STORES)(`tokens on %s${postgresNote}`, (store) => {
+  test('CX-07 no token, code or client secret is in the log, in an answer, on a page, or readable in the store', async () => {
+    const { server, world, organisation, agent, connection } = await place(store);
+    const { broker } = world.running;
+    const port = new URL(broker.baseUrl).port;
+    await connectAtOnce(world, organisation.owner, connection);
+    await outlive(world, connection);
+    const browser = browserOf(world, organisation.owner);
+    await world.running.stop();
+    const process = spawnBroker({ ...world.environment, PORT: port, LOG_LEVEL: 'trace' });
+    const texts: string[] = [];
+    try {
+      expect(await started(process)).toBe(broker.baseUrl);
+      const say = (answer: { text: string }) => texts.push(answer.text);
+      const lies: Parameters<LyingServer['answers']['set']>[1][] = [
+        // It says in its error what it was asked with (CX-07).
+        (_q, response, body) =>
+          response
+            .writeHead(400, { 'content-type': 'application/json' })
+            .end(JSON.stringify({ error: 'temporarily_unavailable', error_description: body })),
+        (_q, response, body) => response.writeHead(200, { 'content-type': 'application/json' }).end(`${body}{"half`),
+        (_q, response, body) =>
+          response
+            .writeHead(200, { 'content-type': 'application/json' })
+            .end(JSON.stringify({ access_token: body, token_type: body, refresh_token: body, id_token: body })),
+        (request, response) => response.writeHead(401).end(request.headers.authorization),
+      ];
+      for (const lie of lies) {
+        server.answers.set('/token', lie);
+        say(await agent.act(READ));
+        const begun = await pressConnect(world, browser, connection);
+        say(await browser.get(begun.body.authorization_url));
+      }
+      server.answers.clear();
+      const begun = await pressConnect(world, browser, connection);
+      say(await browser.get(begun.body.authorization_url));
+      const made = await agent.act(READ);
+      expect(made.status, made.text).toBe(200);
+      say(made);
+      const shown = await organisation.ask('GET', '/owner/connections');
+      say(shown);
+      say(await organisation.ask('GET', '/owner/governance'));
+      say(await organisation.ask('GET', '/owner/audit'));
+      say(await organisation.ask('GET', '/owner/platforms/docs'));
+      const refused = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect(refused.body.revoked).toBe(true);
+      say(refused);
+    } finally {
+      process.signal('SIGTERM');
+      await process.ended;
+    }
+    const { stdout, stderr } = process.output();
+    const secrets = [...server.given.access, ...server.given.refresh, CLIENT_SECRET];
+    expect(secrets.length).toBeGreaterThan(4);
+    const stored = await everythingStored(world.environment);
+    for (const secret of secrets) {
+      expect(leaksOf(secret, texts.join('\n')), secret).toEqual([]);
+      expect(leaksOf(secret, stdout + stderr), secret).toEqual([]);
+      expect(placesOf(secret, stored), secret).toEqual([]);
+    }
+    expect(stdout + stderr + texts.join('\n')).not.toMatch(/CANARY-code|sta_[\w-]{43}/);
+  }, 40_000);
+});

@@ -1,0 +1,529 @@
+/** OAuth servers and browsers that lie: nothing is connected, nothing is told, and the broker goes on. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { Browser, type Visit } from '../world/browser.ts';
+import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+const MINUTE_MS = 60_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
+const declines = (error: string) => (parameters: URLSearchParams) => {
+  parameters.delete('code');
+  parameters.set('error', error);
+};
+
+describe('connecting where somebody lies', () => {
+  let server: LyingServer;
+  let other: LyingServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let connection: string;
+  beforeAll(async () => {
+    server = await startLyingServer();
+    other = await startLyingServer();
+    world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${other.address}` });
+  });
+  beforeEach(async () => {
+    // What was discovered is asked for again.
+    world.clock.skewMs += 11 * MINUTE_MS;
+    server.beHonest();
+    server.asked.length = 0;
+    server.seen.length = 0;
+    organisation = await world.organisation();
+    connection = await platform();
+    agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+  });
+
+  async function platform(auth: Record<string, unknown> = server.auth(), id = 'docs', fresh = true): Promise<string> {
+    const manifest = { base_url: `${server.issuer}/api`, auth, scopes: { 'docs:read': ['GET /items'] } };
+    await organisation.platform({ id, manifest, secret: null });
+    return fresh ? await organisation.connection(id, { secret: null }) : connection;
+  }
+  const connect = () => connectAtOnce(world, organisation.owner, connection);
+  const state = async () =>
+    (await organisation.ask('GET', '/owner/connections')).body.connections.find(
+      (one: { id: string }) => one.id === connection,
+    ).state;
+  /** Nothing was connected, and a person was told so. */
+  async function expectRefused(visit: Visit, status: number, says: RegExp): Promise<void> {
+    expect([visit.status, visit.headers.get('content-type')], visit.text).toEqual([status, 'text/html; charset=utf-8']);
+    expect(visit.text).toContain('<h1>Not connected</h1>');
+    expect(visit.text).toMatch(says);
+    expect(visit.text).not.toMatch(/CANARY|<script/);
+    expect(await state()).toBe('not_connected');
+  }
+  async function visitOf(browser = browserOf(world, organisation.owner)): Promise<Visit> {
+    const begun = await pressConnect(world, browser, connection);
+    expect(begun.status, begun.text).toBe(200);
+    return await browser.get(begun.body.authorization_url);
+  }
+
+  test('the twin: when nobody lies, it is connected and called', async () => {
+    await connect();
+    expect(await state()).toBe('connected');
+    const answer = await agent.act(READ);
+    expect([answer.status, answer.body.data], answer.text).toEqual([200, { items: [], echo: '[redacted]' }]);
+  });
+
+  test.each<[string, (parameters: URLSearchParams) => void, number, RegExp]>([
+    ['another issuer', (p) => p.set('iss', 'https://evil.test'), 502, /cannot be used/],
+    ['no issuer, though it says that it names it', (p) => p.delete('iss'), 502, /cannot be used/],
+    ['two issuers', (p) => p.append('iss', p.get('iss')!), 400, /not the answer/],
+    ['no code', (p) => p.delete('code'), 400, /not the answer/],
+    ['two codes', (p) => p.append('code', 'x'), 400, /not the answer/],
+    ['a code and an error', (p) => p.set('error', 'access_denied'), 400, /not the answer/],
+    ['another state', (p) => p.set('state', `sta_${'A'.repeat(43)}`), 400, /Nothing that was begun/],
+    ['no state', (p) => p.delete('state'), 400, /Nothing that was begun/],
+    ['two states', (p) => p.append('state', p.get('state')!), 400, /Nothing that was begun/],
+    ['a refusal', declines('access_denied'), 403, /access_denied/],
+    ['a refusal in words of its own', declines('<script>x</script>'), 403, /an error/],
+  ])('an answer with %s connects nothing', async (_name, lie, status, says) => {
+    server.callback = lie;
+    await expectRefused(await visitOf(), status, says);
+    expect(server.asked).toHaveLength(0);
+  });
+  test.each<[string, (parameters: URLSearchParams) => void, boolean]>([
+    ['its own', () => {}, true],
+    ['none', (p) => p.delete('iss'), true],
+    ['another one of its host', (p) => p.set('iss', `${server.issuer}/tenant`), true],
+    ['another host’s', (p) => p.set('iss', other.issuer), false],
+    ['no address', (p) => p.set('iss', 'evil'), false],
+  ])('a server that is known by its addresses alone, and says of itself: %s', async (_name, lie, taken) => {
+    const { issuer } = server;
+    await platform(
+      server.auth({ issuer: undefined, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` }),
+      'docs',
+      false,
+    );
+    server.callback = lie;
+    if (taken) await connect();
+    else await expectRefused(await visitOf(), 400, /not the answer/);
+    expect(server.seen.filter((one) => one.includes('well-known')).length).toBe(0);
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['a token of another type', { token_type: 'mac' }],
+    ['a token of type DPoP', { token_type: 'DPoP' }],
+    ['a token without a type', { token_type: undefined }],
+    ['no token', { access_token: undefined }],
+    ['a token that is no text', { access_token: { $ne: 1 } }],
+    ['a token too short to be found again', { access_token: 'x234567' }],
+    ['a token that no header carries', { access_token: 'CANARY-line\r\nfeed-0123456789' }],
+    ['a token of 20 KiB', { access_token: 'x'.repeat(20_000) }],
+    ['an ID token that is none', { id_token: 'CANARY.nonsense' }],
+    ['an ID token that is no text', { id_token: [] }],
+    [
+      'an ID token of somebody else',
+      { id_token: `${btoa('{"alg":"RS256"}')}.${btoa('{"iss":"https://evil.test"}')}.x` },
+    ],
+    ['scopes that are no text', { scope: ['items.read'] }],
+  ])('a token endpoint that answers with %s', async (_name, lie) => {
+    server.token = lie;
+    if (Array.isArray(lie.scope)) {
+      // What nobody can read was not said: what was asked for counts.
+      await connect();
+      return;
+    }
+    await expectRefused(await visitOf(), 502, /cannot be used/);
+  });
+
+  test.each<[string, unknown]>([
+    ['text', 'soon'],
+    ['a negative number', -1],
+    ['nothing', null],
+    ['an endless number', 1e300],
+    ['a fraction', 0.001],
+    ['an object', {}],
+  ])('expires_in that is %s: the token is used until it is refused', async (_name, expires_in) => {
+    server.token = { expires_in };
+    await connect();
+    for (let i = 0; i < 3; i++) expect((await agent.act(READ)).status).toBe(200);
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test.each<[string, Parameters<LyingServer['answers']['set']>[1], RegExp]>([
+    ['10 MB', (_q, response) => response.writeHead(200, JSON_TYPE).end('x'.repeat(1e7)), /could not be reached/],
+    [
+      'a redirect',
+      (_q, response) => response.writeHead(307, { location: `${server.issuer}/stolen` }).end(),
+      /cannot be used/,
+    ],
+    [
+      'HTML',
+      (_q, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>CANARY'),
+      /cannot be used/,
+    ],
+    [
+      'half a JSON',
+      (_q, response) => response.writeHead(200, JSON_TYPE).end('{"access_token":"CANARY'),
+      /cannot be used/,
+    ],
+    ['a list', (_q, response) => response.writeHead(200, JSON_TYPE).end('["CANARY"]'), /cannot be used/],
+    ['a closed connection', (_q, response) => response.socket!.destroy(), /could not be reached/],
+    [
+      'an error, with 200',
+      (_q, response) => response.writeHead(200, JSON_TYPE).end('{"error":"incorrect_client_credentials"}'),
+      /incorrect_client_credentials/,
+    ],
+  ])('a token endpoint that answers with %s', async (_name, lie, says) => {
+    server.answers.set('/token', lie);
+    await expectRefused(await visitOf(), 502, says);
+    expect(server.seen).not.toContain('POST /stolen');
+    expect(server.seen).not.toContain('GET /stolen');
+  });
+
+  test('a code that the server does not take any more', async () => {
+    server.answers.set('/token', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"invalid_grant"}'));
+    await expectRefused(await visitOf(), 400, /invalid_grant/);
+  });
+
+  test('a token that ends, from a server that gives no refresh token: owners see when it is over, and nobody is asked', async () => {
+    server.token = { refresh_token: undefined, expires_in: 600 };
+    await connect();
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections[0]).toMatchObject({ state: 'connected', oauth: { refreshes: false, account: null } });
+    expect((await agent.act(READ)).status).toBe(200);
+    world.clock.skewMs += 11 * MINUTE_MS;
+    const { length } = server.seen;
+    const answer = await agent.act(READ);
+    expect([answer.status, answer.body.error, server.seen.length]).toEqual([409, 'platform_reauth_needed', length]);
+    expect(await state()).toBe('reauth_needed');
+    const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
+    expect(tried.body.detail).toContain('connect it again');
+  });
+
+  test('a server that grants less than an agent waits for, again: the page names the scope, and the agent waits', async () => {
+    const manifest = {
+      base_url: `${server.issuer}/api`,
+      auth: server.auth(),
+      scopes: { 'docs:read': ['GET /items'] },
+      needs: { 'docs:read': ['items.all'] },
+    };
+    await organisation.platform({ id: 'docs', manifest, secret: null });
+    await connect();
+    const waiting = await agent.act(READ);
+    expect([waiting.status, waiting.body.error], waiting.text).toEqual([409, 'needs_consent']);
+    const visit = await visitOf();
+    expect([visit.status, visit.text.includes('it did not grant what docs:read needs')], visit.text).toEqual([
+      200,
+      true,
+    ]);
+    expect((await agent.get(waiting.body.poll_url)).body.status).toBe('pending');
+    server.token = { scope: 'items.read items.all' };
+    await connect();
+    expect((await agent.get(waiting.body.poll_url)).body.status).toBe('approved');
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('a server that says it granted nothing granted nothing; one that says nothing granted what was asked for', async () => {
+    const manifest = (scopes: string[]) => ({
+      base_url: `${server.issuer}/api`,
+      auth: server.auth({ scopes }),
+      scopes: { 'docs:read': ['GET /items'] },
+      needs: { 'docs:read': ['items.read'] },
+    });
+    const granted = async () =>
+      (await organisation.ask('GET', '/owner/connections')).body.connections[0].upstream_scopes;
+    await organisation.platform({ id: 'docs', manifest: manifest(['items.read']), secret: null });
+    server.token = { scope: '' };
+    await connect();
+    expect(await granted()).toEqual([]);
+    expect((await agent.act(READ)).body.error).toBe('needs_consent');
+    server.token = { scope: undefined };
+    await connect();
+    expect(await granted()).toEqual(['items.read']);
+    expect((await agent.act(READ)).status).toBe(200);
+    await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    await organisation.platform({ id: 'docs', manifest: manifest([]), secret: null });
+    await connect();
+    expect(await granted()).toBeNull();
+  });
+
+  test('an account whose name is cut in the middle of a character', async () => {
+    await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
+    const login = `${'a'.repeat(199)}😀`;
+    server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
+    await connect();
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    expect(connections[0]).toMatchObject({ state: 'connected', oauth: { account: `${'a'.repeat(199)}\uFFFD` } });
+  });
+
+  test.each<[string, Record<string, unknown>, RegExp]>([
+    ['call themselves another', { issuer: 'https://evil.test' }, /no metadata/],
+    ['know no PKCE by S256', { code_challenge_methods_supported: ['plain'] }, /PKCE/],
+    ['send people to a script', { authorization_endpoint: 'javascript:alert(1)' }, /authorization_endpoint/],
+    ['name no token endpoint', { token_endpoint: undefined }, /token_endpoint/],
+    ['name a file', { token_endpoint: 'file:///etc/passwd' }, /token_endpoint/],
+  ])('metadata that %s', async (_name, lie, says) => {
+    server.metadata = lie;
+    const begun = await pressConnect(world, browserOf(world, organisation.owner), connection);
+    expectEnvelope(begun, 502, 'upstream_unreachable');
+    expect(begun.body.detail).toMatch(says);
+  });
+
+  test('metadata that lead into the network of the broker', async () => {
+    server.metadata = { token_endpoint: 'http://127.0.0.1:9/token', revocation_endpoint: 'http://169.254.169.254/x' };
+    await expectRefused(await visitOf(), 502, /could not be reached/);
+  });
+
+  test('another browser, another owner, another session, and nobody: none of them finishes what one began', async () => {
+    const admin = await organisation.addOwner('admin');
+    const viewer = await organisation.addOwner('viewer');
+    const begin = async () => {
+      const browser = browserOf(world, organisation.owner);
+      const begun = await pressConnect(world, browser, connection);
+      const halfway = new Browser();
+      halfway.stopAt = (url) => url.origin === world.running.baseUrl;
+      return { browser, callback: (await halfway.get(begun.body.authorization_url)).url };
+    };
+    const { browser, callback } = await begin();
+    for (const other of [admin, viewer, organisation.owner])
+      await expectRefused(await browserOf(world, other).get(callback), 403, /Another owner, or another browser/);
+    // Without a cookie it is led back once, from a page of ours; after that nobody is there.
+    const stranger = new Browser();
+    const bounced = await stranger.get(callback);
+    expect(bounced.text).toContain('http-equiv="refresh"');
+    await expectRefused(await stranger.get(`${callback}&again=1`), 403, /not signed in/);
+    const crossSite = await browser.get(callback, { 'sec-fetch-site': 'cross-site' });
+    expect(crossSite.text).toContain('http-equiv="refresh"');
+    expect(server.asked).toHaveLength(0);
+    // All that used nothing up: whoever began finishes. Once.
+    expect((await browser.get(callback)).text).toContain('The platform is connected.');
+    const again = await browser.get(callback);
+    expect([again.status, server.asked.length], again.text).toEqual([400, 1]);
+    expect(await state()).toBe('connected');
+  });
+
+  test('what a program began any session of its owner finishes, and no other owner', async () => {
+    const begun = await organisation.ask('POST', `/owner/connections/${connection}/oauth/start`);
+    const halfway = new Browser();
+    halfway.stopAt = (url) => url.origin === world.running.baseUrl;
+    const { url } = await halfway.get(begun.body.authorization_url);
+    const admin = await organisation.addOwner('admin');
+    await expectRefused(await browserOf(world, admin).get(url), 403, /Another owner/);
+    expect((await browserOf(world, organisation.owner).get(url)).text).toContain('The platform is connected.');
+  });
+
+  test('after 10 minutes it is too late, and after a demotion, too', async () => {
+    const browser = browserOf(world, organisation.owner);
+    const begun = await pressConnect(world, browser, connection);
+    world.clock.skewMs += 11 * MINUTE_MS;
+    await expectRefused(await browser.get(begun.body.authorization_url), 400, /10 minutes/);
+    const once = await pressConnect(world, browser, connection);
+    const { db } = world.running.broker.store;
+    await db.updateTable('owners').set({ role: 'approver' }).where('id', '=', organisation.owner.id).execute();
+    const visit = await browser.get(once.body.authorization_url);
+    expect([visit.status, visit.text.includes('Not connected')]).toEqual([403, true]);
+  });
+
+  test('only admins begin, only at a platform with OAuth, and only with its client', async () => {
+    for (const role of ['viewer', 'approver'] as const) {
+      const by = await organisation.addOwner(role);
+      const path = `/owner/connections/${connection}/oauth/start`;
+      expectEnvelope(await organisation.ask('POST', path, undefined, by), 403, 'forbidden');
+    }
+    await organisation.platform({ id: 'plain', secret: null });
+    const plain = await organisation.connection('plain');
+    const without = await platform(server.auth({ client_secret: { env: 'NOT_GIVEN' } }), 'without');
+    for (const [id, says] of [
+      [plain, /does not take its credential through OAuth/],
+      [without, /apply the governance file/],
+    ] as const) {
+      const refused = await organisation.ask('POST', `/owner/connections/${id}/oauth/start`);
+      expectEnvelope(refused, 409, 'conflict');
+      expect(refused.body.detail).toMatch(says);
+    }
+    const { token } = mintOwnerSession(world.running.broker, organisation.owner);
+    const url = `${world.running.baseUrl}/owner/connections/${connection}/oauth/start`;
+    expectEnvelope(await send(url, { method: 'POST', headers: { cookie: `svc_owner=${token}` } }), 403, 'forbidden');
+  });
+
+  describe('at a refresh', () => {
+    beforeEach(async () => {
+      await connect();
+      await outlive(world, connection);
+    });
+    const expectUnavailable = async (answer: Answer) => {
+      expectEnvelope(answer, 502, 'upstream_unreachable');
+      expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+      expect(answer.text).not.toContain('CANARY');
+      expect(await state()).toBe('connected');
+    };
+
+    test.each<[string, Parameters<LyingServer['answers']['set']>[1]]>([
+      ['10 MB', (_q, response) => response.writeHead(200).end('x'.repeat(1e7))],
+      ['a redirect', (_q, response) => response.writeHead(307, { location: `${server.issuer}/stolen` }).end()],
+      ['500', (_q, response) => response.writeHead(500).end('CANARY')],
+      [
+        'a token of another type',
+        (_q, response) =>
+          response.writeHead(200, JSON_TYPE).end('{"access_token":"CANARY-0123456789","token_type":"mac"}'),
+      ],
+      ['an error of its own', (_q, response) => response.writeHead(400, JSON_TYPE).end('{"error":"try_later"}')],
+      ['a closed connection', (_q, response) => response.socket!.destroy()],
+    ])('%s keeps the connection, and the next one mends it', async (_name, lie) => {
+      server.answers.set('/token', lie);
+      await expectUnavailable(await agent.act(READ));
+      const { length } = server.asked;
+      // Nobody asks again at once.
+      await expectUnavailable(await agent.act(READ));
+      expect(server.asked).toHaveLength(length);
+      server.beHonest();
+      world.clock.skewMs += 3_000;
+      expect((await agent.act(READ)).status).toBe(200);
+    });
+
+    test.each<[string, number]>([
+      ['invalid_client', 401],
+      ['unauthorized_client', 400],
+      ['invalid_scope', 400],
+    ])(
+      '%s: an operator is wanted, the server is asked less and less often, and the refresh token stays',
+      async (error, status) => {
+        server.answers.set('/token', (_q, response) =>
+          response.writeHead(status, JSON_TYPE).end(JSON.stringify({ error })),
+        );
+        server.asked.length = 0;
+        const expectRejected = async () => {
+          const answer = await agent.act(READ);
+          expectEnvelope(answer, 502, 'upstream_unreachable');
+          expect(answer.body).toMatchObject({ code: 'client_rejected', outcome: 'not_sent' });
+          expect(answer.body.detail).toMatch(new RegExp(`${error}.*operator.*does not help`));
+        };
+        // How long nobody is asked after each of them: twice as long, up to 5 minutes.
+        for (const [times, seconds] of [2, 4, 8, 16, 32, 64, 128, 256, 300, 300].entries()) {
+          await expectRejected();
+          expect(server.asked).toHaveLength(times + 1);
+          world.clock.skewMs += seconds * 1000 - 500;
+          await expectRejected();
+          expect(server.asked).toHaveLength(times + 1);
+          world.clock.skewMs += 1_000;
+        }
+        const [shown] = (await organisation.ask('GET', '/owner/connections')).body.connections;
+        expect(shown).toMatchObject({
+          state: 'needs_attention',
+          oauth: { refreshes: true, rejected: { error, since: expect.any(String) } },
+        });
+        server.beHonest();
+        expect((await agent.act(READ)).status).toBe(200);
+        expect(server.asked.at(-1)!.get('refresh_token')).toBe(server.asked[0]!.get('refresh_token'));
+        expect(await state()).toBe('connected');
+      },
+    );
+
+    test('an ID token that is none does not cost the connection', async () => {
+      server.token = { id_token: 'CANARY.nonsense' };
+      expect((await agent.act(READ)).status).toBe(200);
+    });
+
+    test('no new refresh token: the old one stays', async () => {
+      server.token = { refresh_token: undefined };
+      const [kept] = server.given.refresh.slice(-1);
+      expect((await agent.act(READ)).status).toBe(200);
+      await outlive(world, connection);
+      await agent.act(READ);
+      expect(server.asked.at(-1)!.get('refresh_token')).toBe(kept);
+    });
+
+    test('fewer scopes than before: known at once', async () => {
+      server.token = { scope: 'profile' };
+      expect((await agent.act(READ)).status).toBe(200);
+      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+      expect(connections[0].upstream_scopes).toEqual(['profile']);
+    });
+
+    test.each([
+      ['for no other client', () => server.auth({ client_id: 'another' })],
+      ['to no other server', () => other.auth()],
+    ])('a refresh token goes %s', async (_name, auth) => {
+      const { length } = server.asked;
+      await platform(auth(), 'docs', false);
+      const answer = await agent.act(READ);
+      expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+      expect([server.asked.length, other.asked.length]).toEqual([length, 0]);
+      expect(await state()).toBe('reauth_needed');
+    });
+
+    test('disconnected while it is under way: the new tokens are revoked and used by nobody', async () => {
+      let go = () => {};
+      const arrived = new Promise<void>((resolve) => {
+        server.answers.set('/token', (_q, response) => {
+          resolve();
+          go = () => {
+            const tokens = {
+              access_token: 'CANARY-late-0123456789-abcdef',
+              refresh_token: 'CANARY-late-refresh-0123',
+              token_type: 'bearer',
+            };
+            response.writeHead(200, JSON_TYPE).end(JSON.stringify(tokens));
+          };
+        });
+      });
+      const call = agent.act(READ);
+      await arrived;
+      const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect([ended.status, ended.body.revoked], ended.text).toEqual([200, true]);
+      const before = server.seen.filter((one) => one === 'POST /revoke').length;
+      go();
+      expect((await call).status).toBe(409);
+      // The refresh token, and the access token.
+      expect(server.seen.filter((one) => one === 'POST /revoke')).toHaveLength(before + 2);
+      expect((await agent.act(READ)).status).toBe(412);
+    });
+  });
+
+  describe('tokens that nobody uses any more', () => {
+    let revoked: string[];
+    beforeEach(() => {
+      revoked = [];
+      server.answers.set('/revoke', (_q, response, body) => {
+        revoked.push(new URLSearchParams(body).get('token')!);
+        response.writeHead(200).end();
+      });
+    });
+    const given = (at: number) => [server.given.refresh.at(at), server.given.access.at(at)];
+
+    test('after Disconnect the refresh token and the access token are revoked', async () => {
+      await connect();
+      const { body } = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+      expect([body.revoked, revoked]).toEqual([true, given(-1)]);
+    });
+
+    test('connected again as another account, those of the one before are revoked; as the same one they are not', async () => {
+      await platform(server.auth({ account: { url: `${server.issuer}/me`, pointer: '/login' } }), 'docs', false);
+      let login = 'ann';
+      server.answers.set('/me', (_q, response) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ login })));
+      await connect();
+      await connect();
+      expect(revoked).toEqual([]);
+      login = 'bob';
+      await connect();
+      expect(revoked).toEqual(given(-2));
+      expect((await agent.act(READ)).status).toBe(200);
+    });
+  });
+
+  test('a server without a place to revoke, or that does not answer: forgotten here all the same', async () => {
+    server.metadata = { revocation_endpoint: undefined };
+    await connect();
+    const path = `/owner/connections/${connection}/oauth/disconnect`;
+    const without = (await organisation.ask('POST', path)).body;
+    expect([without.revoked, without.detail]).toEqual([false, expect.stringContaining('no place to revoke')]);
+    server.beHonest();
+    world.clock.skewMs += 11 * MINUTE_MS;
+    await connect();
+    server.answers.set('/revoke', (_q, response) => response.socket!.destroy());
+    const failed = (await organisation.ask('POST', path)).body;
+    expect([failed.revoked, failed.detail]).toEqual([false, expect.stringContaining('could not be revoked')]);
+    expect(await state()).toBe('not_connected');
+  });
+});

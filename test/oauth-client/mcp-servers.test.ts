@@ -1,0 +1,234 @@
+/** MCP servers as platforms: they say whom they trust (RFC 9728), and the broker registers itself there (RFC 7591). */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { callOf } from '../upstream-mcp/connected.ts';
+import { type AuthorizationServer, startAuthorizationServer } from '../world/authorization-server.ts';
+import { browserOf, outlive, pressConnect } from '../world/connecting.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const MINUTE_MS = 60_000;
+
+describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => {
+  let server: AuthorizationServer;
+  let lying: LyingServer;
+  let world: World;
+  let organisation: Organisation;
+  let connection: string;
+  beforeAll(async () => {
+    server = await startAuthorizationServer();
+    lying = await startLyingServer();
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: `${server.address},${lying.address}` });
+    server.serve(world.running.baseUrl);
+  });
+  beforeEach(async () => {
+    // What was discovered is asked for again.
+    world.clock.skewMs += 11 * MINUTE_MS;
+    lying.beHonest();
+    server.seen.length = 0;
+    server.asked.length = 0;
+    server.mcp.challenge = 'Bearer';
+    server.mcp.documents.clear();
+    organisation = await world.organisation();
+    connection = await platform(`${server.issuer}/mcp`);
+  });
+
+  const document = (more: object = {}) => ({
+    resource: `${server.issuer}/mcp`,
+    authorization_servers: [server.issuer],
+    scopes_supported: ['openid', 'offline_access'],
+    ...more,
+  });
+  async function platform(baseUrl: string, auth: object = {}, id = 'tools'): Promise<string> {
+    const manifest = {
+      kind: 'mcp',
+      base_url: baseUrl,
+      auth: { type: 'oauth2', ...auth },
+      scopes: { 'tools:all': ['tool *'] },
+    };
+    await organisation.platform({ id, manifest, secret: null });
+    return await organisation.connection(id, { secret: null });
+  }
+  const start = () => organisation.ask('POST', `/owner/connections/${connection}/oauth/start`);
+  const registrations = () => server.seen.filter((one) => one === 'POST /reg').length;
+
+  async function connect(): Promise<void> {
+    const browser = browserOf(world, organisation.owner);
+    const begun = await pressConnect(world, browser, connection);
+    expect(begun.status, begun.text).toBe(200);
+    const visit = await server.consent(browser, 'ann', begun.body.authorization_url);
+    expect([visit.status, visit.text.includes('The platform is connected.')], visit.text).toEqual([200, true]);
+  }
+
+  test.each<[string, () => void]>([
+    [
+      'at the address that its 401 names',
+      () => {
+        server.mcp.challenge = `Bearer error="invalid_token", resource_metadata="${server.issuer}/about/mcp"`;
+        server.mcp.documents.set('/about/mcp', document());
+      },
+    ],
+    [
+      'at the well-known address of its path',
+      () => server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document()),
+    ],
+    [
+      'at the well-known address of its host',
+      () => server.mcp.documents.set('/.well-known/oauth-protected-resource', document({ resource: server.issuer })),
+    ],
+  ])(
+    'with nothing but an address: metadata %s, registration, consent, and a token for the server',
+    async (_name, publish) => {
+      publish();
+      await connect();
+      const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+      expect(connections[0]).toMatchObject({ state: 'connected', oauth: { account: 'ann' } });
+      // Registered as what it is, and asked for a token for this server and no other (RFC 8707).
+      expect(registrations()).toBe(1);
+      const [form] = server.asked;
+      expect(form!.get('resource')).toMatch(new RegExp(`^${server.issuer}/?(mcp)?$`));
+      // Once registered, it stays the same client.
+      await connect();
+      expect(registrations()).toBe(1);
+    },
+  );
+
+  test('refreshing asks for the same resource', async () => {
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
+    await connect();
+    await outlive(world, connection);
+    const tried = await organisation.ask('POST', `/owner/connections/${connection}/test`);
+    expect(tried.status, tried.text).toBe(200);
+    expect(server.asked.map((form) => [form.get('grant_type'), form.get('resource')])).toEqual([
+      ['authorization_code', `${server.issuer}/mcp`],
+      ['refresh_token', `${server.issuer}/mcp`],
+    ]);
+  });
+
+  test('an agent calls a tool of it; the token is refreshed before its end, and when the server refuses it', async () => {
+    const tools = await startMcpServer();
+    server.mcp.behind = tools.url;
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
+    await connect();
+    const agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { tools: { scopeList: ['tools:all'] } },
+    });
+    const call = () => agent.act(callOf('search_issues', 'tools:all', { query: 'open' }));
+    try {
+      const answer = await call();
+      expect([answer.status, answer.body.data?.structuredContent?.args], answer.text).toEqual([200, { query: 'open' }]);
+      await outlive(world, connection);
+      expect((await call()).status).toBe(200);
+      expect(server.asked.map((form) => form.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+      world.clock.skewMs += MINUTE_MS;
+      await server.end(server.bearers.at(-1)!);
+      expect((await call()).status).toBe(200);
+      expect(server.asked).toHaveLength(3);
+      const called = tools.seen.filter(({ rpc }) => rpc === 'tools/call');
+      expect(called).toHaveLength(3);
+    } finally {
+      server.mcp.behind = undefined;
+      await tools.close();
+    }
+  });
+
+  test('what it registered as is sealed, is no part of the governance file, and stays through an apply', async () => {
+    server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document());
+    await connect();
+    const { text } = (await organisation.ask('GET', '/owner/governance')).body;
+    expect(text).not.toContain('client_id');
+    const plan = await organisation.ask('POST', '/owner/governance/plan', { text });
+    expect(plan.body.changes.filter(({ kind }: { kind: string }) => kind === 'platform')).toEqual([]);
+    await connect();
+    expect(registrations()).toBe(1);
+  });
+
+  test.each<[string, object | undefined]>([
+    ['nothing', undefined],
+    ['another server’s name', { resource: 'https://evil.test/mcp' }],
+    ['a path that it is not in', { resource: '/other' }],
+    ['a path that its own only begins with', { resource: '/mc' }],
+    ['no authorization server', { authorization_servers: [] }],
+    ['a script for one', { authorization_servers: ['javascript:alert(1)'] }],
+    ['no list', { authorization_servers: 'https://id.example' }],
+  ])('metadata that say %s connect nothing', async (_name, more) => {
+    if (more) {
+      const { resource } = more as { resource?: string };
+      const here = resource?.startsWith('/') ? { resource: server.issuer + resource } : more;
+      server.mcp.documents.set('/.well-known/oauth-protected-resource/mcp', document(here));
+    }
+    const refused = await start();
+    expectEnvelope(refused, 502, 'upstream_unreachable');
+    expect(refused.body.detail).toContain('RFC 9728');
+    expect(registrations()).toBe(0);
+  });
+
+  test('a 401 leads to no other host', async () => {
+    server.mcp.challenge = `Bearer resource_metadata="${lying.issuer}/.well-known/oauth-protected-resource"`;
+    expectEnvelope(await start(), 502, 'upstream_unreachable');
+    expect(lying.seen).not.toContain('GET /.well-known/oauth-protected-resource');
+  });
+
+  describe('an authorization server that', () => {
+    beforeEach(async () => {
+      connection = await platform(`${server.issuer}/mcp`, { issuer: lying.issuer }, 'lied-to');
+    });
+
+    test('says nothing of PKCE is refused, and so is one that registers nobody', async () => {
+      lying.metadata = {
+        code_challenge_methods_supported: undefined,
+        registration_endpoint: `${lying.issuer}/register`,
+      };
+      lying.answers.set('/register', (_q, response) =>
+        response.writeHead(201, { 'content-type': 'application/json' }).end('{"client_id":"one"}'),
+      );
+      expect((await start()).body.detail).toContain('PKCE');
+      world.clock.skewMs += 11 * MINUTE_MS;
+      lying.metadata = {};
+      expect((await start()).body.detail).toContain('does not let clients register themselves');
+      world.clock.skewMs += 11 * MINUTE_MS;
+      lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
+      expect((await start()).status).toBe(200);
+    });
+
+    test.each<[string, number, string]>([
+      ['an error', 400, '{"error":"invalid_redirect_uri","error_description":"CANARY"}'],
+      ['a page', 200, '<p>CANARY'],
+      ['no id', 201, '{"client_secret":"CANARY"}'],
+      ['an id that is no text', 201, '{"client_id":{"$ne":1}}'],
+      ['1 MB', 201, `{"client_id":"${'x'.repeat(1e6)}"}`],
+      ['a body where there is none', 205, '{"client_id":"CANARY"}'],
+      ['a status that there is not', 999, '{"client_id":"CANARY"}'],
+    ])('answers a registration with %s', async (_name, status, body) => {
+      lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
+      lying.answers.set('/register', (_q, response) =>
+        response.writeHead(status, { 'content-type': 'application/json' }).end(body),
+      );
+      const refused = await start();
+      expectEnvelope(refused, 502, 'upstream_unreachable');
+      expect(refused.text).not.toContain('CANARY');
+    });
+  });
+
+  test('any other platform needs a client id, and says so', async () => {
+    const { status, body } = await organisation.ask('POST', '/owner/governance/plan', {
+      text: JSON.stringify({
+        platforms: {
+          crm: {
+            kind: 'rest',
+            base_url: 'https://crm.example',
+            auth: { type: 'oauth2', issuer: 'https://id.example' },
+            scopes: {},
+          },
+        },
+      }),
+    });
+    expect([status, body.problems?.join()]).toEqual([
+      400,
+      expect.stringContaining('register the broker at the platform'),
+    ]);
+  });
+});

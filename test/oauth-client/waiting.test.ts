@@ -1,0 +1,217 @@
+/** Calls that wait for a token, and tokens that are refused: what was decided meanwhile counts, and what is said is true. */
+import type { ServerResponse } from 'node:http';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { connectAtOnce, outlive } from '../world/connecting.ts';
+import { expectEnvelope } from '../world/evidence.ts';
+import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
+const OTHER = { ...READ, endpoint: '/others' };
+const MINUTE_MS = 60_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+describe.each(STORES)(`calls that wait for a token on %s${postgresNote}`, (store) => {
+  let server: LyingServer;
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let connection: string;
+  beforeAll(async () => {
+    server = await startLyingServer();
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+  });
+  beforeEach(async () => {
+    world.clock.skewMs += 11 * MINUTE_MS;
+    server.beHonest();
+    server.asked.length = 0;
+    server.seen.length = 0;
+    organisation = await world.organisation();
+    const manifest = {
+      base_url: `${server.issuer}/api`,
+      auth: server.auth(),
+      scopes: { 'docs:read': ['GET /items', 'GET /others'] },
+    };
+    await organisation.platform({ id: 'docs', manifest, secret: null });
+    connection = await organisation.connection('docs', { secret: null });
+    agent = await organisation.agent({
+      policy: await organisation.policy([{ effect: 'allow' }]),
+      grants: { docs: { scopeList: ['docs:read'] } },
+    });
+    agent.clock = () => Date.now() + world.clock.skewMs;
+    await connectAtOnce(world, organisation.owner, connection);
+  });
+  const sent = () => server.seen.filter((one) => one.startsWith('GET /api/')).length;
+  const state = async () => (await organisation.ask('GET', '/owner/connections')).body.connections[0].state;
+
+  /** Keeps the token endpoint from answering. `arrived`: a request waits there; `answer`: lets it go. */
+  function holdTokens(): { arrived: Promise<void>; answer: (status?: number) => void } {
+    let waiting: ServerResponse;
+    const arrived = new Promise<void>((resolve) => {
+      server.answers.set('/token', (_request, response) => {
+        waiting = response;
+        resolve();
+      });
+    });
+    return {
+      arrived,
+      answer: (status = 200) =>
+        waiting.writeHead(status, JSON_TYPE).end(status === 200 ? JSON.stringify(server.rotate()) : '{}'),
+    };
+  }
+
+  test('a token that ends while the authorization server does not answer costs the call and not the connection', async () => {
+    await outlive(world, connection, 5_000);
+    const { arrived, answer } = holdTokens();
+    const call = agent.act(READ);
+    await arrived;
+    world.clock.skewMs += 10_000;
+    answer(503);
+    const answered = await call;
+    expectEnvelope(answered, 502, 'upstream_unreachable');
+    expect(answered.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+    expect([await state(), sent()]).toEqual(['connected', 0]);
+  });
+
+  test('the twin: one that is still good when the server gave up is used', async () => {
+    await outlive(world, connection, 5_000);
+    const { arrived, answer } = holdTokens();
+    const call = agent.act(READ);
+    await arrived;
+    answer(503);
+    expect((await call).status).toBe(200);
+  });
+
+  test('whoever disconnects while a call waits for a token is obeyed: the old token is not sent, though it is good', async () => {
+    await outlive(world, connection, MINUTE_MS);
+    const { arrived, answer } = holdTokens();
+    const call = agent.act(READ);
+    await arrived;
+    const ended = await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);
+    expect(ended.status, ended.text).toBe(200);
+    answer();
+    const answered = await call;
+    expect([answered.status, answered.body.error], answered.text).toEqual([409, 'platform_reauth_needed']);
+    expect(sent()).toBe(0);
+  });
+
+  describe('a wait of more than a second', () => {
+    /** Has the call wait, does something meanwhile, and answers what the agent is told. */
+    async function whileWaiting(work: () => Promise<unknown>, make = () => agent.act(READ)) {
+      const { arrived, answer } = holdTokens();
+      const call = make();
+      await arrived;
+      const begun = performance.now();
+      await work();
+      setTimeout(answer, Math.max(0, 1_050 - (performance.now() - begun)));
+      return await call;
+    }
+    const suspend = async () => {
+      const suspended = await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, { reason: 'odd' });
+      expect(suspended.status, suspended.text).toBe(200);
+    };
+
+    test('before a call: an agent that was suspended meanwhile is refused, and nothing is sent', async () => {
+      await outlive(world, connection, MINUTE_MS);
+      const answer = await whileWaiting(suspend);
+      expect([answer.status, answer.body.reason], answer.text).toEqual([403, 'agent_suspended']);
+      expect(sent()).toBe(0);
+      const { rows } = (await organisation.ask('GET', '/owner/audit')).body;
+      const row = rows.find(({ id }: { id: string }) => id === answer.body.audit_id);
+      expect(row).toMatchObject({ result: 'denied', reason: 'agent_suspended' });
+    });
+
+    test('after a refusal by the platform: an agent that was suspended meanwhile is refused, and nothing is sent again', async () => {
+      world.clock.skewMs += MINUTE_MS;
+      server.good.clear();
+      const answer = await whileWaiting(suspend);
+      expect([answer.status, answer.body.reason, sent()], answer.text).toEqual([403, 'agent_suspended', 1]);
+    });
+
+    test('a rule that would hold the call now does not let it pass', async () => {
+      await outlive(world, connection, MINUTE_MS);
+      const answer = await whileWaiting(() =>
+        organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]),
+      );
+      expectEnvelope(answer, 502, 'upstream_unreachable');
+      expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+      expect(sent()).toBe(0);
+    });
+
+    test('a call that goes through another connection by now is not sent through the one that it waited for', async () => {
+      await outlive(world, connection, MINUTE_MS);
+      const answer = await whileWaiting(async () => {
+        const body = { platform: 'docs', label: 'other', default: true };
+        const made = await organisation.ask('POST', '/owner/connections', body);
+        expect(made.status, made.text).toBe(201);
+      });
+      expectEnvelope(answer, 502, 'upstream_unreachable');
+      expect(answer.body).toMatchObject({ code: 'token_unavailable', outcome: 'not_sent' });
+      expect(sent()).toBe(0);
+    });
+
+    test('a held call that was approved is sent after the wait: the approval stands in for the hold', async () => {
+      await organisation.guardrails([{ name: 'ask', effect: 'require_approval', methods: ['GET'] }]);
+      const held = await agent.act(READ);
+      expect(held.status, held.text).toBe(202);
+      await outlive(world, connection, MINUTE_MS);
+      const approve = () => organisation.ask('POST', `/owner/approvals/${held.body.approval_id}/approve`, {});
+      const { body } = await whileWaiting(async () => undefined, approve);
+      expect(body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
+      expect(sent()).toBe(1);
+    });
+
+    test('the twin: nothing changed, so it is sent once, with the new token', async () => {
+      await outlive(world, connection, MINUTE_MS);
+      const answer = await whileWaiting(async () => undefined);
+      expect([answer.status, sent()], answer.text).toEqual([200, 1]);
+    });
+  });
+
+  describe('a platform that answers 401 to a token which was just issued', () => {
+    const refuse = (path: string) =>
+      server.answers.set(`/api${path}`, (_request, response) =>
+        response.writeHead(401, JSON_TYPE).end('{"error":"this needs another kind of account"}'),
+      );
+
+    test('at one endpoint: the agent gets its words, and the connection stays as it is', async () => {
+      refuse('/others');
+      for (let i = 0; i < 2; i++) {
+        const answer = await agent.act(OTHER);
+        expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 401]);
+        expect(answer.body.data).toEqual({ error: 'this needs another kind of account' });
+        expect(await state()).toBe('connected');
+        expect((await agent.act(READ)).status).toBe(200);
+      }
+      expect(server.asked).toHaveLength(1);
+    });
+
+    test('and again after a refresh: the same', async () => {
+      world.clock.skewMs += MINUTE_MS;
+      refuse('/others');
+      const answer = await agent.act(OTHER);
+      expect([answer.status, answer.body._meta?.upstream_status], answer.text).toEqual([200, 401]);
+      expect([server.asked.length, await state()]).toEqual([2, 'connected']);
+    });
+
+    test.each([
+      ['at two endpoints', READ, 0],
+      ['at one for a minute', OTHER, MINUTE_MS],
+    ])('%s: an owner has to connect again', async (_name, next, laterMs) => {
+      refuse('/others');
+      refuse('/items');
+      expect((await agent.act(OTHER)).status).toBe(200);
+      world.clock.skewMs += laterMs;
+      const answer = await agent.act(next);
+      expect([answer.status, answer.body.error], answer.text).toEqual([409, 'platform_reauth_needed']);
+      expect(await state()).toBe('reauth_needed');
+      // It takes the credential again.
+      server.answers.clear();
+      server.answers.set('/api/others', (_request, response) => response.writeHead(200, JSON_TYPE).end('{}'));
+      expect((await agent.act(OTHER)).status).toBe(200);
+      expect(await state()).toBe('connected');
+    });
+  });
+});

@@ -1,0 +1,215 @@
+/** The consent to an MCP client in a real browser, whose cookies and frames follow the rules of its vendor and not ours. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { signInLink } from '../../broker/auth/sign-in-link.ts';
+import { afterFile } from '../world/after-file.ts';
+import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { DESKTOP, isLive, PHONE } from '../world/console.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let browser: Browser;
+  let baseUrl: string;
+  /** The site of the client: another one than the broker's. */
+  let site: string;
+  let called: string[] = [];
+  let html = '';
+  beforeAll(async () => {
+    world = await startWorld();
+    baseUrl = world.running.baseUrl;
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+    browser = await startBrowser();
+    const server = createServer((request, response) => {
+      called.push(request.url!);
+      response.setHeader('content-type', 'text/html');
+      response.end(request.url!.startsWith('/callback') ? '<h1>back</h1>' : html);
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    afterFile(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+  });
+  beforeEach(() => {
+    called = [];
+  });
+  const clientOf = async () => {
+    const client = new OAuthClient(world);
+    await client.register({ client_name: 'Claude Code', redirect_uris: [`${site}/callback`] });
+    return client;
+  };
+  const signedIn = async (size = DESKTOP): Promise<Page> => {
+    const page = await browser.page(size);
+    await page.open((await signInLink(world.running.broker, organisation.owner)).url);
+    await isLive(page);
+    return page;
+  };
+  /** A link on the client's own site, as people come from there. */
+  const follow = async (page: Page, address: string) => {
+    html = `<a id="go" href="${address.replaceAll('&', '&amp;')}">connect</a>`;
+    await page.open(site);
+    await page.click('#go');
+  };
+
+  test('an owner who comes from another site sees who asks, allows it, and is led back with a code that works', async () => {
+    const client = await clientOf();
+    const page = await signedIn();
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    expect(await page.value(`document.querySelector('#redirect-host').textContent`)).toBe('127.0.0.1');
+    expect(await page.value(`document.querySelector('#given').textContent.trim()`)).toBe('demo:read');
+    await page.screenshot('consent.png');
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    expect(back.searchParams.get('iss')).toBe(baseUrl);
+    const tokens = await client.redeem(back.searchParams.get('code')!, { redirect_uri: `${site}/callback` });
+    expect((await callMcp(baseUrl, tokens.body.access_token)).status).toBe(200);
+    const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+    expect(agents.at(-1)).toMatchObject({ name: 'Claude Code', agent_type: 'mcp_client', status: 'active' });
+    expect(page.complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('is shown in the console as an MCP client, which agents with a key of their own are not', async () => {
+    const own = await organisation.agent({ name: 'own-key' });
+    const name = 'claude-here';
+    await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, { name });
+    const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+    const { agent_id } = agents.find((one: { name: string }) => one.name === name);
+    const page = await signedIn();
+    await page.open(`${baseUrl}/console/agents`);
+    const small = (id: string) => `document.querySelector('[data-agent="${id}"] .small').innerText`;
+    await page.until(`document.querySelector('[data-agent="${own.agentId}"]') !== null`);
+    expect(await page.value(small(agent_id))).toMatch(new RegExp(`^MCP client\\s[^]*· ${agent_id} · since `));
+    expect(await page.value(small(own.agentId))).toMatch(new RegExp(`^${own.agentId} · since `));
+    await page.close();
+  });
+
+  test('whoever is not signed in signs in first, and goes on where they were; and may say no, on a phone', async () => {
+    const client = await clientOf();
+    const page = await browser.page(PHONE);
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.body.innerText.includes('Sign in to connect')`);
+    const consentAt = await page.value<string>('location.href');
+    // The link is opened in another tab of the same browser, as it comes from a terminal.
+    const tab = await page.tab();
+    await tab.open((await signInLink(world.running.broker, organisation.owner)).url);
+    await isLive(tab);
+    await tab.close();
+    await page.value(`dispatchEvent(new Event('focus'))`);
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    expect(await page.value('location.href')).toBe(consentAt);
+    expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.screenshot('consent-phone.png');
+    await page.click('#refuse');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    expect(back.searchParams.get('error')).toBe('access_denied');
+    await page.close();
+  });
+
+  test('an owner lets it do less than it asked for, and chooses single scopes, on a phone; the client has those alone', async () => {
+    const client = await clientOf();
+    const page = await signedIn(PHONE);
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    const boxes = `Object.fromEntries([...document.querySelectorAll('#single .choice')].map((one) => [one.innerText.trim(), one.querySelector('input').checked]))`;
+    const press = (scope: string) =>
+      page.value(
+        `[...document.querySelectorAll('#single .choice')].find((one) => one.innerText.trim() === ${JSON.stringify(scope)}).querySelector('input').click()`,
+      );
+    await page.click('input[name="mcp:read"]');
+    await page.click('input[name="mcp:write"]');
+    await page.until(`document.querySelector('#allow:disabled') !== null`);
+    await page.click('input[name="mcp:read"]');
+    await page.until(`document.querySelector('#allow:enabled') !== null`);
+    await page.click('input[value="single"]');
+    // It begins with what stood there.
+    await page.until(`document.querySelector('#single') !== null`);
+    expect(await page.value(boxes)).toEqual({ 'demo:read': true, 'demo:write': false, 'demo:delete': false });
+    await press('demo:delete');
+    await page.until(`document.querySelector('#count').innerText === 'It gets 2 scopes.'`);
+    await press('demo:read');
+    await page.until(`document.querySelector('#count').innerText === 'It gets 1 scope.'`);
+    expect(await page.value('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.screenshot('consent-single-phone.png');
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    const tokens = await client.redeem(back.searchParams.get('code')!, { redirect_uri: `${site}/callback` });
+    expect(tokens.body.scope).toBe('mcp:read');
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    expect(authorisations[0]).toMatchObject({
+      client: { id: client.id },
+      scopes: ['mcp:read'],
+      grants: [{ platformId: 'demo', scopes: ['demo:delete'] }],
+    });
+    expect(page.complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('a decision whose answer was lost counts: the next press leads on with it', async () => {
+    const client = await clientOf();
+    const page = await signedIn();
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#allow') !== null`);
+    const lost = { allow: true, name: 'lost answer', grants: [] };
+    await page.value(`fetch(location.pathname + '/decision', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-svc-csrf': '1' },
+      body: ${JSON.stringify(JSON.stringify(lost))},
+    }).then(() => true)`);
+    await page.click('#allow');
+    await page.until(`document.body.innerText === 'back'`);
+    const back = new URL(called.findLast((url) => url.startsWith('/callback'))!, site);
+    const tokens = await client.redeem(back.searchParams.get('code')!, { redirect_uri: `${site}/callback` });
+    expect((await callMcp(baseUrl, tokens.body.access_token)).status).toBe(200);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    const own = authorisations.filter((one: { client: { id: string } }) => one.client.id === client.id);
+    expect(own).toMatchObject([{ agent: { name: 'lost answer' } }]);
+    await page.close();
+  });
+
+  test('the sign-in page leads back to it', async () => {
+    const client = await clientOf();
+    const page = await browser.page(DESKTOP);
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.click('#sign-in');
+    await page.until(`location.pathname === '/console/sign-in'`);
+    const { hash } = new URL((await signInLink(world.running.broker, organisation.owner)).url);
+    await page.value(`location.hash = ${JSON.stringify(hash)}`);
+    await page.until(`document.querySelector('#client')?.textContent === 'Claude Code'`);
+    await page.close();
+  });
+
+  test('another site can neither frame it nor decide with a form', async () => {
+    const client = await clientOf();
+    const page = await signedIn();
+    await follow(page, client.address({ redirect_uri: `${site}/callback` }));
+    await page.until(`document.querySelector('#client') !== null`);
+    const address = await page.value<string>('location.href');
+    const before = (await organisation.ask('GET', '/owner/agents')).body.agents.length;
+    html = `<iframe id="frame" src="${address}"></iframe>
+      <form id="form" method="post" enctype="text/plain" action="${address}/decision">
+        <input name='{"allow":true,"name":"forged","grants":[],"x":"' value='"}'></form>`;
+    await page.open(site);
+    await page.until(`document.querySelector('#frame') !== null`);
+    await page.until(`document.readyState === 'complete'`);
+    // What Chromium shows instead is of another origin than the broker, and empty to it.
+    await vi.waitUntil(() => page.complaints.some((one) => /frame/i.test(one)), { timeout: 10_000 });
+    await page.value(`document.querySelector('#form').submit()`);
+    const refused = `/missing_token|forbidden|invalid_request/.test(document.body?.innerText ?? '')`;
+    await page.until(`location.href.endsWith('/decision') && ${refused}`);
+    expect((await organisation.ask('GET', '/owner/agents')).body.agents.length).toBe(before);
+    await page.close();
+  });
+});

@@ -1,0 +1,198 @@
+/** A machine whose clock is wrong: real processes whose clock is moved while they run. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
+import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { type Answer, send, TestAgent } from '../world/agent.ts';
+import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { query } from '../world/stored.ts';
+import { newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HELD = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
+const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
+const SECOND_MS = 1_000;
+const HOUR_MS = 3600 * SECOND_MS;
+const IN_DOUBT = /"level":"error".*clock/;
+const PATIENCE = { timeout: 20_000, interval: 20 };
+
+// Each starts processes, which takes seconds on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+type Moved = BrokerProcess & { move(shiftMs: number): void };
+
+/** A broker whose clock is off by `shiftMs`. It looks at the clocks, and for what expired, every 40 ms. */
+function spawnMoved(environment: Record<string, string>, shiftMs = 0): Moved {
+  const file = join(newFolder(), 'shift');
+  const move = (ms: number) => writeFileSync(file, String(ms));
+  move(shiftMs);
+  const fast = { TEST_BEAT_MS: '40', TEST_CHORES_MS: '40', LOG_LEVEL: 'info', TEST_CLOCK_FILE: file };
+  const preload = fileURLToPath(new URL('../world/shifted-clock.ts', import.meta.url));
+  const child = spawnBroker({ ...environment, ...fast }, ['--import', preload]);
+  onTestFinished(() => child.signal('SIGKILL'));
+  return { ...child, move };
+}
+
+const saysDoubt = (child: BrokerProcess) => vi.waitUntil(() => IN_DOUBT.test(child.output().stderr), PATIENCE);
+const health = (url: string) => send(`${url}/health`, {});
+
+/** Long enough for many rounds of what would have expired. */
+async function rounds(environment: Record<string, string>): Promise<void> {
+  const sql = `select max(seen_at) as at from instances`;
+  const [before] = await query(environment, sql);
+  await vi.waitUntil(async () => Number((await query(environment, sql))[0]!.at) > Number(before!.at) + 400, PATIENCE);
+}
+
+describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clock${postgresNote}`, () => {
+  let world: World;
+  let organisation: Organisation;
+  let here: TestAgent;
+  let environment: Record<string, string>;
+  let thereUrl: string;
+  beforeAll(async () => {
+    world = await startWorld('postgres');
+    organisation = await world.organisation();
+    await organisation.platform();
+    here = await organisation.agent();
+    const port = await freePort();
+    thereUrl = `http://localhost:${port}`;
+    environment = {
+      ...world.environment,
+      PORT: `${port}`,
+      BASE_URL: world.running.baseUrl,
+      AGENT_BROKER_DATA: newFolder(),
+      AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
+    };
+  });
+
+  test.each([40 * HOUR_MS, -6 * 60 * SECOND_MS])('%i ms off at the start, it does not start', async (shiftMs) => {
+    const child = spawnMoved(environment, shiftMs);
+    expect(await child.serve()).toBeUndefined();
+    expect((await child.ended).code).toBe(1);
+    expect(child.output().stderr).toMatch(/clock of this machine is (40 h ahead of|6 min behind) .*PostgreSQL/);
+  });
+
+  test('a minute off, it serves, says so, and expires nothing', async () => {
+    const child = spawnMoved(environment, 60 * SECOND_MS);
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    await saysDoubt(child);
+    expect((await health(thereUrl)).status).toBe(503);
+    child.move(0);
+    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, PATIENCE);
+  });
+
+  test('set 40 hours ahead, no approval and no Idempotency-Key is lost, here or there', async () => {
+    const child = spawnMoved(environment);
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    const there = new TestAgent({ ...here, baseUrl: thereUrl });
+    const key = { 'idempotency-key': 'once' };
+    expect((await here.act(CHANGE, key)).status).toBe(200);
+    const held = (await here.act(HELD)).body.approval_id;
+    const sent = world.upstream.seen.length;
+    child.move(40 * HOUR_MS);
+    await saysDoubt(child);
+    await rounds(environment);
+    for (const agent of [here, there, here]) {
+      const again = await agent.act(CHANGE, key);
+      expect([again.status, again.headers.get('idempotency-replayed')], again.text).toEqual([200, 'true']);
+    }
+    expect(world.upstream.seen).toHaveLength(sent);
+    expect(await query(environment, `select status from approvals where id = '${held}'`)).toEqual([
+      { status: 'pending' },
+    ]);
+    const decided = await organisation.ask('POST', `/owner/approvals/${held}/approve`, {});
+    expect([decided.status, decided.body.status], decided.text).toEqual([200, 'approved']);
+    expect((await health(thereUrl)).status).toBe(503);
+    child.move(0);
+    await vi.waitUntil(async () => (await health(thereUrl)).status === 200, PATIENCE);
+    expect(child.output().stderr).toContain('the clocks agree again');
+  });
+});
+
+describe('a wrong clock on sqlite', () => {
+  let world: World;
+  let environment: Record<string, string>;
+  let agent: TestAgent;
+  let session: string;
+  beforeAll(async () => {
+    world = await startWorld('sqlite');
+    const organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    session = mintOwnerSession(world.running.broker, organisation.owner).token;
+    await world.running.stop();
+    environment = { ...world.environment, PORT: new URL(world.running.baseUrl).port };
+  });
+
+  const asOwner = (path: string, init: RequestInit = {}): Promise<Answer> =>
+    send(agent.baseUrl + path, { ...init, headers: { authorization: `Bearer ${session}` } });
+  async function ended(child: BrokerProcess): Promise<void> {
+    child.signal('SIGTERM');
+    expect((await child.ended).code, child.output().stderr).toBe(0);
+  }
+
+  test('set 40 hours ahead for a while: nothing expired, and who signed out stays signed out', async () => {
+    const child = spawnMoved(environment);
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    const key = { 'idempotency-key': 'once' };
+    expect((await agent.act(CHANGE, key)).status).toBe(200);
+    const held = (await agent.act(HELD)).body.approval_id;
+    expect((await asOwner('/owner/sign-out', { method: 'POST' })).status).toBe(200);
+    child.move(40 * HOUR_MS);
+    await saysDoubt(child);
+    await rounds(environment);
+    expect((await health(agent.baseUrl)).status).toBe(503);
+    expect((await agent.act(CHANGE, key)).headers.get('idempotency-replayed')).toBe('true');
+    expect((await asOwner('/owner/me')).body.error).toBe('token_expired');
+    child.move(0);
+    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, PATIENCE);
+    expect((await asOwner('/owner/me')).body.error).toBe('token_expired');
+    expect((await agent.get(`/v1/approvals/${held}`)).body.status).toBe('pending');
+    await ended(child);
+  });
+
+  test('set back by two hours: the time goes on, and rows stay in their order', async () => {
+    const child = spawnMoved(environment);
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    await agent.act(CHANGE);
+    child.move(-2 * HOUR_MS);
+    await saysDoubt(child);
+    const last = await agent.act(CHANGE);
+    expect(last.status).toBe(200);
+    expect(await query(environment, 'select id from audit_rows order by id desc limit 1')).toEqual([
+      { id: last.body._meta.audit_id },
+    ]);
+    child.move(0);
+    await ended(child);
+  });
+
+  test('behind the newest heartbeat it starts only when it is told that the clock is right', async () => {
+    const refused = spawnMoved(environment, -HOUR_MS);
+    expect(await refused.serve()).toBeUndefined();
+    expect((await refused.ended).code).toBe(1);
+    expect(refused.output().stderr).toMatch(/60 min behind the newest heartbeat.*--accept-clock/);
+    const accepted = spawnMoved({ ...environment, TEST_ACCEPT_CLOCK: '1' }, -HOUR_MS);
+    expect(await accepted.serve(), accepted.output().stderr).toBeDefined();
+    expect((await health(agent.baseUrl)).status).toBe(200);
+    await ended(accepted);
+    // The twin: a night later is no reason.
+    const next = spawnMoved(environment, 12 * HOUR_MS);
+    expect(await next.serve(), next.output().stderr).toBeDefined();
+    expect(next.output().stderr).not.toMatch(IN_DOUBT);
+    await ended(next);
+  });
+
+  test('a little behind it starts, expires nothing, and is right again once the machine has caught up', async () => {
+    const [beat] = await query(environment, `select value from meta where name = 'newest_beat'`);
+    const newest = Number(beat!.value) - Date.now();
+    const child = spawnMoved(environment, newest - 120 * SECOND_MS);
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    await saysDoubt(child);
+    expect((await health(agent.baseUrl)).status).toBe(503);
+    child.move(newest + 60 * SECOND_MS);
+    await vi.waitUntil(async () => (await health(agent.baseUrl)).status === 200, PATIENCE);
+    await ended(child);
+  });
+});

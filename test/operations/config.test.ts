@@ -1,0 +1,230 @@
+import { randomBytes } from 'node:crypto';
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, readConfig } from '../../broker/config.ts';
+
+const KEY = randomBytes(32).toString('base64');
+
+/** What is wrong with an environment, line by line. */
+function complaints(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message.split('\n').slice(1);
+  }
+  return [];
+}
+
+describe('the environment', () => {
+  test('empty: loopback, port 8787, the embedded store, a key file beside it', () => {
+    const config = readConfig({});
+    expect(config).toMatchObject({
+      port: 8787,
+      host: '127.0.0.1',
+      baseUrl: undefined,
+      databaseUrl: undefined,
+      masterKey: undefined,
+      limitFactor: 1,
+      allowPrivate: [],
+      logLevel: 'info',
+    });
+    expect(config.dataFolder).toMatch(/\/\.agent-broker$/);
+    expect(config.keyFile).toBe(`${config.dataFolder}/keys/master.key`);
+  });
+
+  test('what is not ours is left alone, and an empty variable counts as none', () => {
+    const config = readConfig({ PATH: '/bin', HOME: '/root', NODE_ENV: 'x', PORT: '', DATABASE_URL: '', BASE_URL: '' });
+    expect([config.port, config.databaseUrl, config.baseUrl]).toEqual([8787, undefined, undefined]);
+  });
+
+  test('every variable that is wrong is named, each with what it takes', () => {
+    const found = complaints({
+      PORT: '70000',
+      LOG_LEVEL: 'loud',
+      DATABASE_URL: 'mysql://x',
+      AGENT_BROKER_LIMIT_FACTOR: '0',
+    });
+    expect(found).toHaveLength(4);
+    for (const name of ['PORT', 'LOG_LEVEL', 'DATABASE_URL', 'AGENT_BROKER_LIMIT_FACTOR'])
+      expect(found.join('\n')).toMatch(new RegExp(`- ${name}: .+ \\(.+\\)`));
+  });
+
+  test.each(['AGENT_BROKER_MASTERKEY', 'AGENT_BROKER_DATA_FOLDER', 'AGENT_BROKER_'])(
+    'a name that is none, %s, is an error and not a silence',
+    (name) => {
+      expect(complaints({ [name]: 'x' })).toEqual([expect.stringContaining(`${name} is not a setting of the broker`)]);
+    },
+  );
+
+  test.each(['AGENT_BROKER_URL', 'AGENT_BROKER_AGENT_ID', 'AGENT_BROKER_PRIVATE_KEY'])(
+    '%s is for the clients, and tolerated',
+    (name) => {
+      expect(complaints({ [name]: 'x' })).toEqual([]);
+    },
+  );
+
+  test.each<[string, string]>([
+    ['PORT', '-1'],
+    ['PORT', 'http'],
+    ['PORT', '80.5'],
+    ['DATABASE_CONNECTIONS', '2'],
+    ['DATABASE_CONNECTIONS', '1000'],
+    ['METRICS_TOKEN', 'short'],
+    ['GIT_MAX_REQUEST_BYTES', '0'],
+    ['AGENT_BROKER_LIMIT_FACTOR', '-1'],
+    ['AGENT_BROKER_LIMIT_FACTOR', 'Infinity'],
+    ['AGENT_BROKER_ALLOW_PRIVATE', '10.0.0.1'],
+    ['AGENT_BROKER_ALLOW_PRIVATE', 'http://10.0.0.1:80'],
+    ['AGENT_BROKER_ALLOW_PRIVATE', '10.0.0.1:80,user@host:80'],
+    ['TRUSTED_PROXIES', 'true'],
+    ['TRUSTED_PROXIES', '1'],
+    ['TRUSTED_PROXIES', '10.0.0.0/33'],
+    ['TRUSTED_PROXIES', '10.0.0.1,'],
+    ['TRUSTED_PROXIES', 'proxy.example'],
+    ['BASE_URL', 'broker.example'],
+    ['BASE_URL', 'ftp://broker.example'],
+    ['BASE_URL', 'https://broker.example/path'],
+    ['BASE_URL', 'https://broker.example?x=1'],
+    ['BASE_URL', 'https://broker.example/#x'],
+    ['BASE_URL', 'https://user:secret@broker.example'],
+    ['BASE_URL', 'javascript:alert(1)'],
+  ])('%s=%s is refused by its name', (name, value) => {
+    const found = complaints({ [name]: value });
+    expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
+    expect(found.join()).not.toContain('secret@');
+  });
+
+  test.each<[string, string, Record<string, unknown>]>([
+    ['PORT', '0', { port: 0 }],
+    ['BASE_URL', 'https://broker.example/', { baseUrl: 'https://broker.example' }],
+    ['BASE_URL', 'HTTPS://Broker.Example:443', { baseUrl: 'https://broker.example' }],
+    ['BASE_URL', 'http://localhost:9000', { baseUrl: 'http://localhost:9000' }],
+    ['TRUSTED_PROXIES', 'loopback, 10.0.0.0/8,fd00::/8, 192.0.2.1', {}],
+    [
+      'AGENT_BROKER_ALLOW_PRIVATE',
+      ' 10.0.0.1:80 ,[fd00::1]:8443,',
+      { allowPrivate: ['10.0.0.1:80', '[fd00::1]:8443'] },
+    ],
+    ['AGENT_BROKER_KEY_FILE', '/etc/broker/master.key', { keyFile: '/etc/broker/master.key' }],
+    ['METRICS_TOKEN', '0123456789abcdef', {}],
+  ])('the twin: %s=%s is taken', (name, value, expected) => {
+    expect(readConfig({ [name]: value })).toMatchObject(expected);
+  });
+
+  test('a master key that is set but empty would be a silent change of where the key comes from', () => {
+    expect(complaints({ AGENT_BROKER_MASTER_KEY: '' })).toEqual([expect.stringContaining('is set but empty')]);
+  });
+
+  test('a previous key without a present one, and two sources of the key, contradict themselves', () => {
+    expect(complaints({ AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY })).toEqual([expect.stringContaining('is not set')]);
+    expect(complaints({ AGENT_BROKER_MASTER_KEY: KEY, AGENT_BROKER_KEY_FILE: '/x' })).toEqual([
+      expect.stringContaining('are both set'),
+    ]);
+    expect(complaints({ AGENT_BROKER_MASTER_KEY: KEY, AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY })).toEqual([]);
+  });
+
+  const OIDC = { OIDC_ISSUER: 'https://id.acme.example', OIDC_CLIENT_ID: 'broker' };
+
+  test('an identity provider: its issuer exactly as it is written, a secret that shows nowhere, and openid asked for', () => {
+    expect(readConfig({}).oidc).toBeUndefined();
+    expect(readConfig(OIDC).oidc).toEqual({
+      issuer: 'https://id.acme.example',
+      clientId: 'broker',
+      clientSecret: undefined,
+      scopes: 'openid email',
+      onLoopback: false,
+    });
+    const config = readConfig({
+      ...OIDC,
+      OIDC_ISSUER: 'https://id.acme.example/realms/Acme/',
+      OIDC_CLIENT_SECRET: 'oidc-secret-0123',
+      OIDC_SCOPES: 'openid email profile',
+    });
+    expect(config.oidc).toMatchObject({
+      issuer: 'https://id.acme.example/realms/Acme/',
+      scopes: 'openid email profile',
+    });
+    expect(config.oidc!.clientSecret!.reveal()).toBe('oidc-secret-0123');
+    expect(inspect(config, { depth: 9, showHidden: true }) + JSON.stringify(config)).not.toContain('oidc-secret-0123');
+  });
+
+  test.each(['http://localhost:8080', 'http://127.0.0.1:9/realm', 'http://[::1]:80', 'http://id.localhost'])(
+    'on this machine alone http will do: %s',
+    (issuer) => {
+      expect(readConfig({ ...OIDC, OIDC_ISSUER: issuer }).oidc).toMatchObject({ issuer, onLoopback: true });
+    },
+  );
+
+  test.each<[string, string]>([
+    ['OIDC_ISSUER', 'http://id.acme.example'],
+    ['OIDC_ISSUER', 'http://10.0.0.1'],
+    ['OIDC_ISSUER', 'http://localhost.evil.test'],
+    ['OIDC_ISSUER', 'http://127.0.0.1.evil.test'],
+    ['OIDC_ISSUER', 'id.acme.example'],
+    ['OIDC_ISSUER', 'ftp://id.acme.example'],
+    ['OIDC_ISSUER', 'https://user:secret@id.acme.example'],
+    ['OIDC_ISSUER', 'https://id.acme.example?tenant=x'],
+    ['OIDC_ISSUER', 'https://id.acme.example/#x'],
+    ['OIDC_ISSUER', 'https://id.acme.example '],
+    ['OIDC_SCOPES', 'email'],
+    ['OIDC_SCOPES', 'openid  email'],
+    ['OIDC_SCOPES', 'openid,email'],
+    ['OIDC_SCOPES', 'openid "x"'],
+  ])('%s=%s is no identity provider', (name, value) => {
+    const found = complaints({ ...OIDC, [name]: value });
+    expect(found).toEqual([expect.stringContaining(`- ${name}: `)]);
+    expect(found.join()).not.toContain('secret@');
+  });
+
+  test('an identity provider takes an issuer and a client id, and neither half alone', () => {
+    expect(complaints({ OIDC_ISSUER: OIDC.OIDC_ISSUER })).toEqual([expect.stringContaining('without OIDC_CLIENT_ID')]);
+    for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_SCOPES'])
+      expect(complaints({ [name]: 'openid' })).toEqual([
+        expect.stringContaining(`${name} goes with OIDC_ISSUER, which is not set`),
+      ]);
+    // A secret that was forgotten would make a public client in silence.
+    expect(complaints({ ...OIDC, OIDC_CLIENT_SECRET: '' })).toEqual([
+      expect.stringContaining('OIDC_CLIENT_SECRET is set but empty'),
+    ]);
+  });
+
+  test('a key file inside the store’s folder would go with every backup of the store', () => {
+    for (const name of ['store/master.key', 'store/a/b', 'store'])
+      expect(complaints({ AGENT_BROKER_DATA: '/data', AGENT_BROKER_KEY_FILE: `/data/${name}` })).toHaveLength(1);
+    expect(complaints({ AGENT_BROKER_DATA: '/data', AGENT_BROKER_KEY_FILE: '/data/store.key' })).toEqual([]);
+  });
+
+  test('CX-11 no secret of it can be printed, and none is in what is said about it', () => {
+    const secrets = {
+      AGENT_BROKER_MASTER_KEY: KEY,
+      AGENT_BROKER_MASTER_KEY_PREVIOUS: KEY,
+      METRICS_TOKEN: 'metrics-secret-0123',
+      DATABASE_URL: 'postgres://user:database-secret@db/x',
+    };
+    const config = readConfig(secrets);
+    for (const text of [
+      JSON.stringify(config),
+      inspect(config, { depth: 9, showHidden: true }),
+      String(config.masterKey),
+    ]) {
+      expect(text).not.toContain(KEY);
+      expect(text).not.toMatch(/secret-0123|database-secret/);
+    }
+    expect(config.databaseUrl!.reveal()).toBe(secrets.DATABASE_URL);
+    const wrong = {
+      ...secrets,
+      DATABASE_URL: 'mysql://user:database-secret@db',
+      METRICS_TOKEN: 'tiny-secret',
+      PORT: 'x',
+    };
+    const said = complaints(wrong).join('\n');
+    expect(said).toContain('DATABASE_URL');
+    expect(said).not.toContain(KEY);
+    expect(said).not.toMatch(/tiny-secret|database-secret/);
+  });
+
+  test('names of Object’s own members are no settings', () => {
+    expect(complaints({ constructor: 'x', toString: 'x', __proto__: 'x' } as never)).toEqual([]);
+  });
+});

@@ -1,0 +1,139 @@
+/** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+const run = promisify(execFile);
+/** npm's own scripts find the Node that runs this test first. */
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+
+describe('the packed package', () => {
+  const folder = newFolder();
+  let installed = false;
+  // Not the whole environment: the test runner puts names of its own there, BASE_URL among them.
+  const env: NodeJS.ProcessEnv = { PATH, HOME: process.env.HOME, LOG_LEVEL: 'silent' };
+
+  beforeAll(async () => {
+    // npm itself gets everything: the machine's certificates, proxy and registry are named there.
+    const npm = (...args: string[]) =>
+      run('npm', args, { cwd: args[0] === 'pack' ? ROOT : folder, env: { ...process.env, PATH } });
+    await npm('pack', '--pack-destination', folder);
+    const tarball = readdirSync(folder).find((file) => file.endsWith('.tgz'))!;
+    await npm('init', '-y');
+    try {
+      const patience = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '500', '--fetch-timeout', '30000'];
+      await npm('install', '--no-audit', '--no-fund', '--prefer-offline', ...patience, join(folder, tarball));
+      installed = true;
+    } catch (error) {
+      // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
+      if (process.env.CI || !/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENOTCACHED|ETIMEDOUT/.test(String(error))) throw error;
+    }
+  }, 150_000);
+
+  beforeEach((context) => {
+    context.skip(!installed, 'the npm registry cannot be reached, so the tarball was not installed');
+  });
+
+  test('it ships JavaScript and no source, test or key', () => {
+    const files = readdirSync(join(folder, 'node_modules', 'agent-broker'), { recursive: true }).map(String);
+    expect(files).toContain(join('dist', 'broker', 'main.js'));
+    const types = (file: string) => file.startsWith(join('dist', 'mcp', 'client')) && file.endsWith('.d.ts');
+    expect(files.filter((file) => file.endsWith('.ts') && !types(file))).toEqual([]);
+    // What depends on this would report that it was installed.
+    expect(existsSync(join(folder, 'node_modules', '@scarf'))).toBe(false);
+    expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
+  });
+
+  test('npx agent-broker --help names the commands', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'agent-broker', '--help'], { cwd: folder, env });
+    for (const command of ['serve', 'demo', 'plan', 'apply', 'export', 'owner', 'token', 'verify', 'keys'])
+      expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, 'm'));
+  });
+
+  test('npx agent-broker serve answers /health, with its console, and stops on SIGTERM', async () => {
+    const child = spawn(process.execPath, [join(folder, 'node_modules', '.bin', 'agent-broker'), 'serve'], {
+      cwd: folder,
+      env: { ...env, PORT: '0', DRAIN_SECONDS: '0', AGENT_BROKER_DATA: join(folder, 'data') },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    try {
+      const url = await firstMatch(child, /running at (http:\/\/\S+)/);
+      expect(await (await fetch(`${url}/health`)).json()).toEqual({ status: 'ok' });
+      const version = (await (await fetch(`${url}/version`)).json()) as { builtAt: string };
+      expect(Date.parse(version.builtAt)).toBeGreaterThan(0);
+      expect(await (await fetch(`${url}/console`)).text()).toContain('Agent Broker');
+      expect(await (await fetch(`${url}/docs/reference`)).text()).toContain('id="reference"');
+      expect(await (await fetch(`${url}/docs/static/swagger-ui.js`)).text()).toContain('SwaggerUIBundle');
+      expect(await (await fetch(`${url}/docs/agents`)).text()).toContain('<h2 id="the-agent-token">');
+      for (const library of ['preact', 'preact-hooks', 'htm', 'simplewebauthn-browser'])
+        expect(await (await fetch(`${url}/console/vendor/${library}.js`)).text()).toMatch(
+          /export\s*(\{|default|const)/,
+        );
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('agent-broker/client is imported with its types, and nothing else of the package is', async () => {
+    writeFileSync(
+      join(folder, 'use.mts'),
+      `import { AgentKeyError, type CallOutcome, connectAgent } from 'agent-broker/client';
+       const broker = connectAgent({ url: 'http://127.0.0.1:9', bearer: 'none' });
+       const ask = { platform: 'p', endpoint: '/x', method: 'GET', scope: 's' } as const;
+       const outcome: CallOutcome = await broker.call(ask);
+       if (outcome.kind === 'answered') throw new Error(String(outcome.upstreamStatus));
+       // @ts-expect-error There is no such method.
+       const wrong = () => broker.call({ ...ask, method: 'FETCH' });
+       console.log(outcome.kind === 'failed' && outcome.error.code, typeof AgentKeyError, typeof wrong);`,
+    );
+    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+    const strict = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', ''];
+    await run(tsc, [...strict, 'use.mts'], { cwd: folder, env });
+    const { stdout } = await run(process.execPath, ['use.mjs'], { cwd: folder, env });
+    expect(stdout).toBe('unreachable function function\n');
+    await expect(
+      run(process.execPath, ['-e', "import('agent-broker/dist/mcp/profile.js')"], { cwd: folder, env }),
+    ).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED');
+  });
+
+  test('npx agent-broker mcp lists its tools, and ends with its input', async () => {
+    const bin = join(folder, 'node_modules', '.bin', 'agent-broker');
+    const child = spawn(process.execPath, [bin, 'mcp', '--profile', 'none.json'], { cwd: folder, env });
+    child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
+    expect(await firstMatch(child, /"name":"(read_platform)"/)).toBe('read_platform');
+    child.stdin.end();
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('npx agent-broker demo tells the story', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'agent-broker', 'demo', '--json'], { cwd: folder, env });
+    const story = JSON.parse(stdout) as { seconds: number; steps: { status?: number; receipt?: unknown }[] };
+    expect(story.steps.map(({ status }) => status)).toEqual([200, 403, 202, undefined]);
+    expect(story.steps.at(-1)).toMatchObject({ receipt: { result: 'denied', reason: 'endpoint_scope_mismatch' } });
+    expect(story.seconds).toBeLessThan(15);
+  });
+});
+
+function firstMatch(child: ChildProcess, pattern: RegExp): Promise<string> {
+  return new Promise((resolveMatch, reject) => {
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += chunk;
+      const found = pattern.exec(output);
+      if (found) resolveMatch(found[1]!);
+    };
+    child.stdout!.on('data', read);
+    child.stderr!.on('data', read);
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${output}`)));
+  });
+}
+
+function exitOf(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null) return Promise.resolve(child.exitCode);
+  return new Promise((resolveExit) => child.once('exit', resolveExit));
+}

@@ -1,0 +1,254 @@
+/** `serve --config`, as an operator runs it: real processes, one after the other on a data folder. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { compactVerify, createLocalJWKSet } from 'jose';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Answer, type KeyPair, makeKeyPair, send, signToken } from '../world/agent.ts';
+import { BIN } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+
+const K1 = makeKeyPair();
+const K2 = makeKeyPair();
+const K3 = makeKeyPair();
+
+type Ended = { code: number | null; stdout: string; stderr: string };
+
+function start(folder: string, words: readonly string[]) {
+  const child = spawn(process.execPath, [BIN, ...words], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH!,
+      AGENT_BROKER_DATA: join(folder, 'data'),
+      PORT: '0',
+      LOG_LEVEL: 'warn',
+      CRM: 'CANARY-crm-0123456789',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const written = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    written.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    written.stderr += text;
+  });
+  const ended = once(child, 'close').then(([code]): Ended => ({ code, ...written }));
+  return { child, written, ended };
+}
+
+class Served {
+  readonly url: string;
+  readonly token: string;
+  readonly started: ReturnType<typeof start>;
+  constructor(started: ReturnType<typeof start>, url: string, token: string) {
+    this.started = started;
+    this.url = url;
+    this.token = token;
+  }
+
+  async ask(method: string, path: string, body?: object): Promise<Answer> {
+    const headers = { authorization: `Bearer ${this.token}`, ...(body && { 'content-type': 'application/json' }) };
+    return await send(this.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+  }
+
+  async agent(name: string) {
+    const { agents } = (await this.ask('GET', '/owner/agents')).body;
+    return agents.find((agent: { name: string }) => agent.name === name);
+  }
+
+  /** A call of the agent of this name; the platform is nowhere, so what passes is a 502. */
+  async call(name: string, keys: KeyPair, scope = 'crm:read'): Promise<Answer> {
+    const { agent_id, owner_id } = await this.agent(name);
+    const iat = Math.floor(Date.now() / 1000);
+    const bearer = signToken({ agent_id, owner_id, iat, exp: iat + 60 }, keys.privateKey);
+    return await send(`${this.url}/v1/actions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ platform: 'crm', endpoint: '/x', method: scope === 'crm:read' ? 'GET' : 'POST', scope }),
+    });
+  }
+
+  /** Events on record, oldest first, each with what its verified receipt says. */
+  async events() {
+    const { rows } = (await this.ask('GET', '/owner/audit?kind=event&limit=100')).body;
+    const keys = createLocalJWKSet((await send(`${this.url}/.well-known/svc-receipt-keys.json`, {})).body);
+    const events = [];
+    for (const { id, reason, detail } of rows.toReversed()) {
+      const { receipt } = (await this.ask('GET', `/v1/audit/${id}/receipt`)).body;
+      const { payload } = await compactVerify(receipt, keys);
+      const { change, jti } = JSON.parse(new TextDecoder().decode(payload));
+      expect(jti).toBe(id);
+      events.push({ reason, detail, change });
+    }
+    return events;
+  }
+
+  async stop(): Promise<Ended> {
+    this.started.child.kill('SIGTERM');
+    const ended = await this.started.ended;
+    expect(ended.code, ended.stderr).toBe(0);
+    return ended;
+  }
+}
+
+const running = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+  running.clear();
+});
+
+async function serve(folder: string, words: readonly string[]): Promise<Served> {
+  const started = start(folder, ['serve', ...words]);
+  running.add(started.child);
+  const ready = new Promise<string>((done) => {
+    started.child.stdout.on('data', () => {
+      const url = /running at (\S+)/.exec(started.written.stdout)?.[1];
+      if (url && started.written.stdout.includes('Next,')) done(url);
+    });
+  });
+  const url = await Promise.race([ready, started.ended]);
+  if (typeof url !== 'string') throw new Error(`serve ended with ${url.code}: ${url.stderr}`);
+  const { stdout } = await start(folder, ['owner', 'token']).ended;
+  return new Served(started, url, stdout.trim());
+}
+
+const PLATFORM = `platforms:
+  crm: { kind: rest, base_url: "http://127.0.0.1:9", auth: { type: bearer }, scopes: { "crm:read": ["GET /**"], "crm:write": ["POST /**"] } }
+connections:
+  crm: { platform: crm, secret: { env: CRM } }
+`;
+const policy = (effect: string) => `policies: { careful: { rules: [{ effect: ${effect} }] } }\n`;
+const agent = (name: string, { publicPem }: KeyPair, scope = 'crm:read') =>
+  `  ${name}: { policy: careful, public_key: { pem: ${JSON.stringify(publicPem)} }, grants: { crm: { scopes: ["${scope}"] } } }\n`;
+
+describe('serve --config', { timeout: 90_000 }, () => {
+  test('leaves a row and a receipt that list what the file changed, and none when it changed nothing', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'governance.yaml');
+    writeFileSync(file, `${PLATFORM}${policy('allow')}agents:\n${agent('triage', K1)}`);
+    let broker = await serve(folder, ['--config', 'governance.yaml']);
+    const made = {
+      reason: 'governance_applied',
+      detail: 'serve --config governance.yaml',
+      change: {
+        by: 'operator',
+        how: 'start',
+        changes: [
+          'create platform crm',
+          'create policy careful',
+          'create connection crm',
+          'create agent triage',
+          'create grant triage on crm',
+        ],
+      },
+    };
+    expect(await broker.events()).toEqual([expect.objectContaining({ reason: 'organisation_created' }), made]);
+    expect((await broker.call('triage', K1)).status).toBe(502);
+    await broker.stop();
+    writeFileSync(file, `${PLATFORM}${policy('deny')}agents:\n${agent('triage', K1)}`);
+    for (let times = 0; times < 2; times++) {
+      broker = await serve(folder, ['--config', 'governance.yaml']);
+      expect((await broker.events()).slice(2)).toEqual([
+        { ...made, change: { ...made.change, changes: ['update policy careful'] } },
+      ]);
+      expect((await broker.call('triage', K1)).body.reason).toBe('denied_by_policy');
+      await broker.stop();
+    }
+  });
+
+  test('starts, with a warning that says what to do, when agents of the file were bound to other keys, revoked or deleted', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'governance.yaml');
+    const text = (scope?: string) =>
+      `${PLATFORM}${policy('allow')}agents:\n${agent('rebound', K1, scope)}${agent('deleted', K2)}${agent('revoked', K3)}`;
+    writeFileSync(file, text());
+    let broker = await serve(folder, ['--config', 'governance.yaml']);
+    const ids = Object.fromEntries(
+      await Promise.all(['rebound', 'deleted', 'revoked'].map(async (name) => [name, (await broker.agent(name)).id])),
+    );
+    const owner = (path: string) => broker.ask('POST', `/owner/agents/${path}`, {});
+    const own = makeKeyPair();
+    const values = { 'env:CRM': 'CANARY-crm-0123456789' };
+    const rebinding = { text: text().replace(JSON.stringify(K1.publicPem), JSON.stringify(own.publicPem)), values };
+    const bound = await broker.ask('POST', '/owner/governance/apply', rebinding);
+    expect(bound.body.changes, bound.text).toEqual([expect.objectContaining({ kind: 'key', name: 'rebound' })]);
+    for (const path of [`${ids.revoked}/revoke`, `${ids.deleted}/revoke`, `${ids.deleted}/delete`])
+      expect((await owner(path)).status).toBe(200);
+    await broker.stop();
+
+    broker = await serve(folder, ['--config', 'governance.yaml']);
+    const warnings = broker.started.written.stderr;
+    expect(warnings).toContain(
+      'warning: governance.yaml:7:31: agents.rebound.public_key: this key was replaced by another one, and does not come back. The agent was left with the key that it has: write that one here, or leave `public_key` out.',
+    );
+    expect(warnings).toContain('agents.deleted.public_key: this is the key of the agent "deleted", which was deleted.');
+    expect(warnings).toContain('The agent was not made: give it a new key pair, or take it out of the file.');
+    expect(warnings).toContain('agents.revoked: was revoked, and stays so');
+    expect(await broker.agent('deleted')).toBeUndefined();
+    expect(await broker.agent('revoked')).toMatchObject({ id: ids.revoked, status: 'revoked' });
+    expect(await broker.agent('rebound')).toMatchObject({ id: ids.rebound, status: 'active' });
+    expect((await broker.call('rebound', own)).status).toBe(502);
+    expect((await broker.call('rebound', K1)).status).toBe(401);
+    // By the owner API the same file is still refused.
+    const refused = await broker.ask('POST', '/owner/governance/plan', {
+      text: text(),
+      values,
+    });
+    expect(refused.body.problems).toHaveLength(2);
+    await broker.stop();
+
+    // What else the file says of the agent counts.
+    writeFileSync(file, text('crm:write'));
+    broker = await serve(folder, ['--config', 'governance.yaml']);
+    expect((await broker.call('rebound', own)).body.reason).toBe('scope_not_granted');
+    expect((await broker.call('rebound', own, 'crm:write')).status).toBe(502);
+    await broker.stop();
+  });
+
+  test('does not start with a file that is wrong by itself', async () => {
+    const folder = newFolder();
+    writeFileSync(
+      join(folder, 'governance.yaml'),
+      `${PLATFORM}${policy('allow')}agents:\n${agent('a', K1)}${agent('b', K1)}`,
+    );
+    await expect(serve(folder, ['--config', 'governance.yaml'])).rejects.toThrow(
+      /^serve ended with 1: .*agents\.b\.public_key: this is the key of the agent "a"/,
+    );
+  });
+});
+
+describe('serve on a new data folder', { timeout: 90_000 }, () => {
+  test('leaves rows and receipts of the first organisation and of the sandbox', async () => {
+    const folder = newFolder();
+    let broker = await serve(folder, []);
+    const expected = [
+      {
+        reason: 'organisation_created',
+        detail: null,
+        change: { by: 'operator', how: 'start', owner: expect.any(String), role: 'admin' },
+      },
+      {
+        reason: 'governance_applied',
+        detail: 'the sandbox',
+        change: {
+          by: 'operator',
+          how: 'start',
+          changes: [
+            'create platform sandbox',
+            'create policy sandbox',
+            'create connection sandbox',
+            'create agent sandbox-agent',
+            'create grant sandbox-agent on sandbox',
+          ],
+        },
+      },
+    ];
+    expect(await broker.events()).toEqual(expected);
+    await broker.stop();
+    broker = await serve(folder, []);
+    expect((await broker.events()).slice(0, 2)).toEqual(expected);
+    await broker.stop();
+  });
+});

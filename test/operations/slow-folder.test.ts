@@ -1,0 +1,41 @@
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { startWorld } from '../world/world.ts';
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const WRITE_MS = 200;
+
+test('reads on a slow data folder wait for their own notes only, and the start warns of it', async () => {
+  const world = await startWorld('sqlite');
+  const organisation = await world.organisation();
+  await organisation.platform();
+  const agent = await organisation.agent();
+  await world.running.stop();
+  const preload = fileURLToPath(new URL('../world/slow-folder.ts', import.meta.url));
+  const environment = { ...world.environment, PORT: new URL(agent.baseUrl).port, LOG_LEVEL: 'warn' };
+  const child = spawnBroker(environment, ['--import', preload]);
+  onTestFinished(() => child.signal('SIGKILL'));
+  expect(await child.serve(), child.output().stderr).toBeDefined();
+  expect(child.output().stderr).toContain('the data folder is slow');
+  const began = performance.now();
+  const reads = Array.from({ length: 30 }, () => agent.act(READ));
+  const versions: number[] = [];
+  let done = false;
+  const others = (async () => {
+    while (!done) {
+      const asked = performance.now();
+      await send(`${agent.baseUrl}/version`, {});
+      versions.push(performance.now() - asked);
+    }
+  })();
+  expect((await Promise.all(reads)).map(({ status }) => status)).toEqual(Array(30).fill(200));
+  const took = performance.now() - began;
+  done = true;
+  await others;
+  expect(took, 'one after the other').toBeLessThan(30 * WRITE_MS);
+  expect(versions.length, 'answered meanwhile').toBeGreaterThan(5);
+  child.signal('SIGTERM');
+  expect((await child.ended).code).toBe(0);
+});

@@ -1,0 +1,78 @@
+import { sql } from 'kysely';
+import { describe, expect, test, vi } from 'vitest';
+import { send } from '../world/agent.ts';
+import { hideTables, startCut } from '../world/cut.ts';
+import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
+import { startWorld, type World } from '../world/world.ts';
+
+/** A write of a second ago still counts. */
+const readinessIs = ({ running }: World, status: number) =>
+  vi.waitUntil(async () => (await send(`${running.baseUrl}/readyz`, {})).status === status, { timeout: 5_000 });
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
+  test('ST-01 every route says so, nothing is sent, and all is well when it is back', async () => {
+    const cut = store === 'postgres' ? await startCut(await newDatabase()) : undefined;
+    const world = await startWorld('sqlite', { ...(cut && { DATABASE_URL: cut.url }) });
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent();
+    expect((await agent.act(READ)).status).toBe(200);
+    const { db } = world.running.broker.store;
+    await cut?.cut();
+    const show = cut ? cut.mend : await hideTables(db);
+    for (const answer of [
+      await withoutCalls(world, () => agent.act(READ)),
+      await agent.get('/v1/agents/me'),
+      await agent.get('/v1/agent/permissions'),
+    ]) {
+      expectEnvelope(answer, 503, 'store_unavailable');
+      expect(answer.headers.get('retry-after')).toBe('5');
+      expect(answer.text).not.toMatch(/sqlite|postgres|no such table|ECONN/i);
+    }
+    if (cut) await readinessIs(world, 503);
+    await show();
+    expect((await agent.act(READ)).status).toBe(200);
+    await readinessIs(world, 200);
+  });
+});
+
+describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on postgres${postgresNote}`, () => {
+  test('ST-10 whom the database picks to give way is told to try again, and may', { timeout: 60_000 }, async () => {
+    const world = await startWorld('postgres');
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const agent = await organisation.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    const { broker } = world.running;
+    const ask = (scope: string) =>
+      agent.request('POST', '/v1/access-request', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ platform: 'demo', scope }),
+      });
+    expect((await ask('demo:write')).status).toBe(202);
+    world.clock.skewMs = 25 * 3600 * 1000;
+    // The broker locks the agent, then what is over of its requests; somebody else the other way round.
+    const answer = await broker.store.db.transaction().execute(async (tx) => {
+      // The broker's side looks for deadlocks first, and so gives way.
+      await sql`set local deadlock_timeout = '30s'`.execute(tx);
+      await tx.updateTable('access_requests').set({ reason: 'x' }).where('agent_id', '=', agent.id).execute();
+      const asked = ask('demo:delete');
+      await vi.waitUntil(
+        async () => {
+          const { rows } = await sql`select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(broker.store.db);
+          return rows.length > 0;
+        },
+        { timeout: 20_000, interval: 5 },
+      );
+      await tx.updateTable('agents').set({ name: 'y' }).where('id', '=', agent.id).execute();
+      return await asked;
+    });
+    expectEnvelope(answer, 409, 'conflict');
+    expect(answer.body.detail).toContain('Try again');
+    expect(answer.headers.get('retry-after')).toBe('1');
+    expect((await ask('demo:delete')).status).toBe(202);
+  });
+});

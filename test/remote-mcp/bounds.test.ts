@@ -1,0 +1,261 @@
+/** What one request to /mcp may cost, and that a client whose every place is taken by what waits can still cancel. */
+import { getEventListeners } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { AgentPrincipal } from '../../broker/auth/principal.ts';
+import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
+import { type Desk, deskOf, writeWaiting } from '../world/mcp-held.ts';
+import { browserOf } from '../world/mcp-person.ts';
+import { callMcp, OAuthClient } from '../world/oauth-client.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const PATIENCE = { timeout: 15_000, interval: 5 };
+const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+/** MAX_BATCH_SIZE of @modelcontextprotocol/server. */
+const MOST_MESSAGES = 100;
+/** docs/clients/remote.md, Limits. */
+const MOST_OPEN = 32;
+
+const restore = () => void vi.restoreAllMocks();
+
+describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let desk: Desk;
+  let baseUrl: string;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+    desk = deskOf(world, organisation);
+    baseUrl = world.running.baseUrl;
+  });
+
+  /** A client of an agent of its own, with a session. */
+  async function connected() {
+    const name = `bounded-${crypto.randomUUID().slice(0, 8)}`;
+    const browser = browserOf(world, organisation.owner);
+    const { access_token: token } = await new OAuthClient(world).tokens(browser, {}, { name, grants: EVERYTHING });
+    const session = { 'mcp-session-id': crypto.randomUUID() };
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${token}`,
+      ...session,
+    };
+    const post = async (body: unknown, signal?: AbortSignal) =>
+      await fetch(`${baseUrl}/mcp`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+        ...(signal && { signal }),
+      });
+    return { name, token, session, headers, post };
+  }
+
+  const message = (method: string, params?: object) => ({ jsonrpc: '2.0', method, ...(params && { params }) });
+  const cancelled = (requestId: unknown) => message('notifications/cancelled', { requestId });
+
+  describe('that is a list of messages', () => {
+    test('is refused as the SDK does when it is longer than it may be, before anything looks at its messages', async () => {
+      const { post } = await connected();
+      const watched = vi.spyOn(world.running.services.changes, 'watch');
+      const told = vi.spyOn(world.running.services.changes, 'tell');
+      onTestFinished(restore);
+      for (const [count, one] of [
+        [20_000, { method: 'tools/call' }],
+        [MOST_MESSAGES + 1, cancelled(1)],
+        [MOST_MESSAGES + 1, { ...message('ping'), id: 1 }],
+      ] as const) {
+        const refused = await post(Array.from({ length: count }, () => one));
+        expect([count, refused.status]).toEqual([count, 400]);
+        expect(await refused.json()).toEqual({
+          jsonrpc: '2.0',
+          error: { code: -32600, message: `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages` },
+          id: null,
+        });
+      }
+      expect([watched.mock.calls.length, told.mock.calls.length]).toEqual([0, 0]);
+    }, 90_000);
+
+    test('is answered, message by message, when it is as long as it may be', async () => {
+      const { post } = await connected();
+      const pings = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
+      const answered = await post(pings);
+      expect(answered.status).toBe(200);
+      expect((await answered.text()).match(/"result":\{/g)).toHaveLength(MOST_MESSAGES);
+    });
+
+    test('costs as much as its messages one by one', async () => {
+      const strict = await startWorld(store, { AGENT_BROKER_LIMIT_FACTOR: '1' });
+      const { owner } = await strict.organisation();
+      const list = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ ...message('ping'), id }));
+      const poster = async () => {
+        const { access_token } = await new OAuthClient(strict).tokens(browserOf(strict, owner));
+        return async (body: unknown) => {
+          const response = await fetch(`${strict.running.baseUrl}/mcp`, {
+            method: 'POST',
+            headers: {
+              'content-type': 'application/json',
+              accept: 'application/json, text/event-stream',
+              authorization: `Bearer ${access_token}`,
+            },
+            body: JSON.stringify(body),
+          });
+          const text = await response.text();
+          return response.status === 200 ? 200 : [response.status, JSON.parse(text).error];
+        };
+      };
+      const REFUSED = [429, 'rate_limited'];
+      // 600 messages a minute: in lists and nothing else, and with one message before, so that a list is what is too much.
+      const lists = await poster();
+      for (let turn = 0; turn < 6; turn++) expect([turn, await lists(list)]).toEqual([turn, 200]);
+      expect(await lists(list[0])).toEqual(REFUSED);
+      const mixed = await poster();
+      expect(await mixed(list[0])).toBe(200);
+      for (let turn = 0; turn < 5; turn++) expect([turn, await mixed(list)]).toEqual([turn, 200]);
+      expect(await mixed(list)).toEqual(REFUSED);
+    });
+
+    test('listens once for its end, however many calls are in it, and waits for none of them afterwards', () => {
+      const { services } = world.running;
+      const who = { agent: { id: crypto.randomUUID() } } as AgentPrincipal;
+      const session = { id: crypto.randomUUID(), opensLinks: false };
+      const calls = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ method: 'tools/call', id }));
+      const watched = vi.spyOn(services.changes, 'watch');
+      onTestFinished(restore);
+      const over = new AbortController();
+      whenCancelled(services, who, session, calls, over.signal, () => expect.unreachable('nobody cancelled'));
+      expect(getEventListeners(over.signal, 'abort')).toHaveLength(1);
+      const names = watched.mock.calls.map(([name]) => name);
+      expect(new Set(names).size).toBe(MOST_MESSAGES);
+      over.abort();
+      expect(names.map(services.changes.waiting)).toEqual(names.map(() => 0));
+    });
+
+    test('is refused, and not an error of ours, when its members are of other kinds than they should be', async () => {
+      const { post, headers } = await connected();
+      const odd = { toString: 1, valueOf: 1 };
+      const params = [{ name: odd }, { name: 'check_approval', arguments: null }, null, 'text', [odd]];
+      for (const one of params) {
+        const { status } = await post({ ...message('tools/call'), id: 1, params: one });
+        expect([one, status]).toEqual([one, status < 500 ? status : 'below 500']);
+      }
+      // Deeper than anything can be written again.
+      for (const method of ['notifications/cancelled', 'tools/call']) {
+        const text = JSON.stringify({ ...message(method), id: 'ID', params: { requestId: 'ID' } });
+        const depth = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+        const answer = await fetch(`${baseUrl}/mcp`, {
+          method: 'POST',
+          headers,
+          body: text.replaceAll('"ID"', depth),
+        });
+        expect([method, answer.status]).toEqual([method, 400]);
+      }
+    });
+  });
+
+  describe.runIf(store === 'postgres')('that cancels', () => {
+    /** What the other replicas are told of requests, from now on. `first`: runs before the first word is sent. */
+    function countNotices(first?: () => Promise<void>) {
+      const notices = world.running.broker.store.notices!;
+      const { send } = notices;
+      const sent: string[] = [];
+      vi.spyOn(notices, 'send').mockImplementation(async (db, payload) => {
+        if (payload.includes('mcp-request:') && sent.push(payload) === 1) await first?.();
+        await send(db, payload);
+      });
+      onTestFinished(restore);
+      return sent;
+    }
+
+    test('tells the other replicas once of each request, however often it names it', async () => {
+      const { post } = await connected();
+      const sent = countNotices();
+      const ids = [1, 1, '1', 2, 1, '1', 2, 2, null, { id: 1 }, [1], true];
+      const answer = await post([...ids, ...ids].map(cancelled));
+      await answer.text();
+      // Of what can name no request nobody is told.
+      expect(new Set(sent).size).toBe(3);
+      expect(sent).toHaveLength(3);
+    });
+
+    test('and goes away is done no more for', async () => {
+      const { post, token } = await connected();
+      const leaving = new AbortController();
+      const went = Promise.withResolvers<void>();
+      const sent = countNotices(async () => {
+        leaving.abort();
+        // The broker has seen that nobody is there when it has taken other requests and answered them.
+        for (let turn = 0; turn < 3; turn++) await callMcp(baseUrl, token);
+        went.resolve();
+      });
+      const ids = Array.from({ length: MOST_MESSAGES }, (_, id) => id);
+      await expect(post(ids.map(cancelled), leaving.signal)).rejects.toThrow();
+      await went.promise;
+      for (let turn = 0; turn < 10; turn++) await callMcp(baseUrl, token);
+      expect(sent).toHaveLength(1);
+    });
+  });
+
+  describe('of a client that has as many requests open as it may', () => {
+    async function full() {
+      const client = await connected();
+      const held = Array.from({ length: MOST_OPEN }, (_, id) =>
+        writeWaiting(baseUrl, client.token, desk.held(), client.session, id),
+      );
+      await Promise.all(held.map(({ waits }) => waits));
+      return { ...client, held };
+    }
+
+    test('is refused when it may wait, and taken when it cancels: that one is waited for no longer', async () => {
+      const { post, held, name } = await full();
+      const more = { ...message('tools/call', { name: 'write_platform', arguments: desk.held() }), id: 99 };
+      for (const body of [more, [cancelled(98), more], { ...message('ping'), id: 99 }]) {
+        const refused = await post(body);
+        expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '30']);
+        expect(await refused.json()).toMatchObject({
+          error: 'too_many_streams',
+          correlation_id: refused.headers.get('x-correlation-id'),
+        });
+      }
+      expect((await post(cancelled(7))).status).toBe(202);
+      expect(await held[7]!.answer).not.toContain('"result"');
+      expect(await desk.pending(name)).toHaveLength(MOST_OPEN);
+      // There is a place again. When all others are cancelled at once, none is told to come back later.
+      await vi.waitFor(async () => expect((await post({ ...message('ping'), id: 99 })).status).toBe(200), PATIENCE);
+      const others = [...held.keys()].filter((id) => id !== 7);
+      const answers = await Promise.all(others.map((id) => post(cancelled(id))));
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
+      for (const { answer } of held) expect(await answer).not.toContain('"result"');
+    }, 60_000);
+
+    test('cannot be heard when as many again are only begun: what is on its way has bounds, too', async () => {
+      const { headers, post } = await connected();
+      const begin = () => {
+        const request = httpRequest(`${baseUrl}/mcp`, {
+          method: 'POST',
+          agent: false,
+          headers: { ...headers, 'content-length': '100' },
+        });
+        request.on('error', () => {});
+        request.flushHeaders();
+        return request;
+      };
+      const begun = Array.from({ length: 2 * MOST_OPEN }, begin);
+      const end = () => {
+        for (const request of begun) request.destroy();
+      };
+      onTestFinished(end);
+      await vi.waitFor(async () => {
+        // Instead of one that came while a cancellation had its place.
+        begun.push(begin());
+        expect((await post(cancelled(1))).status).toBe(429);
+      }, PATIENCE);
+      end();
+      await vi.waitFor(async () => expect((await post(cancelled(1))).status).toBe(202), PATIENCE);
+    });
+  });
+});

@@ -1,0 +1,180 @@
+/**
+ * The outside suite for MCP servers against the remote /mcp, by both eras of the protocol, and the one for authorization servers.
+ * What six tools cannot pass is listed with the reason; whatever else fails or is warned of, and whatever of the list passes, fails here.
+ */
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
+import { send } from '../world/agent.ts';
+import { startBearerProxy } from '../world/bearer-proxy.ts';
+import { ROOT } from '../world/checkout.ts';
+import { browserOf, consent } from '../world/mcp-person.ts';
+import { OAuthClient } from '../world/oauth-client.ts';
+import { newFolder } from '../world/stores.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+
+const FOREIGN = 'calls a tool, or asks for a prompt, of the suite’s own example server';
+const UNDECLARED = 'of a capability that is not declared: there are tools, and nothing else';
+const NOT_RESUMED = 'no stream is resumed: a call that is made again is the same call, on every replica';
+/** By scenario, or by scenario and check. */
+const NOT_APPLICABLE: Record<string, string> = {
+  ...Object.fromEntries(
+    [
+      'completion-complete',
+      'logging-set-level',
+      'prompts-get-embedded-resource',
+      'prompts-get-simple',
+      'prompts-get-with-args',
+      'prompts-get-with-image',
+      'prompts-list',
+      'resources-list',
+      'resources-read-binary',
+      'resources-read-text',
+      'resources-subscribe',
+      'resources-templates-read',
+      'resources-unsubscribe',
+      'sep-2164-resource-not-found',
+      'caching sep-2549-prompts-list-caching-hints',
+      'caching sep-2549-resources-list-caching-hints',
+      'caching sep-2549-resources-templates-list-caching-hints',
+    ].map((name) => [name, UNDECLARED]),
+  ),
+  ...Object.fromEntries(
+    [
+      'elicitation-sep1034-defaults',
+      'elicitation-sep1330-enums',
+      'input-required-result-basic-elicitation',
+      'input-required-result-basic-list-roots',
+      'input-required-result-basic-sampling',
+      'input-required-result-capability-check',
+      'input-required-result-ignore-extra-params',
+      'input-required-result-missing-input-response',
+      'input-required-result-multi-round',
+      'input-required-result-multiple-input-requests',
+      'input-required-result-non-tool-request',
+      'input-required-result-request-state',
+      'input-required-result-result-type',
+      'input-required-result-tampered-state',
+      'json-schema-2020-12',
+      'server-stateless sep-2575-http-server-no-independent-requests-on-stream',
+      'server-stateless sep-2575-missing-capability-http-400',
+      'server-stateless sep-2575-server-no-log-without-loglevel',
+      'server-stateless sep-2575-server-rejects-undeclared-capability',
+      'tools-call-audio',
+      'tools-call-elicitation',
+      'tools-call-embedded-resource',
+      'tools-call-error',
+      'tools-call-image',
+      'tools-call-mixed-content',
+      'tools-call-sampling',
+      'tools-call-simple-text',
+      'tools-call-with-logging',
+      'tools-call-with-progress',
+    ].map((name) => [name, FOREIGN]),
+  ),
+  'server-sse-polling server-sse-priming-event': NOT_RESUMED,
+  'server-sse-polling server-sse-retry-field': NOT_RESUMED,
+  'http-custom-header-server-validation': 'no tool mirrors an argument in a header',
+};
+
+/** What has to be seen to pass: that an empty run fails. */
+const PASSES: Record<string, string[]> = {
+  '2025-06-18': ['server-initialize', 'ping', 'tools-list'],
+  '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
+  '2026-07-28': ['server-stateless', 'tools-list', 'dns-rebinding-protection', 'http-header-validation', 'caching'],
+};
+
+let world: World;
+let organisation: Organisation;
+let address: string;
+beforeAll(async () => {
+  world = await startWorld();
+  organisation = await world.organisation();
+  await organisation.platform();
+  await organisation.policy(DEMO_RULES, 'default');
+  const decision = { grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
+  const tokens = await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, decision);
+  const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
+  const terms = [{ scopes: ['demo:read', 'demo:write'] }, { scopes: ['demo:read'] }];
+  let turn = 0;
+  // The suite knows no tokens. Its own server changes its tools when a tool of it is called: here an owner does.
+  address = await startBearerProxy(
+    world.running.baseUrl,
+    async () => tokens.access_token,
+    async (body) => {
+      if (!body.includes('test_trigger_tool_change')) return;
+      const changed = await organisation.ask('POST', `/owner/agents/${agents[0].id}/grants/demo`, terms[turn++ % 2]);
+      expect(changed.status, changed.text).toBe(200);
+    },
+  );
+});
+
+type Check = { id: string; status: string; errorMessage?: string };
+
+/** Runs the suite; `line`: of its output. Answers the checks by scenario. */
+async function run(options: readonly string[], line: (text: string) => void = () => {}): Promise<Map<string, Check[]>> {
+  const folder = newFolder();
+  const child = spawn(process.execPath, [SUITE, ...options, '-o', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
+  child.stdout.on('data', (chunk) => `${chunk}`.split('\n').forEach(line));
+  const giveUp = setTimeout(() => child.kill(), 150_000);
+  // It answers 1 when anything failed; what failed is in its files.
+  await new Promise((done) => child.once('exit', done));
+  clearTimeout(giveUp);
+  const found = new Map<string, Check[]>();
+  for (const entry of readdirSync(folder)) {
+    const scenario = /^(?:authorization-server-|server-)?(.*)-\d{4}-\d\d-\d\dT/.exec(entry)![1]!;
+    found.set(scenario, JSON.parse(readFileSync(join(folder, entry, 'checks.json'), 'utf8')));
+  }
+  return found;
+}
+
+test.each(Object.keys(PASSES))(
+  'revision %s: every scenario that applies passes',
+  async (revision) => {
+    const found = await run(['server', '--url', `${address}/mcp`, '--suite', 'all', '--spec-version', revision]);
+    const unexpected: string[] = [];
+    for (const [scenario, checks] of found) {
+      const failed = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
+      for (const { id, errorMessage } of failed)
+        if (!NOT_APPLICABLE[scenario] && !NOT_APPLICABLE[`${scenario} ${id}`])
+          unexpected.push(`${scenario} ${id}: ${errorMessage}`);
+      for (const name of Object.keys(NOT_APPLICABLE)) {
+        const [of, check] = name.split(' ');
+        if (of === scenario && !failed.some(({ id }) => check === undefined || id === check))
+          unexpected.push(`${name} passes by now`);
+      }
+    }
+    expect(unexpected).toEqual([]);
+    const news = found.get('server-stateless')?.find(({ id }) => id.includes('sends-tools-list-changed'));
+    expect(news?.status).toBe(revision === '2026-07-28' ? 'SUCCESS' : undefined);
+    const passed = [...found].filter(([, checks]) => checks.some(({ status }) => status === 'SUCCESS'));
+    expect(passed.map(([scenario]) => scenario)).toEqual(expect.arrayContaining(PASSES[revision]!));
+  },
+  160_000,
+);
+
+test('the authorization server passes, with an owner who consents', async () => {
+  const port = await freePort();
+  const client = new OAuthClient(world);
+  await client.register({ redirect_uris: [`http://127.0.0.1:${port}/callback`] });
+  const { baseUrl } = world.running;
+  const where = ['authorization', '--url', baseUrl, '--client-id', client.id, '--resource', `${baseUrl}/mcp`];
+  let consented: Promise<unknown> | undefined;
+  const found = await run([...where, '-p', `${port}`], (text) => {
+    if (!text.startsWith(`${baseUrl}/oauth/authorize?`)) return;
+    consented = consent(browserOf(world, organisation.owner), text).then((back) =>
+      send(`http://127.0.0.1:${port}/callback?${back}`, {}),
+    );
+  });
+  await consented;
+  const results = [...found].flatMap(([scenario, checks]) => checks.map(({ status }) => `${scenario} ${status}`));
+  expect(results.toSorted(), JSON.stringify([...found])).toEqual([
+    'authorization-code-grant SUCCESS',
+    'authorization-server-metadata-endpoint SUCCESS',
+    'authorization-server-metadata-endpoint SUCCESS',
+  ]);
+}, 60_000);

@@ -1,0 +1,98 @@
+/** What changes in what a remote MCP client may do: told where the protocol has a way to tell it, and promised nowhere else. */
+import { Client } from '@modelcontextprotocol/client';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ownersChangeIn } from '../../broker/audit/changes.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const PATIENCE = { timeout: 10_000, interval: 5 };
+
+describe.each(STORES)(`what a remote client may do changes, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+  });
+
+  const decision = (name: string) => ({ name, grants: [{ platformId: 'demo', scopes: ['demo:read'] }] });
+  const agentNamed = async (name: string): Promise<{ id: string }> =>
+    (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: { name: string }) => one.name === name);
+  const listening = () => world.running.services.changes.waiting(ownersChangeIn(organisation.id).id);
+
+  /** A client that has the SDK listen for it. `told`: the descriptions of the first tool, as they came after news. */
+  async function listener(name: string) {
+    const told: string[] = [];
+    const client = new Client(
+      { name: 'test', version: '1' },
+      {
+        versionNegotiation: { mode: { pin: '2026-07-28' } },
+        listChanged: {
+          tools: { debounceMs: 0, onChanged: (_error, tools) => void told.push(tools?.[0]?.description ?? '') },
+        },
+      },
+    );
+    const browser = browserOf(world, organisation.owner);
+    const { memory } = await connectClient(world, browser, { client, decision: decision(name) });
+    onTestFinished(() => client.close());
+    return { client, memory, told };
+  }
+
+  test('a client of 2026-07-28 that listens is told, and has the new list', async () => {
+    const name = `listens-${store}`;
+    const { client, told } = await listener(name);
+    expect(client.getServerCapabilities()?.tools).toEqual({ listChanged: true });
+    expect(client.autoOpenedSubscription?.honoredFilter).toEqual({ toolsListChanged: true });
+    expect((await client.listTools()).tools[0]?.description).toMatch(/- demo: demo:read$/m);
+    const { id } = await agentNamed(name);
+    const terms = { scopes: ['demo:read', 'demo:delete'] };
+    expect((await organisation.ask('POST', `/owner/agents/${id}/grants/demo`, terms)).status).toBe(200);
+    await vi.waitUntil(() => told.length > 0, PATIENCE);
+    expect(told).toEqual([expect.stringMatching(/- demo: demo:delete, demo:read$/m)]);
+
+    // What changes for somebody else is no news.
+    const other = `other-${store}`;
+    const { client: neighbour } = await listener(other);
+    const grant = `/owner/agents/${(await agentNamed(other)).id}/grants/demo`;
+    expect((await organisation.ask('POST', grant, terms)).status).toBe(200);
+    await organisation.ask('POST', `/owner/agents/${id}/grants/demo`, { scopes: ['demo:read'] });
+    await vi.waitUntil(() => told.length > 1, PATIENCE);
+    expect(told.slice(1)).toEqual([expect.stringMatching(/- demo: demo:read$/m)]);
+    await neighbour.close();
+  });
+
+  test('a client that goes is listened for no longer, and one whose access ends is told no more', async () => {
+    await vi.waitUntil(() => listening() === 0, PATIENCE);
+    const one = await listener(`goes-${store}`);
+    expect(listening()).toBe(1);
+    await one.client.close();
+    await vi.waitUntil(() => listening() === 0, PATIENCE);
+
+    const name = `ended-${store}`;
+    const two = await listener(name);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    const mine = authorisations.find((entry: { agent: { name: string } }) => entry.agent.name === name);
+    expect((await organisation.ask('DELETE', `/owner/mcp-authorisations/${mine.id}`)).status).toBe(200);
+    expect(await two.client.autoOpenedSubscription!.closed).toBe('graceful');
+    await vi.waitUntil(() => listening() === 0, PATIENCE);
+    expect(two.told).toEqual([]);
+  });
+
+  test('clients that shake hands are promised no news: there is no stream on which it could come', async () => {
+    const capabilitiesOf = async (connect: () => Promise<Client | FirstClient>) =>
+      (await connect()).getServerCapabilities()?.tools;
+    const browser = () => browserOf(world, organisation.owner);
+    const second = async () => (await connectClient(world, browser(), { decision: decision(`hands-${store}`) })).client;
+    const first = async () => {
+      const client = new FirstClient({ name: 'first', version: '1' });
+      const memory = new ClientMemory();
+      await connectFirstClient(world, browser(), { client, memory, decision: decision(`first-${store}`) });
+      return client;
+    };
+    expect([await capabilitiesOf(second), await capabilitiesOf(first)]).toEqual([{}, {}]);
+  });
+});

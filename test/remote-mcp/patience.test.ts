@@ -1,0 +1,64 @@
+/** The whole of a wait that nobody ends, in real time: shorter than what a client gives up after by itself, and told as it goes. */
+import { Client } from '@modelcontextprotocol/client';
+import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { expect, test } from 'vitest';
+import { deskOf, type HeldArguments } from '../world/mcp-held.ts';
+import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
+import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+type Json = any;
+type Call = (params: Json, options: Json) => Promise<Json>;
+
+test('for 50 seconds, with the link every 10; then the id, and check_approval waits again', async () => {
+  const world = await startWorld();
+  const organisation = await world.organisation();
+  await organisation.platform();
+  await organisation.policy(DEMO_RULES, 'default');
+  const desk = deskOf(world, organisation);
+  const browser = browserOf(world, organisation.owner);
+  const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+
+  const first = new FirstClient({ name: 'first', version: '1' });
+  await connectFirstClient(world, browser, {
+    client: first,
+    memory: new ClientMemory(),
+    decision: { name: 'first', grants },
+  });
+  const handshake = new Client({ name: 'handshake', version: '1' });
+  await connectClient(world, browser, { client: handshake, decision: { name: 'handshake', grants } });
+  const versionNegotiation = { mode: { pin: '2026-07-28' } };
+  const stateless = new Client({ name: 'stateless', version: '1' }, { versionNegotiation });
+  await connectClient(world, browser, { client: stateless, decision: { name: 'stateless', grants } });
+  const clients: [string, Call, HeldArguments][] = [
+    ['first', (params, options) => first.callTool(params, undefined, options), desk.held()],
+    ['handshake', (params, options) => handshake.callTool(params, options), desk.held()],
+    ['stateless', (params, options) => stateless.callTool(params, options), desk.held()],
+  ];
+
+  await Promise.all(
+    clients.map(async ([name, call, args]) => {
+      const told: { progress: number; message: string }[] = [];
+      const began = performance.now();
+      // No word of a timeout: what the SDKs do by themselves has to be enough.
+      const onprogress = (one: Json) => told.push(one);
+      const { structuredContent } = await call({ name: 'write_platform', arguments: { ...args } }, { onprogress });
+      const seconds = (performance.now() - began) / 1000;
+      const [id] = await desk.pending(name);
+      expect(structuredContent, name).toMatchObject({ status: 'pending_approval', approval_id: id });
+      expect(structuredContent.next).toMatch(/Do not submit the call again. Call check_approval/);
+      expect(seconds).toBeGreaterThan(48);
+      expect(seconds).toBeLessThan(58);
+      expect(told.map(({ progress }) => Math.round(progress / 10) * 10).slice(0, 5)).toEqual([0, 10, 20, 30, 40]);
+      for (const { message } of told) expect(message).toContain(desk.urlOf(id!));
+
+      const waits = Promise.withResolvers<void>();
+      const checking = call({ name: 'check_approval', arguments: { approval_id: id } }, { onprogress: waits.resolve });
+      await waits.promise;
+      await desk.decide(id!, 'approve');
+      expect((await checking).structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+      expect(desk.sentFor(args)).toBe(1);
+    }),
+  );
+  for (const client of [first, handshake, stateless]) await client.close();
+}, 90_000);

@@ -1,0 +1,155 @@
+/** Held calls of remote clients that take tasks (extension io.modelcontextprotocol/tasks): the task lives as the approval does. */
+import { Client } from '@modelcontextprotocol/client';
+import {
+  resultFromTaskOutcome,
+  type TaskEnabledSession,
+  type ToolExecution,
+} from '@modelcontextprotocol/ext-tasks/client';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { browserOf, type ClientMemory, connectClient } from '../world/mcp-person.ts';
+import { taskSession } from '../world/mcp-tasks.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+
+const HOUR_MS = 3_600_000;
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
+type Json = any;
+
+describe.each(STORES)(`a remote client that takes tasks, on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+    await organisation.policy(DEMO_RULES, 'default');
+  });
+  beforeEach(() => {
+    world.clock.skewMs = 0;
+  });
+
+  let titles = 0;
+  /** A call that is held, and like no other. */
+  const held = () => ({
+    platform: 'demo',
+    scope: 'demo:write',
+    endpoint: '/items',
+    data: { title: `${store}-${++titles}` },
+  });
+  const sentFor = ({ data }: { data: { title: string } }) =>
+    world.upstream.seen.filter(({ body }) => body.includes(`"${data.title}"`)).length;
+  const decide = async (id: string, verb: 'approve' | 'deny', body: object = {}) =>
+    expect((await organisation.ask('POST', `/owner/approvals/${id}/${verb}`, body)).status).toBe(200);
+
+  const modern = () =>
+    new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
+  async function connect(memory?: ClientMemory) {
+    const grants = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
+    const browser = browserOf(world, organisation.owner);
+    const connected = await connectClient(world, browser, {
+      client: modern(),
+      decision: { grants },
+      ...(memory && { memory }),
+    });
+    return { ...connected, session: await taskSession(world, connected.client, connected.memory) };
+  }
+  /** The task of a call that was held. */
+  async function heldTask(session: TaskEnabledSession, args: object) {
+    const execution: ToolExecution<Json> = await session.callTool('write_platform', args as Json);
+    if (execution.kind !== 'task') throw new Error(`no task: ${JSON.stringify(await execution.result())}`);
+    return { execution, id: String(execution.handle.taskId) };
+  }
+  const structured = (outcome: Json) => (resultFromTaskOutcome(outcome) as Json).structuredContent;
+
+  test('gets one at once, with the link and the approval’s lifetime, and polls until the platform’s answer is in it', async () => {
+    const { session } = await connect();
+    const args = held();
+    const { execution, id } = await heldTask(session, args);
+    const task = await session.task(execution.handle.taskId).snapshot();
+    expect(task).toMatchObject({ status: 'working', taskId: id });
+    expect(task.statusMessage).toContain(`${world.running.baseUrl}/approve/${id}`);
+    expect(task.retentionMs).toBe(24 * HOUR_MS);
+    expect(task.suggestedPollIntervalMs).toBe(5_000);
+    expect(sentFor(args)).toBe(0);
+    const settled = execution.settle();
+    await decide(id, 'approve', { note: 'Only this once.' });
+    const { outcome } = await settled;
+    expect(outcome.status).toBe('completed');
+    expect(structured(outcome)).toMatchObject({
+      status: 'answered',
+      approval_id: id,
+      note: 'Only this once.',
+      data: { method: 'POST' },
+    });
+    expect(sentFor(args)).toBe(1);
+  }, 20_000);
+
+  test('finds a denial in it, as a tool’s error', async () => {
+    const { session } = await connect();
+    const args = held();
+    const { execution, id } = await heldTask(session, args);
+    await decide(id, 'deny', { note: 'Ask Ann first.' });
+    const outcome: Json = await session.task(execution.handle.taskId).result();
+    expect(outcome).toMatchObject({ status: 'completed', result: { isError: true } });
+    expect(structured(outcome)).toMatchObject({ status: 'denied', note: 'Ask Ann first.' });
+    expect(sentFor(args)).toBe(0);
+  });
+
+  test('finds that nobody decided in time', async () => {
+    const { session } = await connect();
+    const brief = await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 300 });
+    expect(brief.status, brief.text).toBe(200);
+    const { execution } = await heldTask(session, held());
+    await organisation.ask('POST', '/owner/organisation', { approval_ttl_seconds: 86_400 });
+    expect((await session.task(execution.handle.taskId).snapshot()).retentionMs).toBe(300_000);
+    world.clock.skewMs = 301_000;
+    const outcome: Json = await session.task(execution.handle.taskId).result();
+    expect(outcome).toMatchObject({ status: 'completed', result: { isError: true } });
+    expect(structured(outcome)).toMatchObject({ status: 'expired' });
+  });
+
+  test('that cancels it stops to wait; the call is an owner’s to deny, and its answer is still to be had', async () => {
+    const { session, client } = await connect();
+    const args = held();
+    const { execution, id } = await heldTask(session, args);
+    await execution.cancel();
+    await execution.detach();
+    expect((await session.task(execution.handle.taskId).snapshot()).status).toBe('working');
+    const { approvals } = (await organisation.ask('GET', '/owner/approvals?status=pending')).body;
+    expect(approvals.map((one: Json) => one.approval_id)).toContain(id);
+    await decide(id, 'approve');
+    const checked: Json = await client.callTool({ name: 'check_approval', arguments: { approval_id: id } });
+    expect(checked.structuredContent).toMatchObject({ status: 'answered', approval_id: id });
+    expect(sentFor(args)).toBe(1);
+  });
+
+  test('that connects anew finds the task by its id, and the same one by the identical call', async () => {
+    const one = await connect();
+    const args = held();
+    const { execution, id } = await heldTask(one.session, args);
+    let kept: Json;
+    await execution.handoff((reference: Json) => {
+      kept = reference;
+    });
+    await one.session.close();
+    await one.client.close();
+
+    const { session } = await connect(one.memory);
+    const again = await heldTask(session, { ...args, reason: 'In other words.' });
+    expect(again.id).toBe(id);
+    await again.execution.detach();
+    await decide(id, 'approve');
+    const outcome = await (await session.resumeTask(kept)).result();
+    expect(structured(outcome)).toMatchObject({ status: 'answered', approval_id: id });
+    expect(sentFor(args)).toBe(1);
+    // Its answer was handed over, so that the identical call is a new one.
+    expect((await heldTask(session, args)).id).not.toBe(id);
+  });
+
+  test('another agent’s task is none of its', async () => {
+    const [mine, theirs] = [await connect(), await connect()];
+    const { execution } = await heldTask(theirs.session, held());
+    await expect(mine.session.task(execution.handle.taskId).snapshot()).rejects.toThrow(/not found/i);
+  });
+});

@@ -1,0 +1,494 @@
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sql } from 'kysely';
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../../broker/config.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { serve } from '../../broker/main.ts';
+import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../../broker/store/audit.ts';
+import {
+  beat,
+  findRun,
+  forgetInstance,
+  listInstances,
+  registerInstance,
+  settleRun,
+} from '../../broker/store/instances.ts';
+import { FolderInUse } from '../../broker/store/lock.ts';
+import { findMeta, settleMeta } from '../../broker/store/meta.ts';
+import { migrate } from '../../broker/store/migrate.ts';
+import { openPostgres } from '../../broker/store/postgres.ts';
+import { isRowFault } from '../../broker/store/row-fault.ts';
+import { openSqlite } from '../../broker/store/sqlite.ts';
+import type { Store } from '../../broker/store/store.ts';
+import { isConflict, isStoreOutage } from '../../broker/store/store-fault.ts';
+import { afterFile } from '../world/after-file.ts';
+import { send, type TestAgent } from '../world/agent.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { groupWriter } from '../world/row-groups.ts';
+import { auditRow } from '../world/rows.ts';
+import { newDatabase, newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const MIGRATIONS = [
+  '0001-foundation',
+  '0002-approvals',
+  '0003-owners-approve',
+  '0004-registration',
+  '0005-children',
+  '0006-oauth',
+  '0007-tools',
+  '0008-mcp-clients',
+  '0009-halts',
+  '0010-fact-versions',
+  '0013-rotating-tokens',
+  '0015-stored-responses',
+  '0016-client-sources',
+  '0017-passkey-challenges',
+];
+
+/** Opens one empty store as often as wanted: of SQLite there can be only one. */
+async function emptyStore(kind: StoreKind): Promise<() => Store> {
+  const place = kind === 'sqlite' ? join(newFolder(), 'store') : await newDatabase();
+  return () => {
+    const store = kind === 'sqlite' ? openSqlite(place) : openPostgres(place, { connections: 4, onError: () => {} });
+    afterFile(() => store.close().catch(() => {}));
+    return store;
+  };
+}
+
+/** Tables and their columns, as the database lists them. */
+const shapeOf = async (store: Store) =>
+  (await store.db.introspection.getTables({ withInternalKyselyTables: false })).map(({ name, columns }) => [
+    name,
+    columns.map((column) => column.name),
+  ]);
+
+const final = (different: Partial<AuditRow> = {}): AuditRow =>
+  auditRow({
+    state: 'final',
+    finished_at: Date.now(),
+    result: 'allowed',
+    row_hash: 'hash',
+    receipt_kid: 'kid',
+    receipt: 'receipt',
+    ...different,
+  });
+
+describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
+  test('bring an empty store up to date, once', async () => {
+    const store = (await emptyStore(kind))();
+    expect(await migrate(store)).toEqual(MIGRATIONS);
+    const shape = await shapeOf(store);
+    expect(shape.map(([name]) => name)).toEqual(expect.arrayContaining(['agents', 'audit_rows', 'meta']));
+    expect(await migrate(store)).toEqual([]);
+    expect(await shapeOf(store)).toEqual(shape);
+  });
+
+  test('a store that is newer than the code is refused in words, and left as it is', async () => {
+    const open = await emptyStore(kind);
+    const store = open();
+    await migrate(store);
+    await sql`insert into kysely_migration (name, timestamp) values ('0999-from-the-future', '2099-01-01T00:00:00.000Z')`.execute(
+      store.db,
+    );
+    const shape = await shapeOf(store);
+    await expect(migrate(store)).rejects.toThrow(
+      /written by a newer version of agent-broker \(it has the migration 0999-from-the-future.*Nothing was changed/,
+    );
+    expect(await shapeOf(store)).toEqual(shape);
+  });
+
+  test('a migration that fails leaves nothing behind', async () => {
+    const store = (await emptyStore(kind))();
+    // Something of another program is in the way of the last tables.
+    await sql`create table instances (id text)`.execute(store.db);
+    await expect(migrate(store)).rejects.toThrow(/could not be brought up to date.*instances.*Nothing was changed/s);
+    expect((await shapeOf(store)).map(([name]) => name)).toEqual(['instances']);
+    await sql`drop table instances`.execute(store.db);
+    expect(await migrate(store)).toEqual(MIGRATIONS);
+  });
+});
+
+test.runIf(STORES.includes('postgres'))('eight processes that start at once migrate once', async () => {
+  const open = await emptyStore('postgres');
+  const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(open())));
+  expect(applied.flat()).toEqual(MIGRATIONS);
+  const settled = await Promise.all(applied.map((_, at) => settleMeta(open().db, 'who', `process ${at}`)));
+  expect(new Set(settled).size).toBe(1);
+});
+
+describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
+  let store: Store;
+  beforeAll(async () => {
+    store = (await emptyStore(kind))();
+    await migrate(store);
+  });
+
+  const stored = (row: AuditRow) => findAuditRow(store.db, row.organisation_id, row.id);
+
+  test.each<[string, AuditRow]>([
+    ['a state that is none', final({ state: 'done' as 'final' })],
+    ['a kind that is none', final({ kind: 'rumour' as 'event' })],
+    ['a result that is none', final({ result: 'maybe' as 'held' })],
+    ['a final row without a result', final({ result: null })],
+    ['a final row without a receipt', final({ receipt: null })],
+    ['a final row without its hash', final({ row_hash: null })],
+    ['a final row that never finished', final({ finished_at: null })],
+  ])('does not take %s, and blames the row', async (_what, row) => {
+    const error = await groupWriter(store)([row]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Error);
+    expect(isRowFault(error)).toBe(true);
+    expect(await stored(row)).toBeUndefined();
+  });
+
+  test('takes the twin of each', async () => {
+    const rows = [final(), final({ kind: 'event', result: null, receipt: null }), auditRow()];
+    expect((await groupWriter(store)(rows)).size).toBe(3);
+    for (const row of rows) expect(await stored(row)).toEqual(row);
+  });
+
+  test.each([
+    ['agents', 'status', `'sleeping'`],
+    ['owners', 'role', `'emperor'`],
+    ['connections', 'status', `'broken'`],
+    ['breakers', 'cause', `'mood'`],
+    ['approvals', 'status', `'perhaps'`],
+    ['signing_keys', 'use', `'decoration'`],
+    ['one_time_tokens', 'kind', `'coupon'`],
+    ['registrations', 'status', `'perhaps'`],
+  ])('%s.%s takes only what is listed', async (table, column, value) => {
+    const columns = (await store.db.introspection.getTables()).find(({ name }) => name === table)!.columns;
+    const values = columns.map((each) => {
+      if (each.name === column) return value;
+      if (each.isNullable) return 'null';
+      return /int/i.test(each.dataType) ? '0' : /blob|bytea/i.test(each.dataType) ? `''` : `'x'`;
+    });
+    const insert = sql.raw(`insert into ${table} (${columns.map(({ name }) => name)}) values (${values})`);
+    await expect(insert.execute(store.db)).rejects.toThrow(/check constraint/i);
+  });
+
+  test('an agent that is active with a key of its own has one', async () => {
+    const insert = sql`insert into agents (organisation_id, id, agent_id, name, owner_id, agent_type, status, origin, created_at)
+      values ('o', 'a', 'agt_x', 'x', 'w', 'key', 'active', 'owner', 0)`;
+    await expect(insert.execute(store.db)).rejects.toThrow(/agents_bound/);
+  });
+
+  test('foreign keys are in force', async () => {
+    const insert = sql`insert into owners (organisation_id, id, email, role, origin, created_at) values ('nobody', 'o', 'o@acme.example', 'admin', 'added', 0)`;
+    await expect(insert.execute(store.db)).rejects.toThrow(/foreign key/i);
+  });
+
+  test('writing a row again changes nothing, and says that it was there', async () => {
+    const write = groupWriter(store);
+    const row = final();
+    expect((await write([row])).has(row.id)).toBe(true);
+    const other = final();
+    const again = { ...row, reason: 'rewritten', receipt: 'another receipt' };
+    expect([...(await write([again, other]))]).toEqual([other.id]);
+    expect(await stored(row)).toEqual(row);
+    expect(await putAuditRow(store.db, again)).toBe(false);
+    expect(await stored(row)).toEqual(row);
+  });
+
+  test('an intent is finished once, by whoever comes first', async () => {
+    const write = groupWriter(store);
+    const intent = auditRow();
+    expect((await write([intent])).size).toBe(1);
+    // An intent may be written again, as when its answer was lost.
+    expect((await write([intent])).size).toBe(1);
+    const outcomes = Array.from({ length: 8 }, (_, at) =>
+      final({ ...intent, state: 'final', finished_at: 1, result: 'allowed', row_hash: 'h', receipt: `by ${at}` }),
+    );
+    const written = await Promise.all(outcomes.map((row) => write([row])));
+    expect(written.filter((ids) => ids.size === 1)).toHaveLength(1);
+    const winner = outcomes[written.findIndex((ids) => ids.size === 1)]!;
+    expect(await stored(intent)).toMatchObject({ state: 'final', receipt: winner.receipt });
+    expect((await write([intent])).size, 'a final row becomes no intent again').toBe(0);
+    expect(await stored(intent)).toMatchObject({ state: 'final' });
+  });
+
+  test('one organisation’s row is not another’s, even with the same id', async () => {
+    const row = final();
+    await groupWriter(store)([row, { ...row, organisation_id: 'other', reason: 'theirs' }]);
+    expect(await stored(row)).toEqual(row);
+    expect(await findAuditRow(store.db, 'other', row.id)).toMatchObject({ reason: 'theirs' });
+  });
+
+  test('text comes back as it was stored, and moments as numbers', async () => {
+    const row = final({ detail: 'ä 中 🙂 \' " \\ %s $1 \u202e', created_at: 2 ** 52 });
+    await groupWriter(store)([row]);
+    expect(await stored(row)).toEqual(row);
+  });
+
+  describe('the run of the processes on a store', () => {
+    const starting = () => ({ id: uuidv4(), startedAt: 1_000 });
+    const run = async () => (await findRun(store.db)).id;
+    const forgetAll = async () => {
+      for (const { id } of await listInstances(store.db)) await forgetInstance(store.db, id);
+    };
+    beforeEach(forgetAll);
+    afterEach(forgetAll);
+
+    test('the first of processes that start together on an empty list begins it, and the others are of it', async () => {
+      const all = Array.from({ length: 10 }, starting);
+      const found = await Promise.all(all.map((one) => registerInstance(store.db, one)));
+      const first = all[found.findIndex(({ member }) => member)]!;
+      expect(found.filter(({ member }) => member)).toHaveLength(1);
+      expect(await run()).toBe(first.id);
+      await beat(store.db, first.id, 2_000);
+      for (const [at, one] of all.entries())
+        if (one !== first) expect(await settleRun(store.db, one, found[at]!.seen, { begin: false })).toBe(true);
+      expect(await findRun(store.db)).toEqual({ id: first.id });
+    });
+
+    test.each<[string, (member: string) => Promise<void>]>([
+      ['sent a heartbeat', (member) => beat(store.db, member, 1_000)],
+      ['left the list', (member) => forgetInstance(store.db, member)],
+    ])('goes on with a process that started when a member %s since', async (_what, live) => {
+      const [member, next] = [starting(), starting()];
+      await registerInstance(store.db, member);
+      const { seen } = await registerInstance(store.db, next);
+      expect(await settleRun(store.db, next, seen, { begin: false })).toBe(false);
+      await live(member.id);
+      expect(await settleRun(store.db, next, seen, { begin: true })).toBe(true);
+      expect(await run()).toBe(member.id);
+    });
+
+    test('ends when no member is alive, however many processes have started; they are of one again', async () => {
+      const dead = starting();
+      await registerInstance(store.db, dead);
+      const all = Array.from({ length: 5 }, () => ({ id: uuidv4(), startedAt: 5_000 }));
+      const seen = new Map<string, ReadonlyMap<string, number>>();
+      for (const one of all) seen.set(one.id, (await registerInstance(store.db, one)).seen);
+      for (const { id } of all) await beat(store.db, id, 6_000);
+      for (const one of all) expect(await settleRun(store.db, one, seen.get(one.id)!, { begin: false })).toBe(false);
+      expect(await run()).toBe(dead.id);
+      await Promise.all(all.map((one) => settleRun(store.db, one, seen.get(one.id)!, { begin: true })));
+      const { id, previous } = await findRun(store.db);
+      expect(all.map((one) => one.id)).toContain(id);
+      expect(previous).toEqual({ id: dead.id, since: 5_000 });
+      await forgetAll();
+      const last = starting();
+      expect((await registerInstance(store.db, last)).member).toBe(true);
+      expect(await findRun(store.db)).toEqual({ id: last.id });
+    });
+  });
+
+  test('an intent is orphaned when its process is not on the list', async () => {
+    const [mine, theirs] = [uuidv4(), uuidv4()];
+    await beat(store.db, mine, 1_000);
+    await beat(store.db, theirs, 1_000);
+    const intent = auditRow({ instance_id: theirs });
+    await groupWriter(store)([intent, auditRow({ instance_id: mine })]);
+    const orphans = async () => (await findOrphanedIntents(store.db, 1_000)).filter((row) => row.id === intent.id);
+    expect(await orphans()).toEqual([]);
+    // It beat since it was looked at.
+    await beat(store.db, theirs, 1_000);
+    await forgetInstance(store.db, theirs, 1_000);
+    expect(await orphans()).toEqual([]);
+    const { seen_at } = (await listInstances(store.db)).find(({ id }) => id === theirs)!;
+    expect(seen_at).toBe(1_001);
+    await forgetInstance(store.db, theirs, seen_at);
+    expect(await orphans()).toEqual([intent]);
+  });
+
+  test('a transaction that fails leaves nothing', async () => {
+    const row = final();
+    const failing = store.db.transaction().execute(async (db) => {
+      await putAuditRow(db, row);
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await stored(row)).toBeUndefined();
+    expect(await findMeta(store.db, 'nothing')).toBeUndefined();
+  });
+});
+
+describe('the embedded store', () => {
+  test('ST-03 commits durably: WAL, synchronous=FULL, foreign keys', async () => {
+    const folder = join(newFolder(), 'store');
+    const store = openSqlite(folder);
+    onTestFinished(() => store.close());
+    const pragma = async (name: string) =>
+      Object.values((await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(store.db)).rows[0]!)[0];
+    expect(await pragma('journal_mode')).toBe('wal');
+    expect(await pragma('synchronous')).toBe(2);
+    expect(await pragma('foreign_keys')).toBe(1);
+    expect(await pragma('busy_timeout')).toBe(5_000);
+  });
+
+  test('reads see what is committed, never what a transaction is about to write', async () => {
+    const store = openSqlite(join(newFolder(), 'store'));
+    onTestFinished(() => store.close());
+    await migrate(store);
+    const path = (await sql<{ file: string }>`select file from pragma_database_list`.execute(store.db)).rows[0]!.file;
+    // From another process's connection, as the command line and the bench look at it.
+    const outside = new DatabaseSync(path, { readOnly: true });
+    onTestFinished(() => outside.close());
+    const count = () => outside.prepare('select count(*) as count from meta').get()!.count;
+    await store.db.transaction().execute(async (db) => {
+      await settleMeta(db, 'a', 'b');
+      expect(count()).toBe(0);
+    });
+    expect(count()).toBe(1);
+  });
+
+  test('ST-04 one folder has one server', async () => {
+    const folder = join(newFolder(), 'store');
+    const first = openSqlite(folder);
+    expect(() => openSqlite(folder)).toThrow(FolderInUse);
+    await first.close();
+    await openSqlite(folder).close();
+  });
+
+  test('a file that is no database is refused in words, and the folder is let go of', async () => {
+    const folder = join(newFolder(), 'store');
+    await openSqlite(folder).close();
+    writeFileSync(
+      join(folder, 'broker.db'),
+      'this is not a database, but it is long enough to be looked at'.repeat(50),
+    );
+    expect(() => openSqlite(folder)).toThrow(/The store .*broker\.db cannot be opened: file is not a database/);
+    expect(() => openSqlite(folder)).toThrow(/file is not a database/);
+  });
+});
+
+test('a fault that ends a transaction is told as it was, not as a rollback that had nothing to do', async () => {
+  const store = openSqlite(join(newFolder(), 'store'));
+  afterFile(() => store.close());
+  await migrate(store);
+  const put = sql`insert or rollback into meta (name, value) values ('a', 'b')`;
+  const twice = store.db.transaction().execute(async (tx) => {
+    await put.execute(tx);
+    await put.execute(tx);
+  });
+  await expect(twice).rejects.toThrow(/UNIQUE constraint failed/);
+  expect((await store.db.selectFrom('meta').selectAll().execute()).filter(({ name }) => name === 'a')).toEqual([]);
+});
+
+test('a PostgreSQL that is not there is named at the start, and is an outage by its code, not by its words', async () => {
+  const url = 'postgres://broker:CANARY@127.0.0.1:1/broker';
+  const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
+  const refused = await serve(config).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  expect(refused).toMatch(/^PostgreSQL at 127\.0\.0\.1:1 \(DATABASE_URL\) does not answer: .*ECONNREFUSED/);
+  expect(refused).not.toContain('CANARY');
+  const silent = createServer();
+  await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const store = openPostgres(`postgres://x@127.0.0.1:${port}/x`, { connections: 3, onError: () => {} });
+  onTestFinished(() => store.close());
+  const fault = await sql`select 1`.execute(store.db).catch((error: unknown) => error);
+  expect(isStoreOutage(fault), String(fault)).toBe(true);
+  expect(isStoreOutage(new Error('Query read timeout'))).toBe(false);
+  expect(isConflict(Object.assign(new Error('deadlock detected'), { code: '40P01' }))).toBe(true);
+  expect(isConflict(Object.assign(new Error('no'), { code: '403' }))).toBe(false);
+});
+
+describe.runIf(STORES.includes('postgres'))(`a PostgreSQL that loses commits${postgresNote}`, () => {
+  test.each([
+    ['off', true],
+    ['on', false],
+  ])('synchronous_commit = %s: the start warns: %s', async (value, warns) => {
+    const url = await newDatabase();
+    const store = openPostgres(url, { connections: 3, onError: () => {} });
+    const name = sql.raw(new URL(url).pathname.slice(1));
+    await sql`alter database ${name} set synchronous_commit = ${sql.raw(value)}`.execute(store.db);
+    await store.close();
+    const child = spawnBroker({ PORT: '0', LOG_LEVEL: 'warn', AGENT_BROKER_DATA: newFolder(), DATABASE_URL: url });
+    onTestFinished(() => child.signal('SIGKILL'));
+    expect(await child.serve(), child.output().stderr).toBeDefined();
+    expect(child.output().stderr.includes('synchronous_commit = off')).toBe(warns);
+  });
+});
+
+/** A small file system in memory, where this user may make one. */
+function smallDisk(bytes: number): string | undefined {
+  const folder = newFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  // Without --lazy this fails while a broker that did not stop holds a file open.
+  afterFile(() => execFileSync('umount', ['--lazy', folder]));
+  return folder;
+}
+
+describe('a disk that is full', () => {
+  const folder = process.platform === 'linux' ? smallDisk(12 * 1024 * 1024) : undefined;
+
+  test.runIf(folder)(
+    'ST-02 nothing is sent that cannot be recorded, and all is well when there is room again',
+    async () => {
+      const world = await startWorld('sqlite', { AGENT_BROKER_DATA: folder! });
+      const organisation = await world.organisation();
+      await organisation.platform();
+      const agent: TestAgent = await organisation.agent();
+      const change = (item: number | string) => ({
+        platform: 'demo',
+        endpoint: `/items/${item}`,
+        method: 'PATCH',
+        scope: 'demo:write',
+        data: { a: 1 },
+      });
+      const first = await agent.act(change('first'));
+      expect(first.status).toBe(200);
+      const filler = join(folder!, 'filler');
+      // Fails when the disk is full, which is what it is for.
+      expect(() => execFileSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'], { stdio: 'ignore' })).toThrow();
+      let full = await agent.act(change('fill'));
+      let last: number | string = 'fill';
+      for (let more = 0; full.status === 200 && more < 500; more++) {
+        last = more;
+        full = await agent.act(change(more));
+      }
+      expect([full.status, full.body.error]).toEqual([503, 'audit_unavailable']);
+      world.upstream.seen.length = 0;
+      const again = await agent.act(change('full'));
+      expect([again.status, again.body.error, again.headers.get('retry-after')]).toEqual([
+        503,
+        'audit_unavailable',
+        '5',
+      ]);
+      expect(again.body.detail).toContain('nothing was sent');
+      expect(world.upstream.seen).toEqual([]);
+      // What is on record can still be read.
+      expect((await agent.get(`/v1/audit/${first.body._meta.audit_id}/receipt`)).status).toBe(200);
+      const health = await send(`${world.running.baseUrl}/health`, {});
+      expect([health.status, health.body.status]).toEqual([503, 'unavailable']);
+      rmSync(filler);
+      const room = await agent.act(change('room'));
+      expect(room.status, room.text).toBe(200);
+      await world.running.services.recorder.retryLate();
+      const { db } = world.running.broker.store;
+      const rowsOf = (item: number | string) =>
+        db.selectFrom('audit_rows').selectAll().where('path', '=', `/items/${item}`).execute();
+      // Of the first that failed, and of those that were refused while its row waited.
+      for (const item of [last, 'full'])
+        expect(await rowsOf(item)).toMatchObject([{ state: 'final', result: 'errored', reason: 'audit_unavailable' }]);
+      expect((await send(`${world.running.baseUrl}/health`, {})).status).toBe(200);
+      await world.restart();
+      expect((await agent.act(change('after'))).status).toBe(200);
+    },
+  );
+
+  test.runIf(folder)('a start on it says which disk is full', async () => {
+    const small = smallDisk(1024 * 1024)!;
+    expect(() => execFileSync('dd', ['if=/dev/zero', `of=${join(small, 'filler')}`], { stdio: 'ignore' })).toThrow();
+    const config = readConfig({ PORT: '0', LOG_LEVEL: 'silent', AGENT_BROKER_DATA: join(small, 'data') });
+    await expect(serve(config)).rejects.toThrow(`The disk of ${config.dataFolder} is full.`);
+  });
+
+  test.skipIf(folder)(
+    'ST-02 is skipped: no small file system can be mounted here (Linux and root are needed)',
+    () => {},
+  );
+});
