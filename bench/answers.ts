@@ -1,6 +1,8 @@
 /** What it costs to look for the credential in an answer: on the thread that answers, so each microsecond is one of a call. */
+import { randomBytes } from 'node:crypto';
 import { Secret } from '../broker/crypto/secret.ts';
 import { readAnswer } from '../broker/egress/answer.ts';
+import { StreamedCredential } from '../broker/egress/credential-stream.ts';
 import { makeNeedles } from '../broker/egress/needles.ts';
 
 /** One kind of answer: its bytes, and for each run the microseconds of CPU that reading one took. */
@@ -17,9 +19,11 @@ const RUNS = 5;
 /** So many bytes are read in a run, whatever the size of an answer. */
 const BYTES_A_RUN = 10 * MEBIBYTE;
 
+const CREDENTIAL = new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz==');
+
 /** Reads answers of usual sizes, and of the largest size the worst that is known. Takes some seconds. */
 export function measureAnswers(): AnswerCost[] {
-  const needles = makeNeedles(new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz=='), { basic: true });
+  const needles = makeNeedles(CREDENTIAL, { basic: true });
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   return [...bodies()].map(([name, body]) => {
     const times = Math.max(1, Math.round(BYTES_A_RUN / Math.max(body.length, 10_000)));
@@ -35,6 +39,36 @@ export function measureAnswers(): AnswerCost[] {
     };
     run();
     return { name, bytes: body.length, micros: Array.from({ length: RUNS }, run) };
+  });
+}
+
+const PIECE = 64 * 1024;
+
+/** Looks for the credential in streams of 1 GiB, in pieces as they come off a socket. */
+export function measureStreams(): AnswerCost[] {
+  const credential = new StreamedCredential(CREDENTIAL, { basic: true });
+  const items = Buffer.from(JSON.stringify(Array.from({ length: 1_000 }, () => ITEM)));
+  const lines = randomBytes(PIECE)
+    .toString('base64')
+    .replace(/(.{76})/g, '$1\n');
+  const kinds = {
+    'a stream of items': items,
+    'of base64 in lines': Buffer.from(lines),
+    'of random bytes': randomBytes(PIECE),
+  };
+  return Object.entries(kinds).map(([name, whole]) => {
+    const piece = whole.subarray(0, PIECE);
+    const pieces = 2 ** 30 / PIECE;
+    const run = () => {
+      const search = credential.search({ mask: true });
+      const before = process.cpuUsage();
+      for (let i = 0; i < pieces; i++) search.push(piece);
+      const { user, system } = process.cpuUsage(before);
+      if (search.found) throw new Error(`a credential was found in ${name}, which holds none`);
+      return user + system;
+    };
+    run();
+    return { name, bytes: pieces * PIECE, micros: Array.from({ length: RUNS }, run) };
   });
 }
 

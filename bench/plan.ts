@@ -1,6 +1,6 @@
 /** The story of a run: which phases, how long, and what comes out. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type AnswerCost, measureAnswers } from './answers.ts';
+import { type AnswerCost, measureAnswers, measureStreams } from './answers.ts';
 import { type McpFindings, watchMcp } from './mcp.ts';
 import type { Load, Meter, Sample, Target } from './measure.ts';
 import { measure, measureInRounds, warmUp } from './measure.ts';
@@ -47,6 +47,7 @@ export type Findings = {
   one: Map<string, Sample[]>;
   /** Of the search for the credential, without any broker. */
   answers: AnswerCost[];
+  streams: AnswerCost[];
   brokers: Map<Store, { governed: string; decisions: string; authzen: string; trqp: string } & BrokerFindings>;
 };
 
@@ -84,6 +85,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
 
   tell('looking for a credential in answers');
   const answers = measureAnswers();
+  const streams = measureStreams();
   const { upstream, nginx, forwarder } = stage;
   const plain: Target[] = [upstream, ...(nginx ? [nginx] : []), forwarder];
   const governed = mains.map((main) => main.governed);
@@ -106,7 +108,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     const receipts = await main.broker.verifyReceipts();
     found.audit = { ...main.charged(), rows: rows + (await main.broker.auditCount()), ...receipts };
   }
-  return { many, one, answers, brokers, wrong: meter.wrong };
+  return { many, one, answers, streams, brokers, wrong: meter.wrong };
 }
 
 /** Resident memory along many calls: one reading before, and one after each tenth. */

@@ -11,14 +11,14 @@ import type { WaitingFindings } from './waiting.ts';
 
 /** Everything that was measured, and each promise beside it. Figures are medians over the rounds. */
 export function describe(findings: Findings, goals: readonly Goal[]): string {
-  const { many, one, answers, brokers } = findings;
+  const { many, one, answers, streams, brokers } = findings;
   const parts = [
     title(`${CONNECTIONS} connections`),
     rates(many),
     title('1 connection: latency added'),
     latencies(one),
     title('Reading an answer, with the search for the credential'),
-    answerCosts(answers),
+    answerCosts([...answers, ...streams]),
   ];
   for (const [store, found] of brokers) {
     parts.push(title(`Agents stored, ${store}, ${CONNECTIONS} connections`), scales(found.scale));
