@@ -48,9 +48,8 @@ export async function watchMcp(broker: BrokerTarget, tell: (text: string) => voi
   tell('building what is published, for the MCP server');
   // Below node_modules, where what it imports is found.
   const published = join(ROOT, 'node_modules', '.cache', 'bench-mcp');
-  const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
-  const words = ['-p', 'tsconfig.build.json', '--outDir', join(published, 'dist')];
-  const compiled = spawnSync(tsc, words, { cwd: ROOT, stdio: 'inherit' });
+  const words = ['build.ts', join(published, 'dist')];
+  const compiled = spawnSync(process.execPath, words, { cwd: ROOT, stdio: 'inherit' });
   if (compiled.status !== 0) throw new Error('what is published could not be built');
   cpSync(join(ROOT, LAUNCHER), join(published, LAUNCHER));
   const folder = mkdtempSync(join(tmpdir(), 'agent-broker-bench-mcp-'));

@@ -16,7 +16,7 @@ import {
   isCelUint,
   listType,
   mapType,
-} from '@bufbuild/cel';
+} from '../../bundled/cel.ts';
 import { type Meter, spend, spendText } from './condition-values.ts';
 
 const { BOOL, DYN, STRING } = CelScalar;

@@ -14,9 +14,10 @@ import {
   isCelMap,
   listType,
   objectType,
-} from '@bufbuild/cel';
-import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { RE2JS } from '@bufbuild/re2';
+  RE2JS,
+  type Timestamp,
+  timestampFromMs,
+} from '../../bundled/cel.ts';
 import { comparisonFunctions } from './condition-comparisons.ts';
 import { GrowingList, type Meter, spend } from './condition-values.ts';
 

@@ -2,7 +2,7 @@
  * What can be said about a condition before it runs: names, functions and literals that are wrong, a result that is no
  * bool, members that are read without `has()`, and a bound on what it may cost.
  */
-import { type CelFunc, CelScalar } from '@bufbuild/cel';
+import { type CelFunc, CelScalar } from '../../bundled/cel.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
 import { type Case, checkName, type Expr, isVariable, mayMiss, pathOf, textOf } from './condition-variables.ts';
 

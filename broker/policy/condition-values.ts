@@ -3,7 +3,15 @@
  * when they are read, not before: a call's body is converted only where a condition looks at it. Every read is counted
  * on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and DOS-07).
  */
-import { type CelList, type CelMap, type CelValue, celError, isCelError, isCelList, isCelMap } from '@bufbuild/cel';
+import {
+  type CelList,
+  type CelMap,
+  type CelValue,
+  celError,
+  isCelError,
+  isCelList,
+  isCelMap,
+} from '../../bundled/cel.ts';
 import type { JsonObject, JsonValue } from './facts.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** The variables of a condition, and the chains of members that lead into them. */
-import type { parse } from '@bufbuild/cel';
+import type { parse } from '../../bundled/cel.ts';
 
 export type Expr = ReturnType<typeof parse>['expr'];
 export type Case<K> = Extract<Expr['exprKind'], { case: K }>;

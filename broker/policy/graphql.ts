@@ -13,7 +13,7 @@ import {
   parse,
   type SelectionSetNode,
   type ValueNode,
-} from 'graphql';
+} from '../../bundled/graphql.ts';
 import type { JsonObject, JsonValue } from './facts.ts';
 
 export type GraphqlCall =

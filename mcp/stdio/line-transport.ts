@@ -4,7 +4,7 @@
  * something else would leave than what was written is answered here, and goes no further.
  */
 import type { Writable } from 'node:stream';
-import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
+import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '../../bundled/mcp-server.ts';
 import { idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
 import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
 import type { Line } from './lines.ts';

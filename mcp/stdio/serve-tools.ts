@@ -1,6 +1,6 @@
 /** `agent-broker mcp`: the tools of one agent over standard input and output, by the SDK. */
 import type { Writable } from 'node:stream';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { serveStdio } from '../../bundled/mcp-stdio.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
 import type { ToolClient } from '../tools/tool-client.ts';

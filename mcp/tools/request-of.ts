@@ -5,7 +5,7 @@ import {
   inputResponse,
   type Server,
   type ServerContext,
-} from '@modelcontextprotocol/server';
+} from '../../bundled/mcp-server.ts';
 import { TASKS_EXTENSION } from './introduction.ts';
 import type { Link, ToolRequest } from './peer.ts';
 

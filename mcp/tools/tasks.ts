@@ -2,8 +2,7 @@
  * Held calls as tasks (extension io.modelcontextprotocol/tasks, 2026-07-28). A task is an approval by another name: its id is
  * the approval's, so that it outlives this process, this connection and this replica without being stored anywhere.
  */
-import type { Result } from '@modelcontextprotocol/server';
-import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { ProtocolError, ProtocolErrorCode, type Result } from '../../bundled/mcp-server.ts';
 import type { Approval } from '../client/approval.ts';
 import type { Handed } from './call-platform.ts';
 import { handOver, waitingNews } from './hold.ts';

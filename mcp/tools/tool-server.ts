@@ -1,4 +1,6 @@
 /** The tools as an MCP server, for any transport and both protocol eras: the factory that the SDK's entries want. */
+
+import { z } from 'zod';
 import {
   inputRequired,
   MissingRequiredClientCapabilityError,
@@ -8,8 +10,7 @@ import {
   Server,
   type ServerContext,
   UrlElicitationRequiredError,
-} from '@modelcontextprotocol/server';
-import { z } from 'zod';
+} from '../../bundled/mcp-server.ts';
 import type { Handed } from './call-platform.ts';
 import { listTools, TOOL_NAMES } from './catalog.ts';
 import { waitingNews } from './hold.ts';

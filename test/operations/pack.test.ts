@@ -1,6 +1,6 @@
 /** What a user gets: the packed tarball, installed in an empty folder, run by its name. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -26,7 +26,8 @@ describe('the packed package', () => {
     await npm('init', '-y');
     try {
       const patience = ['--fetch-retries', '1', '--fetch-retry-mintimeout', '500', '--fetch-timeout', '30000'];
-      await npm('install', '--no-audit', '--no-fund', '--prefer-offline', ...patience, join(folder, tarball));
+      const quiet = ['--omit=dev', '--no-audit', '--no-fund', '--prefer-offline'];
+      await npm('install', ...quiet, ...patience, join(folder, tarball));
       installed = true;
     } catch (error) {
       // Installing needs the registry for what npm has not kept. Without one there is nothing to test here.
@@ -46,6 +47,31 @@ describe('the packed package', () => {
     // What depends on this would report that it was installed.
     expect(existsSync(join(folder, 'node_modules', '@scarf'))).toBe(false);
     expect(files.filter((file) => /(^|\/)(test|bench)(\/|$)|\.pem$|\.key$/.test(file))).toEqual([]);
+  });
+
+  test('an install takes little space, and holds none of the packages that are bundled', () => {
+    const bytes = diskUsage(join(folder, 'node_modules'));
+    // 46 MB when this was written. Much more is a dependency to think about: bundle what is used of it, or load it on use.
+    expect(bytes).toBeLessThan(70_000_000);
+    const installed = readdirSync(join(folder, 'node_modules'));
+    for (const name of ['@bufbuild', '@modelcontextprotocol', 'graphql', 'hono']) expect(installed).not.toContain(name);
+  });
+
+  test('the licences of what is bundled are shipped, with the versions', () => {
+    const file = join(folder, 'node_modules', 'agent-broker', 'dist', 'bundled', 'LICENSES.txt');
+    const text = readFileSync(file, 'utf8');
+    const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+    for (const name of [
+      '@bufbuild/cel',
+      '@bufbuild/protobuf',
+      '@bufbuild/re2',
+      '@modelcontextprotocol/server',
+      'graphql',
+    ]) {
+      const part = text.split(`\n${'-'.repeat(80)}\n\n`).find((one) => one.startsWith(`${name} `));
+      expect(part).toContain(`${name} ${packages[`node_modules/${name}`].version}: `);
+      expect(part).toMatch(/copyright/i);
+    }
   });
 
   test('npx agent-broker --help names the commands', async () => {
@@ -118,6 +144,15 @@ describe('the packed package', () => {
     expect(story.seconds).toBeLessThan(15);
   });
 });
+
+/** Bytes that the files below a folder take on a disk of 4 KiB blocks, as `du` counts them. */
+function diskUsage(folder: string): number {
+  const BLOCK = 4096;
+  return readdirSync(folder, { recursive: true }).reduce(
+    (sum, path) => sum + Math.ceil(lstatSync(join(folder, String(path))).size / BLOCK) * BLOCK,
+    0,
+  );
+}
 
 function firstMatch(child: ChildProcess, pattern: RegExp): Promise<string> {
   return new Promise((resolveMatch, reject) => {

@@ -1,0 +1,72 @@
+/** The typed client's own package: its tarball, installed alone in an empty folder, against a running broker. */
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from '../world/checkout.ts';
+import { newFolder } from '../world/stores.ts';
+import { startWorld } from '../world/world.ts';
+
+const run = promisify(execFile);
+const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
+const read = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
+
+describe('agent-broker-client', () => {
+  const folder = newFolder();
+  const installed = join(folder, 'node_modules', 'agent-broker-client');
+
+  beforeAll(async () => {
+    const npm = (cwd: string, ...args: string[]) => run('npm', args, { cwd, env: { ...process.env, PATH } });
+    await npm(join(ROOT, 'mcp', 'client'), 'pack', '--pack-destination', folder);
+    const [tarball = ''] = readdirSync(folder);
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    // It depends on nothing, so that no registry is asked.
+    await npm(folder, 'install', '--offline', '--no-audit', '--no-fund', join(folder, tarball));
+  }, 60_000);
+
+  test('it is installed alone, and holds its code, types, readme and license', () => {
+    const all = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
+    expect(all).toEqual(['agent-broker-client']);
+    const files = readdirSync(installed, { recursive: true }).map(String);
+    for (const file of ['README.md', 'LICENSE', join('dist', 'connect-agent.js'), join('dist', 'connect-agent.d.ts')])
+      expect(files).toContain(file);
+    expect(files.filter((file) => /(?<!\.d)\.ts$|\.map$/.test(file))).toEqual([]);
+    const code = files
+      .filter((file) => file.endsWith('.js'))
+      .map((file) => readFileSync(join(installed, file), 'utf8'));
+    const foreign = code.flatMap((text) => [...text.matchAll(/from '((?!\.|node:)[^']+)'/g)].map(([, name]) => name));
+    expect(foreign).toEqual([]);
+  });
+
+  test('it has the version of the broker’s package', () => {
+    expect(read(installed, 'package.json').version).toBe(read(ROOT, 'package.json').version);
+  });
+
+  test('it calls a running broker, and its types tell what came of it', async () => {
+    const world = await startWorld();
+    const organisation = await world.organisation();
+    await organisation.platform();
+    const { agentId, ownerId, keys, baseUrl } = await organisation.agent();
+    const privateKey = keys.privateKey.export({ format: 'pem', type: 'pkcs8' });
+    writeFileSync(
+      join(folder, 'use.mts'),
+      `import { type CallOutcome, connectAgent } from 'agent-broker-client';
+       declare const process: { argv: string[] };
+       const broker = connectAgent(JSON.parse(process.argv[2]!));
+       const read = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' } as const;
+       const outcome: CallOutcome = await broker.call(read);
+       // @ts-expect-error There is no such method.
+       const wrong = () => broker.call({ ...read, method: 'FETCH' });
+       const refused = await broker.call({ ...read, scope: 'demo:none' });
+       if (outcome.kind !== 'answered' || refused.kind !== 'denied') throw new Error(outcome.kind + refused.kind);
+       console.log(outcome.upstreamStatus, refused.reason, typeof wrong);`,
+    );
+    const tsc = join(ROOT, 'node_modules', '.bin', 'tsc');
+    const strict = ['--strict', '--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', ''];
+    await run(tsc, [...strict, 'use.mts'], { cwd: folder });
+    const connection = JSON.stringify({ url: baseUrl, agentId, ownerId, privateKey });
+    const { stdout } = await run(process.execPath, ['use.mjs', connection], { cwd: folder });
+    expect(stdout).toBe('200 scope_not_granted function\n');
+  });
+});
