@@ -8,8 +8,8 @@ export const HeldCallStated = z
   .object({
     approval_id: z.guid(),
     status: z.enum(['pending', 'approved', 'denied', 'expired']),
-    created_at: moment,
-    expires_at: moment,
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
     expires_in_seconds: z.int().nullable().describe('null: nobody can decide any more'),
     decided_at: moment,
     decided_by: z.guid().nullable(),
@@ -43,7 +43,16 @@ export const HeldCallSummary = HeldCallStated.extend({
   held_because: z.object({
     reason: z.string(),
     detail: z.string().nullable(),
-    rules: z.array(z.record(z.string(), z.unknown())).describe('the rules that matched'),
+    rules: z
+      .array(
+        z.looseObject({
+          source: z.string().describe('policy, or guardrail'),
+          name: z.string(),
+          effect: z.string(),
+          error: z.string().optional().describe('how its condition failed'),
+        }),
+      )
+      .describe('the rules that matched'),
   }),
   request_hash: z.string(),
 }).meta({ id: 'HeldCallSummary' });

@@ -132,11 +132,18 @@ export type Route<
   handle: (context: Context<A, z.output<Schema>, Declared<Query>>) => Promise<Reply>;
 };
 
+/** A declared route, with the types of its body and answers for whoever asks it. */
+export type DeclaredRoute<Schema extends z.ZodType, Answers extends Route['answers']> = Route & {
+  body?: Schema;
+  answers: Answers;
+};
+
 /** Declares a route; the types of principal, body and query follow from the declaration. */
 export function route<
   A extends Auth,
   Schema extends z.ZodType = z.ZodType<undefined>,
   Query extends z.ZodObject | undefined = undefined,
->(declaration: Route<A, Schema, Query>): Route {
-  return declaration as unknown as Route;
+  const Answers extends Route['answers'] = Route['answers'],
+>(declaration: Route<A, Schema, Query> & { answers: Answers }): DeclaredRoute<Schema, Answers> {
+  return declaration as unknown as DeclaredRoute<Schema, Answers>;
 }

@@ -1,8 +1,15 @@
 // Asks the owner API with the session cookie.
+/** @typedef {import('../answers.ts').Method} Method */
 import { keepPlace } from '/console/place.js';
+
+/** @typedef {{ error?: string, detail?: string }} RefusalAnswer */
 
 /** What the broker refused: `code` and `status` to branch on, `message` for a person, `answer` as it came. */
 export class Refused extends Error {
+  /**
+   * @param {number} status
+   * @param {RefusalAnswer} answer
+   */
   constructor(status, answer) {
     super(answer.detail ?? `The broker answered ${status}.`);
     this.status = status;
@@ -19,8 +26,23 @@ export class Unreachable extends Error {
 }
 
 /**
+ * What was thrown, as an error with a message for a person.
+ *
+ * @param {unknown} thrown
+ */
+export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+/**
  * Answers the JSON. Throws Refused or Unreachable, whose messages are for a person. Without a session, leads to the
  * sign-in page, which leads back; `signIn: false` leaves that to the caller.
+ *
+ * @template {Method} M
+ * @template {import('../answers.ts').Path<M>} P
+ * @param {M} method
+ * @param {P} path
+ * @param {import('../answers.ts').Body<M, P>} [body]
+ * @param {{ signIn?: boolean }} [options]
+ * @returns {Promise<import('../answers.ts').Answer<M, P>>}
  */
 export async function ask(method, path, body, { signIn = true } = {}) {
   // The header makes this a request that no other site's form or link can send.
@@ -33,6 +55,7 @@ export async function ask(method, path, body, { signIn = true } = {}) {
   }).catch(() => {
     throw new Unreachable();
   });
+  /** @type {import('../answers.ts').Answer<M, P> & RefusalAnswer} */
   const answer = await response.json().catch(() => ({}));
   if (response.status === 401 && signIn) {
     keepPlace();

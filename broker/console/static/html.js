@@ -4,6 +4,8 @@ import htm from '/console/vendor/htm.js';
 import { h } from '/console/vendor/preact.js';
 
 export const html = htm.bind(h);
+
+/** @typedef {import('/console/vendor/preact.js').ComponentChildren} Children */
 export { createContext, Fragment, render } from '/console/vendor/preact.js';
 export {
   useCallback,
@@ -17,3 +19,14 @@ export {
   useRef,
   useState,
 } from '/console/vendor/preact-hooks.js';
+
+/**
+ * The element that the page has under this id. Throws when there is none.
+ *
+ * @param {string} id
+ */
+export function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`The page has no element #${id}.`);
+  return element;
+}

@@ -14,6 +14,7 @@ export function takePlace() {
   return placeIn(kept) ?? '/console';
 }
 
+/** @param {string | null} text */
 function placeIn(text) {
   if (!text || !URL.canParse(text, location.origin)) return undefined;
   const { origin, pathname, search } = new URL(text, location.origin);

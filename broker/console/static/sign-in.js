@@ -1,6 +1,7 @@
 // Where a sign-in link leads, and everybody without a session.
-import { ask } from '/console/api.js';
-import { html, render, useEffect, useState } from '/console/html.js';
+/** @typedef {import('../answers.ts').SignInOptions} SignInOptions */
+import { asError, ask } from '/console/api.js';
+import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { takePlace } from '/console/place.js';
 
 /** The token stands behind `#`, so it never reached a server or a log; it is taken out of the address at once. */
@@ -11,15 +12,17 @@ function takeToken() {
 }
 
 function SignIn() {
-  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'asking' }));
-  const [options, setOptions] = useState(undefined);
+  const [state, setState] = useState(
+    /** @type {{ kind: 'asking' | 'busy' } | { kind: 'failed', message: string }} */ ({ kind: 'asking' }),
+  );
+  const [options, setOptions] = useState(/** @type {SignInOptions | undefined} */ (undefined));
   const begin = () => {
     const token = takeToken();
     if (!token) return;
     setState({ kind: 'busy' });
     ask('POST', '/owner/sign-in', { token }, { signIn: false }).then(
       () => location.replace(takePlace()),
-      ({ message }) => setState({ kind: 'failed', message }),
+      (thrown) => setState({ kind: 'failed', message: asError(thrown).message }),
     );
   };
   useEffect(() => {
@@ -37,7 +40,7 @@ function SignIn() {
       <div role="status" id="notice">
         ${state.kind === 'failed' && html`<p class="notice" data-kind="bad">${state.message}</p>`}
       </div>
-      ${state.kind !== 'busy' && options && html`<${WAYS[options.method]} options=${options} />`}
+      ${state.kind !== 'busy' && options && html`<${options.method === 'oidc' ? AtProvider : ByLink} options=${options} />`}
     </div>
   `;
 }
@@ -48,8 +51,9 @@ const ByLink = () => html`
   <p class="quiet small">It works once, within 15 minutes, in the browser where you open it.</p>
 `;
 
+/** @param {{ options: Extract<SignInOptions, { method: 'oidc' }> }} props */
 function AtProvider({ options: { start_url, provider } }) {
-  const leave = (event) => {
+  const leave = (/** @type {Event} */ event) => {
     event.preventDefault();
     const to = new URL(start_url);
     to.searchParams.set('page', takePlace());
@@ -61,6 +65,4 @@ function AtProvider({ options: { start_url, provider } }) {
   `;
 }
 
-const WAYS = { local: ByLink, oidc: AtProvider };
-
-render(html`<${SignIn} />`, document.getElementById('page'));
+render(html`<${SignIn} />`, byId('page'));

@@ -9,12 +9,42 @@ import { findHeldCallById, type HeldCall } from '../../store/held-calls.ts';
 import { findSignableApproval, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
 import { heldBecause, parentNamed, secondsLeft } from '../held-call.ts';
+import { HeldCallOpened, HeldCallStated } from '../held-call-schema.ts';
 import { instant } from '../instant.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
 /** The address of the page must not travel on to wherever somebody goes from it. */
 const HEADERS = { 'Referrer-Policy': 'no-referrer' };
+
+const opened = HeldCallOpened.shape;
+
+const Waiting = z
+  .object({
+    status: z.literal('pending'),
+    expires_at: opened.expires_at,
+    expires_in_seconds: opened.expires_in_seconds,
+    agent: opened.agent.pick({ name: true, agent_id: true, parent: true }),
+    platform: opened.platform,
+    connection: z.string().nullable().describe('its label'),
+    scope: opened.scope,
+    reason: opened.reason,
+    held_because: opened.held_because,
+    request_hash: opened.request_hash,
+    passkeys: z.boolean().describe('whether it can be approved by passkey'),
+    request: opened.request.optional().describe('left out when it is the one that is known'),
+  })
+  .meta({ id: 'WaitingCall' });
+
+const Became = HeldCallStated.pick({
+  expires_at: true,
+  decided_at: true,
+  executed_at: true,
+  execution_error: true,
+  result_summary: true,
+})
+  .extend({ status: HeldCallStated.shape.status.exclude(['pending']) })
+  .meta({ id: 'DecidedCall' });
 
 /**
  * GET /approve/{id}/request. While it waits: the exact request, and what it takes to decide on it. Afterwards only what
@@ -30,7 +60,12 @@ export const approveRequest = route({
   query: z.object({
     known: z.string().optional().describe('the request_hash that you have: its request is then not sent again'),
   }),
-  answers: { 200: 'The held call, or once it was decided or is over, what became of it.' },
+  answers: {
+    200: {
+      description: 'The held call, or once it was decided or is over, what became of it.',
+      schema: z.union([Waiting, Became]),
+    },
+  },
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services, params, query }) => {
     const { broker } = services;

@@ -1,15 +1,21 @@
+/** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { deedInWords, reasonInWords, resultOf } from '/console/activity/words.js';
 import { html, useState } from '/console/html.js';
+import { openTo } from '/console/shell/fields.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** One line on record; it opens to what is known of it. `name`: of the agent, while there is one. `owners`: addresses by id. */
+/**
+ * One line on record; it opens to what is known of it. `name`: of the agent, while there is one. `owners`: addresses by id.
+ *
+ * @param {{ row: AuditRow, name: string | undefined, owners: ReadonlyMap<string, string> }} props
+ */
 export function ActivityRow({ row, name, owners }) {
   const [open, setOpen] = useState(false);
   const { kind, words } = resultOf(row);
   return html`
     <li class="row entry" data-row=${row.id} data-result=${row.result ?? ''}>
-      <details onToggle=${({ target }) => setOpen(target.open)}>
+      <details onToggle=${openTo(setOpen)}>
         <summary>
           <span class="badge" data-kind=${kind}>${words}</span>
           <span class="line theirs"><${Line} row=${row} name=${name} /></span>
@@ -21,6 +27,7 @@ export function ActivityRow({ row, name, owners }) {
   `;
 }
 
+/** @param {{ row: AuditRow, name: string | undefined }} props */
 function Line({ row, name }) {
   const who = name ?? row.agent_public_id;
   const agent = who && html`<strong>${visibleLine(who)}</strong> `;
@@ -28,6 +35,7 @@ function Line({ row, name }) {
   return html`${agent}<code>${visibleLine(`${row.method} ${row.path ?? ''}`)}</code> on ${visibleLine(row.platform_id ?? '')}`;
 }
 
+/** @param {{ row: AuditRow, owners: ReadonlyMap<string, string> }} props */
 function Details({ row, owners }) {
   const facts = [
     ['Why', row.kind === 'action' && html`${reasonInWords(row.reason)} <code class="quiet">${row.reason}</code>`],
@@ -36,7 +44,7 @@ function Details({ row, owners }) {
     ['In words', row.detail && visibleLine(row.detail)],
     ['Scope', row.scope && html`<code>${visibleLine(row.scope)}</code>`],
     ['Rules', rulesOf(row)],
-    ['Not allowed', row.violating?.length > 0 && row.violating.map(visibleLine).join(', ')],
+    ['Not allowed', row.violating && row.violating.length > 0 && row.violating.map(visibleLine).join(', ')],
     ['Platform answered', row.upstream_status],
     ['The agent said', row.agent_reason && html`“${visibleLine(row.agent_reason)}”`],
     ['When', new Date(row.created_at).toLocaleString()],
@@ -54,19 +62,32 @@ function Details({ row, owners }) {
   `;
 }
 
-/** Which owner did or decided it, and how. */
+/**
+ * Which owner did or decided it, and how.
+ *
+ * @param {AuditRow} row
+ * @param {ReadonlyMap<string, string>} owners
+ */
 function byWhom({ flags }, owners) {
-  const { by, decided_by, how } = flags?.change ?? flags?.approval ?? {};
+  const { by, decided_by, how } = /** @type {Deciding} */ (flags?.change ?? flags?.approval ?? {});
   const who = by ?? decided_by;
   if (how === 'broker') return 'the broker, by a rule';
   return who && `${visibleLine(owners.get(who) ?? who)}${how ? `, ${HOW[how] ?? how}` : ''}`;
 }
 
+/** What the broker notes of a change and of a decision. @typedef {{ by?: string, decided_by?: string, how?: string }} Deciding */
+
+/** @type {Partial<Record<string, string>>} */
 const HOW = { console: 'in the console', api: 'with the API', passkey: 'by passkey', token: 'with a one-time token' };
 
-const rulesOf = ({ decision }) =>
-  decision?.matched?.length > 0 &&
-  decision.matched.map(
+/** @typedef {{ source: string, name: string, effect: string }} Matched */
+
+/** @param {AuditRow} row */
+function rulesOf({ decision }) {
+  const matched = /** @type {Matched[]} */ (decision?.matched ?? []);
+  if (matched.length === 0) return undefined;
+  return matched.map(
     ({ source, name, effect }) =>
       html`<div>${source} ${visibleLine(name)} <span class="quiet">${effect.replaceAll('_', ' ')}</span></div>`,
   );
+}

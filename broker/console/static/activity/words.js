@@ -1,5 +1,8 @@
 // What is on record, in words.
+/** @typedef {import('../../answers.ts').AuditRow} AuditRow */
+/** @typedef {{ kind: string, words: string }} Badge */
 
+/** @type {Record<NonNullable<AuditRow['result']>, Badge>} */
 export const RESULTS = {
   allowed: { kind: 'good', words: 'Allowed' },
   held: { kind: 'wait', words: 'Held' },
@@ -9,6 +12,7 @@ export const RESULTS = {
 };
 
 const UNDER_WAY = { kind: 'wait', words: 'Under way' };
+/** @type {Partial<Record<string, Badge>>} */
 const EVENTS = {
   approval_approved: { kind: 'good', words: 'Approved' },
   approval_denied: { kind: 'bad', words: 'Denied' },
@@ -22,12 +26,18 @@ const EVENTS = {
   mcp_tool_accepted: { kind: 'good', words: 'Accepted' },
 };
 
-/** A row's result as a badge. */
+/**
+ * A row's result as a badge.
+ *
+ * @param {AuditRow} row
+ */
 export function resultOf({ kind, state, result, reason }) {
   if (kind === 'event') return EVENTS[reason] ?? { kind: '', words: 'Event' };
-  return RESULTS[result] ?? (state === 'intent' ? UNDER_WAY : { kind: '', words: result ?? 'Unknown' });
+  if (result) return RESULTS[result];
+  return state === 'intent' ? UNDER_WAY : { kind: '', words: 'Unknown' };
 }
 
+/** @type {Partial<Record<string, string>>} */
 const REASONS = {
   approved: 'a rule allows it',
   scope_not_granted: 'the scope is not granted',
@@ -52,6 +62,7 @@ const REASONS = {
   platform_reauth_needed: 'the platform refused the credential',
 };
 
+/** @type {Partial<Record<string, string>>} */
 const DEEDS = {
   agent_suspended: 'was suspended',
   agent_resumed: 'was resumed',
@@ -76,10 +87,10 @@ const DEEDS = {
   mcp_tool_accepted: 'accepted a tool',
 };
 
-const readable = (code) => code.replaceAll('_', ' ');
+const readable = (/** @type {string} */ code) => code.replaceAll('_', ' ');
 
 /** Why a call was answered as it was; a code that has no words as it is, readable. */
-export const reasonInWords = (reason) => REASONS[reason] ?? readable(reason);
+export const reasonInWords = (/** @type {string} */ reason) => REASONS[reason] ?? readable(reason);
 
 /** What an owner did, after the name of whom it was done to, if it was an agent. */
-export const deedInWords = (reason) => DEEDS[reason] ?? readable(reason);
+export const deedInWords = (/** @type {string} */ reason) => DEEDS[reason] ?? readable(reason);

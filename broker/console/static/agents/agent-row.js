@@ -1,15 +1,21 @@
+/** @typedef {import('../../answers.ts').Agent} Agent */
+/** @typedef {import('/console/agents/words.js').Verb} Verb */
 import { CONTAINED, causeInWords, MOVE, MOVES, PAUSED, pauseInWords, STATUS } from '/console/agents/words.js';
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
-/** `may`: whether whoever looks may stop it. `move(verb)` begins to. */
+/**
+ * `may`: whether whoever looks may stop it. `move(verb)` begins to.
+ *
+ * @param {{ agent: Agent, may: boolean, move: (verb: Verb) => void }} props
+ */
 export function AgentRow({ agent, may, move }) {
   const { name, agent_id, status, contained, parent_agent_id } = agent;
   const paused = status === 'active' && agent.breakers.length > 0;
-  const held = status === 'active' || contained === 'expired' ? CONTAINED[contained] : undefined;
-  const { kind, words } = held ?? (paused ? PAUSED : (STATUS[status] ?? { words: status }));
+  const held = contained && (status === 'active' || contained === 'expired') ? CONTAINED[contained] : undefined;
+  const { kind, words } = held ?? (paused ? PAUSED : STATUS[status]);
   return html`
     <li class=${parent_agent_id ? 'row child' : 'row'} data-agent=${agent_id} data-status=${status} data-contained=${contained}>
       <div class="what">
@@ -23,7 +29,7 @@ export function AgentRow({ agent, may, move }) {
         ${
           may &&
           contained !== 'expired' &&
-          (MOVES[status] ?? []).map(
+          MOVES[status].map(
             (verb) => html`<button type="button" key=${verb} class=${`compact ${verb}`} onClick=${() => move(verb)}>
               ${MOVE[verb].name}<span class="unseen"> ${name}</span>
             </button>`,
@@ -34,13 +40,18 @@ export function AgentRow({ agent, may, move }) {
   `;
 }
 
+/** @param {{ at: string }} props */
 function Since({ at }) {
   const day = new Date(at);
   const year = day.getFullYear() === new Date().getFullYear() ? undefined : 'numeric';
   return html`<time datetime=${at}>${day.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year })}</time>`;
 }
 
-/** What halts it, and what ends that. */
+/**
+ * What halts it, and what ends that.
+ *
+ * @param {{ agent: Agent }} props
+ */
 function Why({ agent: { status, status_cause, status_detail, status_since, breakers, contained, expires_at } }) {
   if (contained === 'expired') return html`<p class="small why">Its time was over <${Ago} at=${expires_at} />.</p>`;
   if (contained && status === 'active') return html`<p class="small why">${CONTAINED[contained].why}</p>`;

@@ -1,15 +1,19 @@
 // Nobody is stopped, or let go on, by one click.
+/** @typedef {import('../../answers.ts').Agent} Agent */
+/** @typedef {import('/console/agents/words.js').Verb} Verb */
 import { MOVE } from '/console/agents/words.js';
-import { ask } from '/console/api.js';
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @param {{ agent: Agent, verb: Verb, onClose: () => void, onMoved: () => void }} props */
 export function MoveDialog({ agent, verb, onClose, onMoved }) {
   const [reason, setReason] = useState('');
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const { title, what, done, kind } = MOVE[verb];
   const name = visibleLine(agent.name);
@@ -22,7 +26,7 @@ export function MoveDialog({ agent, verb, onClose, onMoved }) {
       announce(`${name} ${done}`, 'good');
       onClose();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
     onMoved();
@@ -34,7 +38,7 @@ export function MoveDialog({ agent, verb, onClose, onMoved }) {
         verb !== 'resume' &&
         html`<div class="field">
           <label for="why">Why <span class="quiet">(optional)</span></label>
-          <input id="why" maxlength="500" value=${reason} onInput=${({ target }) => setReason(target.value)} />
+          <input id="why" maxlength="500" value=${reason} onInput=${valueTo(setReason)} />
           <p class="hint">The agent reads it.</p>
         </div>`
       }

@@ -1,15 +1,25 @@
 // What an agent's status means, in words.
+/** @typedef {import('../../answers.ts').Agent} Agent */
 import { visibleLine } from '/console/visible.js';
 
+/** @typedef {'suspend' | 'resume' | 'revoke' | 'delete'} Verb */
+/** @typedef {{ kind: string, words: string }} Badge */
+
+/** @type {Record<Agent['status'], Badge>} */
 export const STATUS = {
   active: { kind: 'good', words: 'Active' },
   suspended: { kind: 'wait', words: 'Suspended' },
   revoked: { kind: 'bad', words: 'Revoked' },
   pending: { kind: 'wait', words: 'Has to collect its key' },
   pending_bind: { kind: 'wait', words: 'Waits for its key' },
+  deleted: { kind: '', words: 'Deleted' },
 };
 
-/** What else keeps an agent from acting than its own status. */
+/**
+ * What else keeps an agent from acting than its own status.
+ *
+ * @type {Record<NonNullable<Agent['contained']>, Badge & { why?: string }>}
+ */
 export const CONTAINED = {
   expired: { kind: 'bad', words: 'Over' },
   parent_suspended: {
@@ -29,37 +39,51 @@ export const CONTAINED = {
   },
 };
 
+/** @type {Partial<Record<string, string>>} */
 const CAUSES = {
   owner_manual: 'Stopped by an owner',
   suspended_by_policy: 'Suspended by a guardrail',
   anomaly_auto_suspend: 'Suspended by the broker, because its calls were unusual',
-  unknown: 'Stopped',
 };
 
-export const causeInWords = (cause) => CAUSES[cause] ?? CAUSES.unknown;
+export const causeInWords = (/** @type {string | null} */ cause) => CAUSES[cause ?? ''] ?? 'Stopped';
 
 export const PAUSED = { kind: 'wait', words: 'Paused' };
 
+/** @type {Partial<Record<string, (about: string | null) => string>>} */
 const BREAKERS = {
   breaker_auth_failure: (about) => `Too many tokens with a wrong signature${about ? ` from ${about}` : ''}`,
   breaker_api_error: () => 'Too many malformed calls',
   breaker_upstream_failure: (about) => `${about ?? 'The platform'} failed too often`,
 };
 
-/** What an open breaker refuses, and for how long. */
+/**
+ * What an open breaker refuses, and for how long.
+ *
+ * @param {Agent['breakers'][number]} breaker
+ */
 export const pauseInWords = ({ cause, about, retry_after_seconds }) =>
-  `${visibleLine((BREAKERS[cause] ?? causeInWords)(about))}: such calls are refused for another ${retry_after_seconds} s.`;
+  `${visibleLine(BREAKERS[cause]?.(about) ?? causeInWords(cause))}: such calls are refused for another ${retry_after_seconds} s.`;
 
-/** What an owner can do to an agent in each status. */
+/**
+ * What an owner can do to an agent in each status.
+ *
+ * @type {Record<Agent['status'], Verb[]>}
+ */
 export const MOVES = {
   active: ['suspend', 'revoke'],
   suspended: ['resume', 'revoke'],
   pending: ['revoke'],
   pending_bind: ['revoke'],
   revoked: ['delete'],
+  deleted: [],
 };
 
-/** What each of it does, for whoever is about to. */
+/**
+ * What each of it does, for whoever is about to.
+ *
+ * @type {Record<Verb, { name: string, title: string, what: string, done: string, kind: string }>}
+ */
 export const MOVE = {
   suspend: {
     name: 'Suspend',

@@ -1,8 +1,10 @@
 // The page of one held call, /approve/{id}: works on a phone, with a passkey and without a session, or with one.
+/** @typedef {import('/console/approve/held.js').Held} Held */
+/** @typedef {import('/console/html.js').Children} Children */
 import { useHeld } from '/console/approve/held.js';
 import { Over } from '/console/approve/over.js';
 import { Waiting } from '/console/approve/waiting.js';
-import { html, render } from '/console/html.js';
+import { byId, html, render } from '/console/html.js';
 import { TimeLeft } from '/console/request-view/request-view.js';
 
 const ID = location.pathname.split('/')[2] ?? '';
@@ -19,6 +21,7 @@ function Page() {
   `;
 }
 
+/** @param {Held & { id: string }} props */
 function Content({ id, state, me, mine, deciding, look, lookAnew }) {
   switch (state.kind) {
     case 'loading':
@@ -37,10 +40,11 @@ function Content({ id, state, me, mine, deciding, look, lookAnew }) {
   }
 }
 
+/** @param {{ title: string, text: string, children?: Children }} props */
 const Message = ({ title, text, children }) => html`<section class="settled">
   <h1>${title}</h1>
   <p class="quiet" role="status">${text}</p>
   ${children}
 </section>`;
 
-render(html`<${Page} />`, document.getElementById('page'));
+render(html`<${Page} />`, byId('page'));

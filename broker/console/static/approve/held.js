@@ -1,17 +1,47 @@
 // What the approval page knows of its held call, and how it keeps knowing it while somebody looks.
-import { ask, Refused } from '/console/api.js';
+/** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('../../answers.ts').Me} SignedIn */
+/** @typedef {import('../../answers.ts').WaitingCall} WaitingCall */
+import { asError, ask, Refused } from '/console/api.js';
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 
 const WAITING_MS = 5_000;
 const UNDER_WAY_MS = 2_000;
 
-const signedOut = (error) => {
+/** @typedef {SignedIn & { elsewhere: true }} Stranger Somebody who is signed in to another organisation. */
+/** @typedef {SignedIn & { elsewhere?: undefined, details: HeldCall, isOwner: boolean, mayDecide: boolean }} Owner */
+/** @typedef {Stranger | Owner} Me */
+/** @typedef {Omit<WaitingCall, 'request'> & { request: HeldCall['request'] }} Waits */
+/** @typedef {{ kind: 'waiting', held: Waits, changed: boolean, stale?: string }} WaitingState */
+/**
+ * @typedef {object} OverState
+ * @property {'over'} kind
+ * @property {DecidedCall} outcome
+ * @property {HeldCall | undefined} details
+ * @property {Waits | undefined} held
+ * @property {boolean} underWay
+ */
+/** @typedef {{ kind: 'loading' | 'missing' } | { kind: 'failed', message: string } | WaitingState | OverState} State */
+/** @typedef {'approved' | 'denied'} Status */
+/** @typedef {ReturnType<typeof useHeld>} Held */
+
+const signedOut = (/** @type {unknown} */ error) => {
   if (error instanceof Refused) return undefined;
   throw error;
 };
+/**
+ * @template {import('../../answers.ts').Path<'GET'>} P
+ * @param {P} path
+ */
 const quietly = (path) => ask('GET', path, undefined, { signIn: false });
 
-/** Who is signed in here, with what they may see of this call: undefined without a session of its organisation. */
+/**
+ * Who is signed in here, with what they may see of this call: undefined without a session of its organisation.
+ *
+ * @param {string} id
+ * @returns {Promise<Me | undefined>}
+ */
 async function findMe(id) {
   const me = await quietly('/owner/me').catch(signedOut);
   if (!me) return undefined;
@@ -20,7 +50,7 @@ async function findMe(id) {
   return { ...me, details, isOwner: details.agent.owned_by_me, mayDecide: me.role !== 'viewer' };
 }
 
-const isUnderWay = ({ status, executed_at, execution_error }) =>
+const isUnderWay = (/** @type {DecidedCall} */ { status, executed_at, execution_error }) =>
   status === 'approved' && executed_at === null && execution_error === null;
 
 /**
@@ -29,35 +59,46 @@ const isUnderWay = ({ status, executed_at, execution_error }) =>
  * was last seen, and `details` for whoever is signed in). `me`: null until it is
  * known. `mine`: `approved` or `denied`, when that is being done here, or was. `deciding(status, work)` does it; `look()` looks
  * again, `lookAnew()` takes the request for the one that is being looked at, whatever was there before.
+ *
+ * @param {string} id
  */
 export function useHeld(id) {
-  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'loading' }));
-  const [me, setMe] = useState(null);
-  const [mine, setMine] = useState();
-  const first = useRef(undefined);
-  const shown = useRef(undefined);
+  const [state, setState] = useState(/** @type {State} */ ({ kind: 'loading' }));
+  const [me, setMe] = useState(/** @type {Me | null | undefined} */ (null));
+  const [mine, setMine] = useState(/** @type {Status | undefined} */ (undefined));
+  const first = useRef(/** @type {string | undefined} */ (undefined));
+  const shown = useRef(/** @type {Waits | undefined} */ (undefined));
   const last = useRef(Promise.resolve());
 
   const lookOnce = async () => {
     try {
-      const known = shown.current && `?known=${shown.current.request_hash}`;
-      const answer = await quietly(`/approve/${id}/request${known ?? ''}`);
+      const known = shown.current;
+      const path = /** @type {const} */ (`/approve/${id}/request`);
+      const answer = await quietly(known ? /** @type {const} */ (`${path}?known=${known.request_hash}`) : path);
       if (answer.status === 'pending') {
         // What is known already is not sent again: it may be large.
-        const held = 'request' in answer ? answer : { ...answer, request: shown.current.request };
+        const { request = known?.request ?? null, ...more } = answer;
+        const held = { ...more, request };
         shown.current = held;
         first.current ??= held.request_hash;
         setState({ kind: 'waiting', held, changed: first.current !== held.request_hash });
       } else {
         const details = await quietly(`/owner/approvals/${id}`).catch(signedOut);
-        setState(({ held }) => ({ kind: 'over', outcome: answer, details, held, underWay: isUnderWay(answer) }));
+        setState((before) => ({
+          kind: 'over',
+          outcome: answer,
+          details,
+          held: 'held' in before ? before.held : undefined,
+          underWay: isUnderWay(answer),
+        }));
       }
     } catch (error) {
       setState((before) => {
-        if (error.status === 404) return { kind: 'missing' };
+        if (error instanceof Refused && error.status === 404) return { kind: 'missing' };
+        const { message } = asError(error);
         // What stands here already is worth more than the news that there is no news.
-        if (before.kind === 'waiting') return { ...before, stale: error.message };
-        return before.kind === 'over' ? { ...before } : { kind: 'failed', message: error.message };
+        if (before.kind === 'waiting') return { ...before, stale: message };
+        return before.kind === 'over' ? { ...before } : { kind: 'failed', message };
       });
     }
   };
@@ -73,7 +114,8 @@ export function useHeld(id) {
   }, [id]);
 
   useEffect(() => {
-    const pause = state.kind === 'waiting' ? WAITING_MS : state.underWay ? UNDER_WAY_MS : undefined;
+    const pause =
+      state.kind === 'waiting' ? WAITING_MS : state.kind === 'over' && state.underWay ? UNDER_WAY_MS : undefined;
     if (pause === undefined) return undefined;
     const seen = () => document.visibilityState === 'visible' && look();
     const timer = setTimeout(seen, pause);
@@ -85,7 +127,7 @@ export function useHeld(id) {
   }, [state, look]);
 
   const deciding = useCallback(
-    async (status, work) => {
+    async (/** @type {Status} */ status, /** @type {() => Promise<unknown>} */ work) => {
       setMine(status);
       try {
         await work();

@@ -1,9 +1,14 @@
 // A call that no longer waits: what became of it, in words.
+/** @typedef {import('../../answers.ts').DecidedCall} DecidedCall */
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Me} Me */
+/** @typedef {import('/console/approve/held.js').Status} Status */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
 import { html, useLayoutEffect, useRef } from '/console/html.js';
 import { visible, visibleLine } from '/console/visible.js';
 
-const at = (moment) => {
-  const date = new Date(moment);
+const at = (/** @type {string | null} */ moment) => {
+  const date = new Date(moment ?? Number.NaN);
   const today = date.toDateString() === new Date().toDateString();
   return today
     ? `at ${date.toLocaleTimeString([], { timeStyle: 'short' })}`
@@ -11,9 +16,17 @@ const at = (moment) => {
 };
 
 /** What the platform answered with: its status out of `status 201, application/json, 34 bytes`. */
-const statusOf = (summary) => Number(/^status (\d+)/.exec(summary ?? '')?.[1]);
+const statusOf = (/** @type {string | null} */ summary) => Number(/^status (\d+)/.exec(summary ?? '')?.[1]);
 
-/** Kind, title and sentence. `mine`: what was decided on this page, just now. */
+/** @typedef {{ kind: keyof typeof SIGNS, title: string, text: string, busy?: boolean }} Told */
+
+/**
+ * Kind, title and sentence. `mine`: what was decided on this page, just now.
+ *
+ * @param {DecidedCall} outcome
+ * @param {Status | undefined} mine
+ * @returns {Told}
+ */
 function became({ status, decided_at, executed_at, execution_error, result_summary, expires_at }, mine) {
   if (status === 'expired')
     return {
@@ -49,7 +62,7 @@ function became({ status, decided_at, executed_at, execution_error, result_summa
     return {
       kind: 'wait',
       title,
-      text: `The call was made ${at(executed_at)}, and the platform refused it: ${visibleLine(result_summary)}.`,
+      text: `The call was made ${at(executed_at)}, and the platform refused it: ${visibleLine(result_summary ?? '')}.`,
     };
   return {
     kind: 'good',
@@ -66,6 +79,7 @@ const SIGNS = {
   quiet: 'M6 12h12',
 };
 
+/** @param {Pick<Told, 'kind' | 'busy'>} props */
 const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" aria-hidden="true">
   ${
     !busy &&
@@ -77,10 +91,14 @@ const Sign = ({ kind, busy }) => html`<div class="sign ${busy ? 'busy' : ''}" ar
 
 const HOW = { passkey: 'by passkey', console: 'in the console', api: 'by the API' };
 
-/** `held`: the request as it was last looked at, when it was. */
+/**
+ * `held`: the request as it was last looked at, when it was.
+ *
+ * @param {{ outcome: DecidedCall, details?: HeldCall, held?: Waits, mine?: Status, me: Me | null | undefined }} props
+ */
 export function Over({ outcome, details, held, mine, me }) {
   const { kind, title, text, busy } = became(outcome, mine);
-  const heading = useRef(undefined);
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
   // A screen reader hears what became of it, and the keyboard goes on from here.
   useLayoutEffect(() => heading.current?.focus(), []);
   return html`<section class="settled outcome" data-kind=${kind}>
@@ -93,7 +111,7 @@ export function Over({ outcome, details, held, mine, me }) {
     }
     ${
       details?.decided_by_email &&
-      html`<p class="quiet small">${visibleLine(details.decided_by_email)} decided ${HOW[details.how]}.</p>`
+      html`<p class="quiet small">${visibleLine(details.decided_by_email)} decided ${details.how && HOW[details.how]}.</p>`
     }
     ${details?.note && html`<p class="quiet small theirs">Note for the agent: “${visible(details.note)}”</p>`}
     ${me && html`<p><a class="button" href="/console">To the console</a></p>`}

@@ -1,15 +1,17 @@
+/** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { html } from '/console/html.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @type {Record<McpAuthorisation['status'], { kind: string, words: string }>} */
 const STATUS = {
   live: { kind: 'good', words: 'Has access' },
   ended: { kind: '', words: 'Ended' },
   expired: { kind: '', words: 'Expired' },
 };
 
-/** By `ended_because`. */
+/** @type {Record<NonNullable<McpAuthorisation['ended_because']>, string>} */
 const WHY = {
   owner: 'an owner revoked it.',
   client: 'the client gave its access back.',
@@ -18,9 +20,14 @@ const WHY = {
     'one of its refresh tokens came a second time, so somebody else may have a copy: everything that came of it ended.',
 };
 
+/** @type {Partial<Record<string, string>>} */
 const CAN = { 'mcp:read': 'look, and ask for access', 'mcp:write': 'change and delete' };
 
-/** `may`: whether whoever looks may put it out. */
+/**
+ * `may`: whether whoever looks may put it out.
+ *
+ * @param {{ one: McpAuthorisation, may: boolean, revoke: () => void }} props
+ */
 export function ClientRow({ one, may, revoke }) {
   const { id, status, client, agent, owner_email, created_at, last_used_at, expires_at } = one;
   const name = visibleLine(client.name);
@@ -47,9 +54,11 @@ export function ClientRow({ one, may, revoke }) {
   </li>`;
 }
 
+/** @param {{ at: string }} props */
 const Day = ({ at }) =>
   html`<time datetime=${at}>${new Date(at).toLocaleDateString([], { dateStyle: 'medium' })}</time>`;
 
+/** @param {{ one: McpAuthorisation }} props */
 function May({ one: { scopes, grants } }) {
   return html`<p class="small given">
     It may ${scopes.map((scope) => CAN[scope] ?? scope).join('; ')}.
@@ -64,7 +73,8 @@ function May({ one: { scopes, grants } }) {
   </p>`;
 }
 
+/** @param {{ one: McpAuthorisation }} props */
 function Over({ one: { status, ended_because, ended_at, expires_at } }) {
   if (status === 'expired') return html`<${Ago} at=${expires_at} />: nothing of it was left that could be used.`;
-  return html`${ended_at && html`<${Ago} at=${ended_at} />: `}${WHY[ended_because]}`;
+  return html`${ended_at && html`<${Ago} at=${ended_at} />: `}${ended_because && WHY[ended_because]}`;
 }

@@ -1,4 +1,5 @@
 // The MCP clients that were let in: by whom, as which agent, with what, and when they were last there; and putting one out.
+/** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
 import { ClientRow } from '/console/clients/client-row.js';
 import { Revoke } from '/console/clients/revoke.js';
 import { html, useState } from '/console/html.js';
@@ -8,15 +9,23 @@ import { useLoaded } from '/console/shell/use-loaded.js';
 
 const EVERY_MS = 15_000;
 
-/** `?agent=<agent_id>`: only those that act as this one. */
+/**
+ * `?agent=<agent_id>`: only those that act as this one.
+ *
+ * @param {{ place: URL }} props
+ */
 export function ClientsPage({ place }) {
   const { answer, error, reload } = useLoaded('/owner/mcp-authorisations', EVERY_MS);
   const owner = useOwner();
-  const [leaving, setLeaving] = useState(undefined);
+  const [leaving, setLeaving] = useState(/** @type {McpAuthorisation | undefined} */ (undefined));
   const agent = place.searchParams.get('agent');
   const all = answer?.authorisations.filter((one) => !agent || one.agent.agent_id === agent);
-  const [live, over] = [true, false].map((is) => all?.filter(({ status }) => (status === 'live') === is));
-  const rows = (some, id) => html`<ul role="list" class="sheet rows" id=${id}>
+  const live = all?.filter(({ status }) => status === 'live') ?? [];
+  const over = all?.filter(({ status }) => status !== 'live') ?? [];
+  const rows = (
+    /** @type {McpAuthorisation[]} */ some,
+    /** @type {string} */ id,
+  ) => html`<ul role="list" class="sheet rows" id=${id}>
     ${some.map(
       (one) => html`<${ClientRow} key=${one.id} one=${one} may=${mayChange(owner)} revoke=${() => setLeaving(one)} />`,
     )}
@@ -29,11 +38,11 @@ export function ClientsPage({ place }) {
       ${error && html`<${Failed} error=${error} again=${reload} />`}
       ${!all && !error && html`<${Loading} />`}
       ${all?.length === 0 && html`<${NoClients} />`}
-      ${live?.length > 0 && rows(live, 'clients')}
-      ${live?.length === 0 && over.length > 0 && html`<p id="none-live">No client has access now.</p>`}
-      ${live?.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can revoke access.</p>`}
+      ${live.length > 0 && rows(live, 'clients')}
+      ${live.length === 0 && over.length > 0 && html`<p id="none-live">No client has access now.</p>`}
+      ${live.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can revoke access.</p>`}
       ${
-        over?.length > 0 &&
+        over.length > 0 &&
         html`<details id="over">
           <summary>Over (${over.length})</summary>
           ${rows(over, 'clients-over')}

@@ -1,13 +1,15 @@
 // Nobody is put out by one click.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').McpAuthorisation} McpAuthorisation */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @param {{ one: McpAuthorisation, onClose: () => void, onDone: () => void }} props */
 export function Revoke({ one: { id, client, agent }, onClose, onDone }) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const name = visibleLine(client.name);
   const revoke = async () => {
@@ -19,7 +21,7 @@ export function Revoke({ one: { id, client, agent }, onClose, onDone }) {
       announce(`${name} has no access any more.`, 'good');
       onClose();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
     onDone();

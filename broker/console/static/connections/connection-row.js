@@ -1,8 +1,10 @@
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Connection} Connection */
+import { asError, ask } from '/console/api.js';
 import { Leave } from '/console/connections/leave.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @type {Record<Connection['state'], { kind: string, words: string }>} */
 const STATE = {
   connected: { kind: 'good', words: 'Connected' },
   reauth_needed: { kind: 'bad', words: 'Needs to be connected again' },
@@ -10,17 +12,21 @@ const STATE = {
   not_connected: { kind: 'wait', words: 'Not connected' },
 };
 
-/** `may`: whether whoever looks may connect. `wanted`: a link asks for this one. */
+/**
+ * `may`: whether whoever looks may connect. `wanted`: a link asks for this one.
+ *
+ * @param {{ connection: Connection, may: boolean, wanted: boolean, disconnect: () => void }} props
+ */
 export function ConnectionRow({ connection, may, wanted, disconnect }) {
   const { id, label, platform, state, connects_by, oauth } = connection;
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
-  const [leavingTo, setLeavingTo] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
+  const [leavingTo, setLeavingTo] = useState(/** @type {string | undefined} */ (undefined));
   const name = visibleLine(label);
   const { kind, words } = STATE[state];
   useEffect(() => {
     // Whoever comes back by the browser's Back finds the page as it was left.
-    const back = ({ persisted }) => persisted && stay();
+    const back = (/** @type {PageTransitionEvent} */ { persisted }) => persisted && stay();
     addEventListener('pageshow', back);
     return () => removeEventListener('pageshow', back);
   }, []);
@@ -36,7 +42,7 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
       const { authorization_url } = await ask('POST', `/owner/connections/${id}/oauth/start`, {});
       setLeavingTo(authorization_url);
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
   };
@@ -66,6 +72,7 @@ export function ConnectionRow({ connection, may, wanted, disconnect }) {
   </li>`;
 }
 
+/** @param {{ connection: Connection }} props */
 function About({ connection: { state, connects_by, oauth, upstream_scopes, secret_from } }) {
   if (connects_by === 'secret' || (!oauth && state !== 'not_connected'))
     return html`<p class="small quiet">
@@ -90,4 +97,4 @@ function About({ connection: { state, connects_by, oauth, upstream_scopes, secre
   `;
 }
 
-const day = (moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
+const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });

@@ -1,4 +1,5 @@
 // The organisation's connections: whose account each uses, what was granted, connecting and disconnecting.
+/** @typedef {import('../../answers.ts').Connection} Connection */
 import { ConnectionRow } from '/console/connections/connection-row.js';
 import { Disconnect } from '/console/connections/disconnect.js';
 import { html, useEffect, useState } from '/console/html.js';
@@ -13,12 +14,16 @@ import { visibleLine } from '/console/visible.js';
 const EVERY_MS = 10_000;
 const RANK = { needs_attention: 0, reauth_needed: 0, not_connected: 1, connected: 2 };
 
-/** `?connect=<id>`: the one that a link asks to connect. `?connected=<id>`: the one that just was. */
+/**
+ * `?connect=<id>`: the one that a link asks to connect. `?connected=<id>`: the one that just was.
+ *
+ * @param {{ place: URL }} props
+ */
 export function ConnectionsPage({ place }) {
   const { answer, error, reload } = useLoaded('/owner/connections', EVERY_MS);
   const owner = useOwner();
   const announce = useAnnounce();
-  const [leaving, setLeaving] = useState(undefined);
+  const [leaving, setLeaving] = useState(/** @type {Connection | undefined} */ (undefined));
   const wanted = place.searchParams.get('connect');
   const done = place.searchParams.get('connected');
   const connections = answer?.connections;
@@ -44,7 +49,8 @@ export function ConnectionsPage({ place }) {
       ${!connections && !error && html`<${Loading} />`}
       ${connections?.length === 0 && html`<${NoConnections} />`}
       ${
-        connections?.length > 0 &&
+        sorted &&
+        sorted.length > 0 &&
         html`<ul role="list" class="sheet rows" id="connections">
           ${sorted.map(
             (connection) =>
@@ -52,7 +58,7 @@ export function ConnectionsPage({ place }) {
           )}
         </ul>`
       }
-      ${connections?.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect.</p>`}
+      ${connections && connections.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can connect.</p>`}
       <${ToolServers} />
     </div>
     ${leaving && html`<${Disconnect} connection=${leaving} onClose=${() => setLeaving(undefined)} onDone=${reload} />`}

@@ -1,13 +1,15 @@
 // Nothing is disconnected by one click.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Connection} Connection */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @param {{ connection: Connection, onClose: () => void, onDone: () => void }} props */
 export function Disconnect({ connection: { id, label }, onClose, onDone }) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const name = visibleLine(label);
   const disconnect = async () => {
@@ -20,7 +22,7 @@ export function Disconnect({ connection: { id, label }, onClose, onDone }) {
       else announce(detail, 'wait');
       onClose();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
     onDone();

@@ -1,8 +1,14 @@
 // What the application says of itself, what it gets, and the two buttons.
+/** @typedef {import('../../answers.ts').Consent} Consent */
+/** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
+/** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
+import { asError } from '/console/api.js';
 import { grantsOf, SINGLE, Terms } from '/console/consent/terms.js';
 import { html, useState } from '/console/html.js';
+import { checkedTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @type {Partial<Record<string, string>>} */
 const CAN = {
   'mcp:read': 'see what it may do, ask for access, and read where you let it',
   'mcp:write': 'change and delete where you let it, after your approval where your policy asks for it',
@@ -10,29 +16,34 @@ const CAN = {
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
+/** @typedef {Extract<ConsentDecision, { allow: true }>} Allowing */
+
+/** @param {{ asked: Consent, decide: (decision: ConsentDecision) => Promise<void> }} props */
 export function Asked({ asked, decide }) {
   const { client, offer, owner, scopes } = asked;
   const [agent, setAgent] = useState('');
   const [name, setName] = useState(offer.name);
   const [choice, setChoice] = useState('reads');
-  const [picked, setPicked] = useState([]);
+  const [picked, setPicked] = useState(/** @type {ScopesOn} */ ([]));
   const [given, setGiven] = useState(scopes);
   const [policy, setPolicy] = useState(offer.policies[0]?.id);
   const [state, setState] = useState(/** @type {{ busy?: boolean, message?: string }} */ ({}));
   const grants = choice === SINGLE ? picked : grantsOf(offer, choice);
-  const choose = (next) => {
+  const choose = (/** @type {string} */ next) => {
     // Whoever goes on to single scopes begins with what stands there.
     if (next === SINGLE) setPicked(grants);
     setChoice(next);
   };
-  const say = (decision) => {
+  const say = (/** @type {ConsentDecision} */ decision) => {
     setState({ busy: true });
-    decide(decision).catch(({ message }) => setState({ message }));
+    decide(decision).catch((thrown) => setState({ message: asError(thrown).message }));
   };
-  const allow = (event) => {
+  const allow = (/** @type {Event} */ event) => {
     event.preventDefault();
     const as = agent === '' ? { name: name.trim(), grants, ...(policy && { policy }) } : { agent };
-    say({ allow: true, ...as, scopes: given, owner_id: owner.id });
+    // The broker names the scopes that were asked for; those that it does not know it refuses.
+    const kept = /** @type {Allowing['scopes']} */ (given);
+    say({ allow: true, ...as, ...(kept && { scopes: kept }), owner_id: owner.id });
   };
   const mayAllow = owner.role === 'admin';
   return html`
@@ -71,13 +82,15 @@ export function Asked({ asked, decide }) {
   `;
 }
 
-/** What it asked for; of two things an admin may take one away. */
+/**
+ * What it asked for; of two things an admin may take one away.
+ *
+ * @param {{ scopes: string[], given: string[], setGiven: (given: string[]) => void, may: boolean }} props
+ */
 function Can({ scopes, given, setGiven, may }) {
   if (!may || scopes.length === 1) return scopes.map((scope) => html`<div>${CAN[scope] ?? scope}</div>`);
-  const change =
-    (scope) =>
-    ({ target }) =>
-      setGiven(scopes.filter((one) => (one === scope ? target.checked : given.includes(one))));
+  const change = (/** @type {string} */ scope) =>
+    checkedTo((checked) => setGiven(scopes.filter((one) => (one === scope ? checked : given.includes(one)))));
   return html`<fieldset>
     <legend class="unseen">It can</legend>
     ${scopes.map(

@@ -1,14 +1,23 @@
 // An MCP client asks to be let in: who it is, what it will be able to do, and the decision of whoever is signed in here.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Consent} Question */
+/** @typedef {import('../../answers.ts').ConsentDecision} ConsentDecision */
+import { asError, ask, Refused } from '/console/api.js';
 import { Asked } from '/console/consent/asked.js';
-import { html, render, useEffect, useState } from '/console/html.js';
+import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { keepPlace } from '/console/place.js';
 
-const place = location.pathname;
+const place = /** @type {`/oauth/consent/${string}`} */ (location.pathname);
+
+/**
+ * @typedef {{ kind: 'loading' }
+ *   | { kind: 'asked', asked: Question }
+ *   | { kind: 'signed_out' | 'failed', message: string }
+ *   | { kind: 'over', title: string }} State
+ */
 
 function Consent() {
-  const [state, setState] = useState(/** @type {{ kind: string, [more: string]: any }} */ ({ kind: 'loading' }));
-  const goOn = (to, title) => {
+  const [state, setState] = useState(/** @type {State} */ ({ kind: 'loading' }));
+  const goOn = (/** @type {string} */ to, /** @type {string} */ title) => {
     setState({ kind: 'over', title });
     location.assign(to);
   };
@@ -18,7 +27,11 @@ function Consent() {
         asked.decided
           ? goOn(asked.decided, 'Decided already')
           : setState((now) => (now.kind === 'asked' ? now : { kind: 'asked', asked })),
-      (error) => setState({ kind: error.status === 401 ? 'signed_out' : 'failed', message: error.message }),
+      (error) =>
+        setState({
+          kind: error instanceof Refused && error.status === 401 ? 'signed_out' : 'failed',
+          message: asError(error).message,
+        }),
     );
   useEffect(() => void look(), []);
   useEffect(() => {
@@ -30,16 +43,16 @@ function Consent() {
       for (const sign of ['visibilitychange', 'focus']) removeEventListener(sign, seen);
     };
   }, [state.kind]);
-  const decide = async (decision) => {
+  const decide = async (/** @type {ConsentDecision} */ decision) => {
     try {
       const { location: to } = await ask('POST', `${place}/decision`, decision, { signIn: false });
       goOn(to, decision.allow ? 'Connected' : 'Not connected');
     } catch (error) {
       // In another tab, or here, and the answer got lost: what was decided then is what the application hears.
-      const { decided } =
-        error.code === 'conflict' ? await ask('GET', `${place}/request`, undefined, { signIn: false }) : {};
-      if (!decided) throw error;
-      goOn(decided, 'Decided already');
+      const isConflict = error instanceof Refused && error.code === 'conflict';
+      const now = isConflict ? await ask('GET', `${place}/request`, undefined, { signIn: false }) : undefined;
+      if (!now?.decided) throw error;
+      goOn(now.decided, 'Decided already');
     }
   };
   return html`
@@ -54,7 +67,7 @@ function Consent() {
 }
 
 function SignedOut() {
-  const leave = (event) => {
+  const leave = (/** @type {Event} */ event) => {
     event.preventDefault();
     keepPlace();
     location.assign('/console/sign-in');
@@ -67,4 +80,4 @@ function SignedOut() {
   `;
 }
 
-render(html`<${Consent} />`, document.getElementById('page'));
+render(html`<${Consent} />`, byId('page'));

@@ -1,5 +1,9 @@
 // As which agent a client is let in: one that there is, or a new one, and what that may do.
+/** @typedef {import('../../answers.ts').ConsentOffer} ConsentOffer */
+/** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
+/** @typedef {import('/console/html.js').Children} Children */
 import { html, useId } from '/console/html.js';
+import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 /** As many as the broker takes at once. */
@@ -9,12 +13,15 @@ const MOST_SCOPES = 100;
 /** The choice of single scopes. */
 export const SINGLE = 'single';
 
-const PRESETS = {
-  reads: ({ platforms }) => chosen(platforms, (one) => one.reads),
-  all: ({ platforms }) => chosen(platforms, (one) => one.all),
-  nothing: () => [],
-};
+/** @typedef {ConsentOffer['platforms'][number]} OfferedPlatform */
 
+/** @type {Partial<Record<string, (platform: OfferedPlatform) => string[]>>} */
+const PRESETS = { reads: (one) => one.reads, all: (one) => one.all };
+
+/**
+ * @param {OfferedPlatform[]} platforms
+ * @param {(platform: OfferedPlatform) => string[]} scopesOf
+ */
 const chosen = (platforms, scopesOf) =>
   platforms
     .filter(({ connected }) => connected)
@@ -22,10 +29,34 @@ const chosen = (platforms, scopesOf) =>
     .filter(({ scopes }) => scopes.length > 0)
     .slice(0, MOST_PLATFORMS);
 
-/** What a choice that is not single scopes grants. */
+/**
+ * What a choice that is not single scopes grants.
+ *
+ * @param {ConsentOffer} offer
+ * @param {string} choice
+ * @returns {ScopesOn}
+ */
 export const grantsOf = (offer, choice) =>
-  offer.alike.find((one) => `like ${one.agent_id}` === choice)?.grants ?? PRESETS[choice](offer);
+  offer.alike.find((one) => `like ${one.agent_id}` === choice)?.grants ??
+  chosen(offer.platforms, PRESETS[choice] ?? (() => []));
 
+/**
+ * @typedef {object} TermsProps
+ * @property {ConsentOffer} offer
+ * @property {string} agent
+ * @property {(agent: string) => void} setAgent
+ * @property {string} name
+ * @property {(name: string) => void} setName
+ * @property {string} choice
+ * @property {(choice: string) => void} choose
+ * @property {ScopesOn} picked
+ * @property {(picked: ScopesOn) => void} setPicked
+ * @property {string | undefined} policy
+ * @property {(policy: string) => void} setPolicy
+ * @property {ScopesOn} grants
+ */
+
+/** @param {TermsProps} props */
 export function Terms({
   offer,
   agent,
@@ -46,7 +77,7 @@ export function Terms({
       offer.known.length > 0 &&
       html`<div class="field">
         <label for="${id}-agent">As which agent</label>
-        <select id="${id}-agent" value=${agent} onChange=${({ target }) => setAgent(target.value)}>
+        <select id="${id}-agent" value=${agent} onChange=${valueTo(setAgent)}>
           <option value="">A new one</option>
           ${offer.known.map((one) => html`<option value=${one.agent_id}>${visibleLine(one.name)}, with what it may do already</option>`)}
         </select>
@@ -57,7 +88,7 @@ export function Terms({
       html`
         <div class="field">
           <label for="${id}-name">What to call it</label>
-          <input id="${id}-name" required maxlength="100" autocomplete="off" value=${name} onInput=${({ target }) => setName(target.value)} />
+          <input id="${id}-name" required maxlength="100" autocomplete="off" value=${name} onInput=${valueTo(setName)} />
         </div>
         <fieldset>
           <legend>What it may do</legend>
@@ -85,7 +116,7 @@ export function Terms({
             ? html`<p class="notice" data-kind="wait">You have no policy yet, and without one nothing is allowed. Give it one in the console.</p>`
             : html`<div class="field">
                 <label for="${id}-policy">Under which policy</label>
-                <select id="${id}-policy" value=${policy} onChange=${({ target }) => setPolicy(target.value)}>
+                <select id="${id}-policy" value=${policy} onChange=${valueTo(setPolicy)}>
                   ${offer.policies.map((one) => html`<option value=${one.id}>${visibleLine(one.name)}</option>`)}
                 </select>
               </div>`
@@ -95,6 +126,7 @@ export function Terms({
   `;
 }
 
+/** @param {Pick<TermsProps, 'choice' | 'choose'> & { name: string, children: Children }} props */
 const Choice = ({ name, choice, choose, children }) => html`
   <label class="choice">
     <input type="radio" name="access" value=${name} checked=${choice === name} onChange=${() => choose(name)} />
@@ -102,10 +134,15 @@ const Choice = ({ name, choice, choose, children }) => html`
   </label>
 `;
 
-/** Every scope that can be granted, by platform; `picked` are grants. */
+/**
+ * Every scope that can be granted, by platform; `picked` are grants.
+ *
+ * @param {Pick<TermsProps, 'picked' | 'setPicked'> & { platforms: OfferedPlatform[] }} props
+ */
 function Single({ platforms, picked, setPicked }) {
-  const scopesOn = (platform) => picked.find(({ platformId }) => platformId === platform)?.scopes ?? [];
-  const change = (platform, scope, is) => {
+  const scopesOn = (/** @type {string} */ platform) =>
+    picked.find(({ platformId }) => platformId === platform)?.scopes ?? [];
+  const change = (/** @type {OfferedPlatform} */ platform, /** @type {string} */ scope, /** @type {boolean} */ is) => {
     const scopes = platform.all.filter((one) => (one === scope ? is : scopesOn(platform.platform).includes(one)));
     const others = picked.filter(({ platformId }) => platformId !== platform.platform);
     setPicked(scopes.length > 0 ? [...others, { platformId: platform.platform, scopes }] : others);
@@ -118,7 +155,7 @@ function Single({ platforms, picked, setPicked }) {
           <legend class="small">On <span class="theirs">${visibleLine(platform.name)}</span>${!platform.connected && ', which is not connected yet'}</legend>
           ${platform.all.map(
             (scope) => html`<label class="choice small" key=${scope}>
-              <input type="checkbox" checked=${scopesOn(platform.platform).includes(scope)} onChange=${({ target }) => change(platform, scope, target.checked)} />
+              <input type="checkbox" checked=${scopesOn(platform.platform).includes(scope)} onChange=${checkedTo((checked) => change(platform, scope, checked))} />
               <code class="theirs">${visibleLine(scope)}</code>
             </label>`,
           )}

@@ -1,8 +1,11 @@
 // What an approval of an access request would give.
+/** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
 import { html } from '/console/html.js';
+import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
 const DAY_S = 24 * 3600;
+/** @type {[value: string, words: string][]} */
 const LASTS = [
   ['same', 'As long as the grant lasts now'],
   ['', 'Until somebody changes it'],
@@ -12,22 +15,40 @@ const LASTS = [
   [String(30 * DAY_S), '30 days'],
 ];
 
-/** Whether a connection has to be named: there are grants on several, and none on the default one. */
+/** @typedef {Pick<AccessRequest, 'grants' | 'connections'>} Ground */
+/** @typedef {{ scopes: string[], lasts: string, approval: boolean, connection: string }} AccessTerms */
+/** What is said of them so far. @typedef {{ [Name in keyof AccessTerms]?: AccessTerms[Name] | undefined }} Said */
+
+/**
+ * Whether a connection has to be named: there are grants on several, and none on the default one.
+ *
+ * @param {Ground} ground
+ */
 export function hasToChoose({ grants, connections }) {
   const standard = connections.find((each) => each.default)?.connection_id;
   const named = new Set(grants.map((grant) => grant.connection?.connection_id ?? standard ?? null));
-  return named.size > 1 && !named.has(standard) && !named.has(null);
+  return named.size > 1 && !named.has(standard ?? null) && !named.has(null);
 }
 
-/** The grant that gains the scopes, as the broker chooses it: `connection` is empty when none is named. */
+/**
+ * The grant that gains the scopes, as the broker chooses it: `connection` is empty when none is named.
+ *
+ * @param {Ground} ground
+ */
 export function grantOn({ grants, connections }, connection = '') {
   const standard = connections.find((each) => each.default)?.connection_id;
-  const on = (id) => grants.find((grant) => (grant.connection?.connection_id ?? null) === id);
+  const on = (/** @type {string | null | undefined} */ id) =>
+    grants.find((grant) => (grant.connection?.connection_id ?? null) === id);
   if (connection) return on(connection) ?? (connection === standard ? on(null) : undefined);
   return on(null) ?? on(standard) ?? (hasToChoose({ grants, connections }) ? undefined : grants[0]);
 }
 
-/** Just what was asked for. A grant that goes on keeps its end. */
+/**
+ * Just what was asked for. A grant that goes on keeps its end.
+ *
+ * @param {AccessRequest} request
+ * @param {string | undefined} connection
+ */
 export function startingTerms(request, connection) {
   const grant = grantOn(request, connection);
   return {
@@ -38,25 +59,29 @@ export function startingTerms(request, connection) {
 }
 
 /** The terms as the owner API takes them. */
-export const wordOf = ({ scopes, lasts, approval, connection }) => ({
+export const wordOf = (/** @type {AccessTerms} */ { scopes, lasts, approval, connection }) => ({
   scopes,
   require_approval: approval,
   ...(lasts !== 'same' && { expires_in_seconds: lasts === '' ? null : Number(lasts) }),
   ...(connection && { connection_id: connection }),
 });
 
-/** `change(more)` takes the terms that are others now. */
+/**
+ * `change(more)` takes the terms that are others now.
+ *
+ * @param {{ request: AccessRequest, terms: AccessTerms, change: (more: Said) => void }} props
+ */
 export function Terms({ request, terms, change }) {
   const { platform_scopes, scope, connections } = request;
   const grant = grantOn(request, terms.connection);
   const held = new Set(grant && !grant.expired ? grant.scopes : []);
   const others = platform_scopes.filter((each) => each !== scope && !held.has(each));
-  const pick = (each) => html`
+  const pick = (/** @type {string} */ each) => html`
     <label class="choice" key=${each}>
       <input
         type="checkbox"
         checked=${terms.scopes.includes(each)}
-        onChange=${({ target }) => change({ scopes: target.checked ? [...terms.scopes, each] : terms.scopes.filter((one) => one !== each) })}
+        onChange=${checkedTo((checked) => change({ scopes: checked ? [...terms.scopes, each] : terms.scopes.filter((one) => one !== each) }))}
       />
       <code class="theirs">${visibleLine(each)}</code>
     </label>
@@ -77,7 +102,7 @@ export function Terms({ request, terms, change }) {
       </fieldset>
       <div class="field">
         <label for="lasts">For how long</label>
-        <select id="lasts" onChange=${({ target }) => change({ lasts: target.value })}>
+        <select id="lasts" onChange=${valueTo((lasts) => change({ lasts }))}>
           ${lasts.map(([value, words]) => html`<option value=${value} selected=${value === terms.lasts}>${words}</option>`)}
         </select>
       </div>
@@ -85,14 +110,14 @@ export function Terms({ request, terms, change }) {
         connections.length > 1 &&
         html`<div class="field">
           <label for="connection">On which connection</label>
-          <select id="connection" onChange=${({ target }) => change({ connection: target.value, lasts: undefined, approval: undefined })}>
+          <select id="connection" onChange=${valueTo((connection) => change({ connection, lasts: undefined, approval: undefined }))}>
             <option value="">${hasToChoose(request) ? 'Choose one: calls have to name it' : 'The one that calls use when they name none'}</option>
             ${connections.map(({ connection_id, label }) => html`<option value=${connection_id} selected=${terms.connection === connection_id}>${visibleLine(label)}</option>`)}
           </select>
         </div>`
       }
       <label class="choice">
-        <input type="checkbox" checked=${terms.approval} onChange=${({ target }) => change({ approval: target.checked })} />
+        <input type="checkbox" checked=${terms.approval} onChange=${checkedTo((approval) => change({ approval }))} />
         <span>Every call with this grant waits for an approval</span>
       </label>
     </section>

@@ -1,4 +1,9 @@
 // An access request that was opened: what the agent lacks, and what it would get.
+/** @typedef {import('../../answers.ts').AccessGrant} AccessGrant */
+/** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
+/** @typedef {import('/console/inbox/access-terms.js').AccessTerms} AccessTerms */
+/** @typedef {import('/console/inbox/access-terms.js').Said} Said */
+/** @typedef {import('/console/inbox/entries.js').AccessEntry} AccessEntry */
 import { html, useState } from '/console/html.js';
 import { grantOn, hasToChoose, startingTerms, Terms, wordOf } from '/console/inbox/access-terms.js';
 import { Buttons } from '/console/inbox/buttons.js';
@@ -9,13 +14,17 @@ import { Failed, Loading } from '/console/shell/empty.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 
-/** As Approval takes it; `shown` hears the terms as well. */
+/**
+ * As Approval takes it; `shown` hears the terms as well.
+ *
+ * @param {import('/console/inbox/entries.js').Opened<AccessEntry>} props
+ */
 export function Access({ entry, version, waits, busy, shown, act }) {
   const { whole: request, error, load } = useWhole(entry, version);
-  const [changed, setChanged] = useState({});
+  const [changed, setChanged] = useState(/** @type {Said} */ ({}));
   const owner = useOwner();
   const terms = request && termsOf(request, changed);
-  const lacking = terms && whatLacks(request, terms);
+  const lacking = request && terms && whatLacks(request, terms);
   const enough = terms !== undefined && lacking === undefined && mayChange(owner);
   useShown(shown, request, enough, terms && wordOf(terms));
   if (error) return html`<${Failed} error=${error} again=${load} />`;
@@ -26,7 +35,7 @@ export function Access({ entry, version, waits, busy, shown, act }) {
       ${
         waits &&
         mayChange(owner) &&
-        html`<${Terms} request=${request} terms=${terms} change=${(more) => setChanged((before) => ({ ...before, ...more }))} />`
+        html`<${Terms} request=${request} terms=${terms} change=${(/** @type {Said} */ more) => setChanged((before) => ({ ...before, ...more }))} />`
       }
       ${
         request.reason &&
@@ -51,19 +60,31 @@ export function Access({ entry, version, waits, busy, shown, act }) {
   `;
 }
 
-/** What has to be chosen before it can be approved. */
+/**
+ * What has to be chosen before it can be approved.
+ *
+ * @param {AccessRequest} request
+ * @param {AccessTerms} terms
+ */
 function whatLacks(request, terms) {
   if (terms.scopes.length === 0) return 'Choose at least one scope, or deny.';
   if (terms.connection === '' && hasToChoose(request)) return 'Choose the connection that is meant, or deny.';
   return undefined;
 }
 
-/** What was said, and for the rest what the grant on that connection suggests. */
+/**
+ * What was said, and for the rest what the grant on that connection suggests.
+ *
+ * @param {AccessRequest} request
+ * @param {Said} changed
+ * @returns {AccessTerms}
+ */
 function termsOf(request, changed) {
   const said = Object.entries(changed).filter(([, value]) => value !== undefined);
   return { connection: '', ...startingTerms(request, changed.connection), ...Object.fromEntries(said) };
 }
 
+/** @param {{ request: AccessRequest }} props */
 function Facts({ request }) {
   const { agent, reason_code } = request;
   const grant = grantOn(request);
@@ -81,6 +102,7 @@ function Facts({ request }) {
   `;
 }
 
+/** @param {{ grant: AccessGrant }} props */
 const Grant = ({ grant: { scopes, expires_at, expired, require_approval } }) => html`
   <span class="theirs">${scopes.map((scope) => html`<code>${visibleLine(scope)}</code> `)}</span>
   <span class="small quiet">

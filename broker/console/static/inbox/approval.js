@@ -1,4 +1,5 @@
 // A held call that was opened: the exact request, and the buttons that decide it.
+/** @typedef {import('/console/inbox/entries.js').CallEntry} CallEntry */
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
 import { useShown, useWhole } from '/console/inbox/use-whole.js';
@@ -9,12 +10,14 @@ import { mayDecide, useOwner } from '/console/shell/owner.js';
 /**
  * `version` changes when it has to be read anew. `shown` hears which request is on the screen, and whether all of it was
  * seen: nothing else is ever approved. `passkeys`: whether this owner has any that work here.
+ *
+ * @param {import('/console/inbox/entries.js').Opened<CallEntry> & { passkeys: boolean }} props
  */
 export function Approval({ entry, version, waits, busy, passkeys, shown, act }) {
   const owner = useOwner();
   const { whole: held, error, load } = useWhole(entry, version);
   const [seen, setSeen] = useState(false);
-  useShown(shown, held, seen, { request_hash: held?.request_hash });
+  useShown(shown, held, seen, held && { request_hash: held.request_hash });
   if (error) return html`<${Failed} error=${error} again=${load} />`;
   if (!held) return html`<${Loading} />`;
   // Without a request that can be read there is nothing to approve; only the passkeys of the agent's owner count.

@@ -1,15 +1,22 @@
 // The buttons that decide, at the end of what they decide on.
+/** @typedef {import('/console/inbox/entries.js').Act} Act */
 import { html, useEffect, useState } from '/console/html.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
 /** A button that just came under a pointer takes no click that was meant for something else. */
 const SETTLES_MS = 500;
+/** @type {readonly [words: string, doing: string]} */
 const DENY = ['Deny…', 'Denying…'];
 
 /**
  * `approve`: what the first button says; nothing without one. `passkey`: whether one can be used. `seen`: whether all of
  * it was; `why`: why it cannot be approved yet, or by this owner. `busy`: what is under way. `act(what)` begins it. `deny`: what
  * the last button says, and says while it is under way. `not`: why this owner decides nothing here.
+ *
+ * @param {{
+ *   approve: string | false, passkey?: boolean, deny?: typeof DENY, seen: boolean, why: string | false | undefined,
+ *   not?: string | false, busy: Act | undefined, act: (what: Act) => void,
+ * }} props
  */
 export function Buttons({ approve, passkey, deny = DENY, seen, why, not, busy, act }) {
   const settled = useSettled();
@@ -20,7 +27,13 @@ export function Buttons({ approve, passkey, deny = DENY, seen, why, not, busy, a
         <p class="small said">${mayDecide(owner) ? not : `Your role is ${owner.role}: you may look. An approver or an admin decides.`}</p>
       </footer>
     `;
-  const button = (what, words, doing, kind, disabled) => html`
+  const button = (
+    /** @type {Act} */ what,
+    /** @type {string} */ words,
+    /** @type {string} */ doing,
+    /** @type {string} */ kind,
+    /** @type {boolean} */ disabled,
+  ) => html`
     <button type="button" class="${what} ${kind}" disabled=${disabled} aria-disabled=${Boolean(busy)} onClick=${() => act(what)}>
       ${busy === what ? doing : words}
     </button>
@@ -32,7 +45,7 @@ export function Buttons({ approve, passkey, deny = DENY, seen, why, not, busy, a
       <div class="buttons">
         ${approve && button('approve', approve, 'Approving…', 'primary', soon)}
         ${passkey && button('passkey', 'Approve with passkey', 'Waiting for your passkey…', '', soon)}
-        ${button('deny', ...deny, 'danger', false)}
+        ${button('deny', deny[0], deny[1], 'danger', false)}
       </div>
     </footer>
   `;

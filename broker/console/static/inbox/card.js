@@ -1,20 +1,28 @@
 // One thing that waits, closed or open. Closed ones, and those that were decided, are all of one height.
+/** @typedef {import('/console/html.js').Children} Children */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/words.js').Became} Ended */
 import { html, useEffect, useRef } from '/console/html.js';
 import { askedScope, heldBy, lackInWords } from '/console/inbox/words.js';
 import { Ago, Left } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
 
 /** The id of the button that opens an entry: where the focus is while one moves through the list. */
-export const openerOf = (key) => `open-${key}`;
+export const openerOf = (/** @type {string} */ key) => `open-${key}`;
 
-/** `open`: whether it is; `toggle()` changes that. `children`: what there is to see of it when it is open. */
+/**
+ * `open`: whether it is; `toggle()` changes that. `children`: what there is to see of it when it is open.
+ *
+ * @param {{ entry: Entry, open: boolean, toggle: () => void, children: Children }} props
+ */
 export function Card({ entry, open, toggle, children }) {
   const { key, became, gone, deadline } = entry;
   const waits = !became && !gone;
-  const card = useRef(null);
+  const card = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     // Where there is no room left below it, its content would open out of sight.
-    if (open && card.current.getBoundingClientRect().top > innerHeight / 3) card.current.scrollIntoView();
+    const shown = card.current;
+    if (open && shown && shown.getBoundingClientRect().top > innerHeight / 3) shown.scrollIntoView();
   }, [open]);
   return html`
     <li class="card sheet" ref=${card} data-entry=${key} data-state=${waits ? 'waiting' : 'over'}>
@@ -38,10 +46,12 @@ const Chevron = () => html`
   </svg>
 `;
 
+/** @param {{ entry: Entry }} props */
 function Ask({ entry: { kind, item } }) {
   if (kind === 'registration')
     return html`<strong class="theirs">${visibleLine(item.agent_name)}</strong> asks to become an agent`;
-  const { name, parent } = item.agent;
+  const { name } = item.agent;
+  const parent = kind === 'approval' ? item.agent.parent : null;
   const who = html`<strong class="theirs">${visibleLine(name)}</strong>${parent && html` <span class="quiet">(a child of <span class="theirs">${visibleLine(parent.name)}</span>)</span>`}`;
   const platform = html`<strong class="theirs">${visibleLine(item.platform)}</strong>`;
   if (kind === 'access')
@@ -53,16 +63,18 @@ function Ask({ entry: { kind, item } }) {
     <code class="theirs">${visibleLine(item.method)} ${visibleLine(item.path)}</code> on ${platform}`;
 }
 
-const ABOUT = {
-  approval: ({ held_because }) => `Held by ${heldBy(held_because)}`,
-  access: ({ reason_code }) => lackInWords(reason_code),
-  registration: () => 'Nobody checked it',
-};
-
-function About({ entry: { kind, item } }) {
-  return html`${ABOUT[kind](item)}
-    <span aria-hidden="true"> · </span><${Ago} at=${item.created_at} />`;
+/** @param {Entry} entry */
+function aboutInWords({ kind, item }) {
+  if (kind === 'approval') return `Held by ${heldBy(item.held_because)}`;
+  return kind === 'access' ? lackInWords(item.reason_code) : 'Nobody checked it';
 }
 
+/** @param {{ entry: Entry }} props */
+function About({ entry }) {
+  return html`${aboutInWords(entry)}
+    <span aria-hidden="true"> · </span><${Ago} at=${entry.item.created_at} />`;
+}
+
+/** @param {{ became: Ended | undefined }} props */
 const Became = ({ became }) =>
   html`<span class="became" data-kind=${became?.kind ?? ''}>${became?.words ?? 'It no longer waits…'}</span>`;

@@ -1,4 +1,6 @@
 // The second step of approving by key: the first may have been meant for another window.
+/** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { html } from '/console/html.js';
 import { namesOf, oneLine } from '/console/inbox/words.js';
 import { Dialog } from '/console/shell/dialog.js';
@@ -10,7 +12,11 @@ const ABOUT = {
   registration: { title: 'Let this agent in?', what: 'It is an agent at once, and can collect its key for an hour.' },
 };
 
-/** `scopes`: what is granted, of an access request or a registration. */
+/**
+ * `scopes`: what is granted, of an access request or a registration.
+ *
+ * @param {{ entry: Entry, scopes: string[] | ScopesOn | undefined, onApprove: () => void, onClose: () => void }} props
+ */
 export function Confirm({ entry, scopes, onApprove, onClose }) {
   const { title, what } = ABOUT[entry.kind];
   return html`

@@ -1,21 +1,52 @@
 // An owner's word on what waits, by click, key or passkey.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('../../answers.ts').Registration} Registration */
+/** @typedef {import('/console/inbox/words.js').Became} Became */
+/** @typedef {import('/console/inbox/words.js').Known} Known */
+import { asError, ask, Refused } from '/console/api.js';
 import { whatBecame } from '/console/inbox/words.js';
-import { approveWithPasskey } from '/console/passkeys/ceremony.js';
+import { approveWithPasskey, hasEnded } from '/console/passkeys/ceremony.js';
 
-const PATHS = {
+const PATHS = /** @type {const} */ ({
   approval: '/owner/approvals',
   access: '/owner/access-requests',
   registration: '/owner/registrations',
-};
+});
 
-/** All that there is to know of one. `kind` and `id`: as an entry has them. */
-export const find = ({ kind, id }) => ask('GET', `${PATHS[kind]}/${id}`);
+/** All of what an entry stands for, by its kind. @typedef {{ approval: HeldCall, access: AccessRequest, registration: Registration }} Wholes */
+/** @typedef {keyof Wholes} Kind */
+/** @typedef {{ kind: Kind, id: string }} One */
+/**
+ * What goes along with a decision.
+ *
+ * @typedef {import('../../answers.ts').Body<'POST', '/owner/approvals/x/approve'>
+ *   | import('../../answers.ts').Body<'POST', '/owner/access-requests/x/approve'>
+ *   | import('../../answers.ts').Body<'POST', '/owner/registrations/x/approve'>} Word
+ */
+/** @typedef {{ changed: true } | { changed?: undefined, became: Became, late?: string }} Decided */
+
+/**
+ * All that there is to know of one. `kind` and `id`: as an entry has them.
+ *
+ * @template {Kind} K
+ * @param {{ kind: K, id: string }} one
+ * @returns {Promise<Wholes[K]>}
+ */
+export async function find({ kind, id }) {
+  const found = await ask('GET', `${PATHS[/** @type {Kind} */ (kind)]}/${id}`);
+  return /** @type {Wholes[K]} */ (found);
+}
 
 /**
  * Decides; `what` is approve or deny. `word`: what goes along, such as the hash of the request that was shown, a note,
  * scopes. Answers `{ became }`; with `late`, somebody else was first, or time was over; `{ changed: true }` when the
  * request is no longer the one that was shown. Throws what is neither.
+ *
+ * @param {One} one
+ * @param {'approve' | 'deny'} what
+ * @param {Word} word
+ * @returns {Promise<Decided>}
  */
 export async function decide(one, what, word) {
   const verb = what === 'deny' && one.kind === 'registration' ? 'reject' : what;
@@ -26,7 +57,12 @@ export async function decide(one, what, word) {
   });
 }
 
-/** The same by passkey, which can only approve, and only calls. The challenge is bound to the request, not to what was shown. */
+/**
+ * The same by passkey, which can only approve, and only calls. The challenge is bound to the request, not to what was shown.
+ *
+ * @param {{ kind: 'approval', id: string }} one
+ * @param {string} shownHash
+ */
 export async function approveByPasskey(one, shownHash) {
   return await settling(one, async () => {
     if ((await find(one)).request_hash !== shownHash) return undefined;
@@ -35,8 +71,14 @@ export async function approveByPasskey(one, shownHash) {
   });
 }
 
-/** Denies every held call of an agent that waits. Answers their ids. */
+/**
+ * Denies every held call of an agent that waits. Answers their ids.
+ *
+ * @param {string} agentId
+ * @param {string} note
+ */
 export async function denyAllOf(agentId, note) {
+  /** @type {string[]} */
   const denied = [];
   for (;;) {
     const now = await ask('POST', '/owner/approvals/deny', { agent: agentId, ...(note && { note }) });
@@ -47,14 +89,20 @@ export async function denyAllOf(agentId, note) {
 
 const TOO_LATE = new Set(['already_decided', 'approval_expired', 'request_expired']);
 
+/**
+ * @param {One} one
+ * @param {() => Promise<Known | undefined>} work
+ * @returns {Promise<Decided>}
+ */
 async function settling(one, work) {
   try {
     const now = await work();
     return now ? { became: whatBecame(one.kind, now) } : { changed: true };
   } catch (error) {
-    if (error.code === 'request_changed') return { changed: true };
-    if (error.ended || TOO_LATE.has(error.code))
-      return { became: whatBecame(one.kind, await find(one)), late: error.message };
+    const code = error instanceof Refused ? (error.code ?? '') : '';
+    if (code === 'request_changed') return { changed: true };
+    if (hasEnded(error) || TOO_LATE.has(code))
+      return { became: whatBecame(one.kind, await find(one)), late: asError(error).message };
     throw error;
   }
 }

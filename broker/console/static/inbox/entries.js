@@ -1,32 +1,75 @@
 // What stands in the inbox. An entry never moves while somebody looks at the list: what is new comes last, and what was
 // decided stays in its place until it is put away, so that no button slips from under a finger.
+/** @typedef {import('../../answers.ts').ListedAccessRequest} ListedAccessRequest */
+/** @typedef {import('../../answers.ts').ListedCall} ListedCall */
+/** @typedef {import('../../answers.ts').ListedRegistration} ListedRegistration */
+/** @typedef {import('/console/inbox/decide.js').Word} Word */
+/** @typedef {import('/console/inbox/decide.js').Wholes} Wholes */
+/** @typedef {import('/console/inbox/words.js').Became} Became */
 
-const IDS = { approval: 'approval_id', access: 'request_id', registration: 'id' };
+/** @typedef {{ key: string, id: string, deadline: number, gone?: true, became?: Became }} Standing */
+/** @typedef {Standing & { kind: 'approval', item: ListedCall }} CallEntry */
+/** @typedef {Standing & { kind: 'access', item: ListedAccessRequest }} AccessEntry */
+/** @typedef {Standing & { kind: 'registration', item: ListedRegistration }} RegistrationEntry */
+/** @typedef {CallEntry | AccessEntry | RegistrationEntry} Entry */
+/** What the buttons of an entry do. @typedef {'approve' | 'passkey' | 'deny'} Act */
+/** What is on the screen to be decided on. @typedef {{ subject: Wholes[keyof Wholes], seen: boolean, word: Word | undefined }} Shown */
+/** @typedef {(now: Shown | undefined) => void} HearShown */
+/**
+ * What the view of an entry that was opened takes.
+ *
+ * @template {Entry} E
+ * @typedef {{ entry: E, version: number, waits: boolean, busy?: Act, shown: HearShown, act: (what: Act) => void }} Opened
+ */
 
-/** The id of a held call, an access request or a registration, as the owner API answers it. */
-export const idOf = (kind, item) => item[IDS[kind]];
-
-/** `{ key, kind, id, item, deadline }` of one. */
-export function entryOf(kind, item) {
-  const id = idOf(kind, item);
-  // Whole seconds left, by the broker's clock: this machine's may be wrong.
-  return { key: `${kind}-${id}`, kind, id, item, deadline: Date.now() + item.expires_in_seconds * 1000 };
+/**
+ * The id of a held call, an access request or a registration, as the owner API answers it.
+ *
+ * @param {Entry['item']} item
+ */
+export function idOf(item) {
+  if ('approval_id' in item) return item.approval_id;
+  return 'request_id' in item ? item.request_id : item.id;
 }
 
-/** Takes in what waits now. Who is no longer among it is `gone`: what became of it is not known yet. */
+/**
+ * `{ key, kind, id, item, deadline }` of one.
+ *
+ * @template {Pick<Entry, 'kind' | 'item'>} One
+ * @param {One} one
+ */
+export function entryOf(one) {
+  const id = idOf(one.item);
+  // Whole seconds left, by the broker's clock: this machine's may be wrong.
+  return { ...one, key: `${one.kind}-${id}`, id, deadline: Date.now() + (one.item.expires_in_seconds ?? 0) * 1000 };
+}
+
+/**
+ * Takes in what waits now. Who is no longer among it is `gone`: what became of it is not known yet.
+ *
+ * @param {Entry[]} entries
+ * @param {Entry[]} found
+ * @returns {Entry[]}
+ */
 export function merge(entries, found) {
   const fresh = new Map(found.map((entry) => [entry.key, entry]));
   const kept = entries.map((entry) => {
     const now = fresh.get(entry.key);
     fresh.delete(entry.key);
     if (entry.became) return entry;
-    return now ? { ...entry, ...now } : { ...entry, gone: true };
+    return /** @type {Entry} */ (now ? { ...entry, ...now } : { ...entry, gone: true });
   });
   return [...kept, ...fresh.values()];
 }
 
-/** What became of one, in words and with a kind (good, bad or nothing): it waits no longer. */
+/**
+ * What became of one, in words and with a kind (good, bad or nothing): it waits no longer.
+ *
+ * @param {Entry[]} entries
+ * @param {string} key
+ * @param {Became} became
+ */
 export const settled = (entries, key, became) =>
   entries.map((entry) => (entry.key === key ? { ...entry, became } : entry));
 
-export const isWaiting = (entry) => !entry.became && !entry.gone;
+export const isWaiting = (/** @type {Entry} */ entry) => !entry.became && !entry.gone;

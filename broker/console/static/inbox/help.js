@@ -12,7 +12,11 @@ const KEYS = [
   [['?'], 'this list'],
 ];
 
-/** The keys of the inbox. */
+/**
+ * The keys of the inbox.
+ *
+ * @param {{ onClose: () => void }} props
+ */
 export const Help = ({ onClose }) => html`
   <${Dialog} title="Keys" onClose=${onClose} onSubmit=${onClose}>
     <dl class="keys">

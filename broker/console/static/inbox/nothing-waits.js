@@ -1,10 +1,11 @@
 // An empty inbox says why it is empty, and what fills it.
+/** @typedef {import('../../answers.ts').Agent} Agent */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Empty } from '/console/shell/empty.js';
 
 export function NothingWaits() {
-  const [agents, setAgents] = useState(undefined);
+  const [agents, setAgents] = useState(/** @type {Agent[] | undefined} */ (undefined));
   useEffect(() => {
     ask('GET', '/owner/agents').then(
       (answer) => setAgents(answer.agents),

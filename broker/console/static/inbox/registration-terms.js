@@ -1,13 +1,24 @@
 // What an approval of a registration would give: what was asked for, or less.
+/** @typedef {import('../../answers.ts').Registration} Registration */
 import { html, useId } from '/console/html.js';
+import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
-const keyOf = (platformId, scope) => JSON.stringify([platformId, scope]);
+const keyOf = (/** @type {string} */ platformId, /** @type {string} */ scope) => JSON.stringify([platformId, scope]);
 
-const isKnown = ({ unknown_scopes }, platformId, scope) =>
-  !unknown_scopes.some((one) => one.platformId === platformId && one.scopes.includes(scope));
+const isKnown = (
+  /** @type {Registration} */ { unknown_scopes },
+  /** @type {string} */ platformId,
+  /** @type {string} */ scope,
+) => !unknown_scopes.some((one) => one.platformId === platformId && one.scopes.includes(scope));
 
-/** The approval as the owner API takes it. `left`: the keys of scopes that are left out. The policy is the one on the screen. */
+/**
+ * The approval as the owner API takes it. `left`: the keys of scopes that are left out. The policy is the one on the screen.
+ *
+ * @param {Registration} asked
+ * @param {ReadonlySet<string>} left
+ * @param {string} name
+ */
 export function wordOf(asked, left, name) {
   const scopes = asked.requested_scopes
     .map(({ platformId, scopes }) => ({
@@ -26,18 +37,22 @@ const NOTHING = 'It asks for no scopes. As an agent it may call nothing until an
 
 const Unknown = () => html`<span class="badge" data-kind="wait">not known here</span>`;
 
-/** Each scope that was asked for, chosen. `leave` takes the keys of those that are left out. */
+/**
+ * Each scope that was asked for, chosen. `leave` takes the keys of those that are left out.
+ *
+ * @param {{ asked: Registration, left: ReadonlySet<string>, leave: (left: Set<string>) => void }} props
+ */
 export function Scopes({ asked, left, leave }) {
   const id = useId();
-  const pick = (platformId, scope, at) => {
+  const pick = (/** @type {string} */ platformId, /** @type {string} */ scope, /** @type {string} */ at) => {
     const key = keyOf(platformId, scope);
     const known = isKnown(asked, platformId, scope);
-    const change = ({ target }) => {
+    const change = checkedTo((checked) => {
       const now = new Set(left);
-      if (target.checked) now.delete(key);
+      if (checked) now.delete(key);
       else now.add(key);
       leave(now);
-    };
+    });
     return html`
       <label class="choice" key=${key}>
         <input
@@ -68,7 +83,11 @@ export function Scopes({ asked, left, leave }) {
   `;
 }
 
-/** The same for whoever only looks. */
+/**
+ * The same for whoever only looks.
+ *
+ * @param {{ asked: Registration }} props
+ */
 export const Asked = ({ asked }) => html`
   <section class="part">
     <h3>What it asks for</h3>
@@ -86,7 +105,11 @@ export const Asked = ({ asked }) => html`
   </section>
 `;
 
-/** Two agents of one name are taken for each other. */
+/**
+ * Two agents of one name are taken for each other.
+ *
+ * @param {{ asked: Registration, name: string, change: (name: string) => void }} props
+ */
 export const NewName = ({ asked: { agent_name, namesake }, name, change }) => html`
   <section class="part terms">
     <p class="notice" data-kind="bad">
@@ -94,7 +117,7 @@ export const NewName = ({ asked: { agent_name, namesake }, name, change }) => ht
     </p>
     <div class="field">
       <label for="new-name">What to call this one</label>
-      <input id="new-name" maxlength="100" autocomplete="off" value=${name} onInput=${({ target }) => change(target.value)} />
+      <input id="new-name" maxlength="100" autocomplete="off" value=${name} onInput=${valueTo(change)} />
     </div>
   </section>
 `;

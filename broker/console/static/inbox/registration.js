@@ -1,4 +1,7 @@
 // Somebody who asks to become an agent: what they say of themselves, and what they would get.
+/** @typedef {import('../../answers.ts').Me} Me */
+/** @typedef {import('../../answers.ts').Registration} Asking */
+/** @typedef {import('/console/inbox/entries.js').RegistrationEntry} RegistrationEntry */
 import { html, useState } from '/console/html.js';
 import { Buttons } from '/console/inbox/buttons.js';
 import { Asked, NewName, Scopes, wordOf } from '/console/inbox/registration-terms.js';
@@ -9,20 +12,25 @@ import { Failed, Loading } from '/console/shell/empty.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { visibleLine } from '/console/visible.js';
 
+/** @type {readonly [words: string, doing: string]} */
 const REJECT = ['Reject…', 'Rejecting…'];
 
-/** As Approval takes it; `shown` hears what would be granted as well. */
+/**
+ * As Approval takes it; `shown` hears what would be granted as well.
+ *
+ * @param {import('/console/inbox/entries.js').Opened<RegistrationEntry>} props
+ */
 export function Registration({ entry, version, waits, busy, shown, act }) {
   const { whole: asked, error, load } = useWhole(entry, version);
-  const [left, setLeft] = useState(new Set());
+  const [left, setLeft] = useState(/** @type {Set<string>} */ (new Set()));
   const [name, setName] = useState('');
   const owner = useOwner();
   const may = waits && mayDecide(owner) && asked?.may_decide === true;
   const word = asked && wordOf(asked, left, name);
-  const named = !asked?.namesake || word.name !== undefined;
+  const named = !asked?.namesake || word?.name !== undefined;
   useShown(shown, may ? asked : undefined, named, word);
   if (error) return html`<${Failed} error=${error} again=${load} />`;
-  if (!asked) return html`<${Loading} />`;
+  if (!asked || !word) return html`<${Loading} />`;
   const number = word.scopes.reduce((sum, { scopes }) => sum + scopes.length, 0);
   return html`
     <div class="access">
@@ -62,6 +70,7 @@ export function Registration({ entry, version, waits, busy, shown, act }) {
   `;
 }
 
+/** @param {{ asked: Asking, me: Me, waits: boolean }} props */
 function Facts({ asked, me, waits }) {
   const { agent_name, owner_id, owner_email, policy, source } = asked;
   return html`

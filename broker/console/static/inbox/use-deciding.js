@@ -1,63 +1,100 @@
 // Deciding on what is open: only what is on the screen, and only when all of it was seen. A platform may take its time to
 // answer an approved call; meanwhile others can be looked at and decided.
+/** @typedef {import('/console/inbox/entries.js').Act} Act */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/entries.js').HearShown} HearShown */
+/** @typedef {import('/console/inbox/entries.js').Shown} Shown */
+/** @typedef {import('/console/inbox/words.js').Became} Became */
+import { asError, Refused } from '/console/api.js';
 import { useRef, useState } from '/console/html.js';
 import { approveByPasskey, decide } from '/console/inbox/decide.js';
 import { idOf } from '/console/inbox/entries.js';
+import { wasCancelled } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
 const CHANGED = 'The request is no longer the one that you looked at. Look again before you decide.';
 
-/** `open`: the entry that is. `done(key)` is called when it was decided. */
+/**
+ * @typedef {object} Deciding
+ * @property {Entry | undefined} open
+ * @property {(key: string, became: Became) => void} settle
+ * @property {() => void} reload
+ * @property {(key: string) => void} done
+ */
+
+/**
+ * `open`: the entry that is. `done(key)` is called when it was decided.
+ *
+ * @param {Deciding} deciding
+ */
 export function useDeciding({ open, settle, reload, done }) {
   const announce = useAnnounce();
   /** What is under way, by the key of its entry. */
-  const [busy, setBusy] = useState(/** @type {Record<string, any>} */ ({}));
+  const [busy, setBusy] = useState(/** @type {Record<string, Act>} */ ({}));
   /** Read anew when the request is not what was shown. */
   const [version, setVersion] = useState(0);
   /** `{ subject, seen, word }`, or nothing while there is nothing to decide on. */
-  const onScreen = useRef(undefined);
+  const onScreen = useRef(/** @type {Shown | undefined} */ (undefined));
 
-  const ready = (what) => {
-    const { subject, seen } = onScreen.current ?? {};
-    const isOpen = subject !== undefined && open !== undefined && idOf(open.kind, subject) === open.id;
-    return isOpen && !busy[open.key] && (what === 'deny' || seen);
+  /** What is on the screen and open, if it may be decided now. */
+  const ready = (/** @type {Act} */ what) => {
+    const now = onScreen.current;
+    if (!now || !open || idOf(now.subject) !== open.id || busy[open.key]) return undefined;
+    return what === 'deny' || now.seen ? { entry: open, now } : undefined;
   };
 
-  /** `what`: approve, passkey or deny. */
+  /** @type {(what: Act, note?: string) => Promise<void>} */
   const act = async (what, note) => {
-    if (!ready(what)) return;
-    const entry = open;
-    const { subject, word } = onScreen.current;
+    const begun = ready(what);
+    if (!begun) return;
+    const { entry, now } = begun;
     setBusy((before) => ({ ...before, [entry.key]: what }));
     try {
-      const { became, late, changed } = await say(entry, what, { subject, word, note });
-      if (changed) {
+      const decided = await say(entry, what, now, note);
+      if (decided.changed) {
         announce(CHANGED, 'bad');
         setVersion((before) => before + 1);
       } else {
+        const { became, late } = decided;
         settle(entry.key, became);
         // It stands in the card, too: here it is for whoever listens.
         announce(late ? `${late} ${became.words}` : became.words, late ? 'wait' : 'good');
         done(entry.key);
       }
     } catch (failure) {
-      announce(failure.message, failure.cancelled ? 'wait' : 'bad');
+      announce(asError(failure).message, wasCancelled(failure) ? 'wait' : 'bad');
       // Something else is no longer as it was shown, such as a name that is taken by now.
-      if (failure.code === 'conflict' || failure.code === 'invalid_request') setVersion((before) => before + 1);
+      if (failure instanceof Refused && ['conflict', 'invalid_request'].includes(failure.code ?? ''))
+        setVersion((before) => before + 1);
     } finally {
-      setBusy(({ [String(entry.key)]: _, ...others }) => others);
+      setBusy(({ [entry.key]: _, ...others }) => others);
       reload();
     }
   };
 
+  /** @type {HearShown} */
   const shown = (now) => {
     onScreen.current = now;
   };
-  return { act, busy, version, shown, ready, word: () => onScreen.current?.word };
+  /** What an approval of what is on the screen would grant. */
+  const scopes = () => {
+    const word = onScreen.current?.word;
+    return word && 'scopes' in word ? word.scopes : undefined;
+  };
+  return { act, busy, version, shown, ready, scopes };
 }
 
-function say(entry, what, { subject, word, note }) {
-  if (what === 'passkey') return approveByPasskey(entry, subject.request_hash);
-  const hash = subject.request_hash && { request_hash: subject.request_hash };
-  return decide(entry, what, { ...(what === 'approve' ? word : hash), ...(note && { note }) });
+/**
+ * @param {Entry} entry
+ * @param {Act} what
+ * @param {Shown} now
+ * @param {string | undefined} note
+ */
+async function say(entry, what, { subject, word }, note) {
+  const hash = 'request_hash' in subject ? { request_hash: subject.request_hash } : undefined;
+  if (what === 'passkey') {
+    if (entry.kind !== 'approval' || !hash) throw new Error('Only held calls are approved by passkey.');
+    return await approveByPasskey(entry, hash.request_hash);
+  }
+  return await decide(entry, what, { ...(what === 'approve' ? word : hash), ...(note && { note }) });
 }

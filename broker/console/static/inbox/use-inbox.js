@@ -1,5 +1,8 @@
 // Everything that waits for the owners, kept up to date for as long as the console is open.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Me} Me */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
+/** @typedef {import('/console/inbox/words.js').Became} Became */
+import { asError, ask, Refused } from '/console/api.js';
 import { useCallback, useEffect, useRef, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
 import { entryOf, isWaiting, merge, settled } from '/console/inbox/entries.js';
@@ -9,40 +12,66 @@ import { followNews } from '/console/shell/news.js';
 /** As many as the broker answers at once. */
 const MOST = 200;
 
-/** Everything that waits there, to the last page. */
-async function pagesOf(path, name) {
+/**
+ * Everything that waits, to the last page.
+ *
+ * @template T
+ * @param {(query: string) => Promise<{ items: T[], next: string | null }>} read
+ */
+async function pagesOf(read) {
+  /** @type {T[]} */
   const found = [];
   for (let before = ''; ; ) {
-    const page = await ask('GET', `${path}?status=pending&limit=${MOST}${before}`);
-    found.push(...page[name]);
-    if (page.next === null) return found;
-    before = `&before=${page.next}`;
+    const { items, next } = await read(`status=pending&limit=${MOST}${before}`);
+    found.push(...items);
+    if (next === null) return found;
+    before = `&before=${next}`;
   }
+}
+
+async function readCalls(/** @type {string} */ query) {
+  const { approvals: items, next } = await ask('GET', `/owner/approvals?${query}`);
+  return { items, next };
+}
+
+async function readRequests(/** @type {string} */ query) {
+  const { access_requests: items, next } = await ask('GET', `/owner/access-requests?${query}`);
+  return { items, next };
+}
+
+async function readRegistrations(/** @type {string} */ query) {
+  const { registrations: items, next } = await ask('GET', `/owner/registrations?${query}`);
+  return { items, next };
 }
 
 async function findWaiting() {
   const [approvals, requests, registrations] = await Promise.all([
-    pagesOf('/owner/approvals', 'approvals'),
-    pagesOf('/owner/access-requests', 'access_requests'),
-    pagesOf('/owner/registrations', 'registrations'),
+    pagesOf(readCalls),
+    pagesOf(readRequests),
+    pagesOf(readRegistrations),
   ]);
+  /** @type {Entry[]} */
   const found = [
-    ...approvals.map((item) => entryOf('approval', item)),
-    ...requests.map((item) => entryOf('access', item)),
-    ...registrations.map((item) => entryOf('registration', item)),
+    ...approvals.map((item) => entryOf({ kind: /** @type {const} */ ('approval'), item })),
+    ...requests.map((item) => entryOf({ kind: /** @type {const} */ ('access'), item })),
+    ...registrations.map((item) => entryOf({ kind: /** @type {const} */ ('registration'), item })),
   ];
   // Who waits longest stands first.
   return found.sort((a, b) => a.item.created_at.localeCompare(b.item.created_at));
 }
 
+/** @typedef {ReturnType<typeof useInbox>} InboxState */
+
 /**
  * `entries`: undefined until they were read once. `live`: whether news arrive by themselves. `settle(key, became)` says
  * what became of one here; `tidy()` puts away what was decided; `reload()` looks at once.
+ *
+ * @param {Me} owner
  */
 export function useInbox(owner) {
-  const [entries, setEntries] = useState(undefined);
-  const [live, setLive] = useState(undefined);
-  const [error, setError] = useState(undefined);
+  const [entries, setEntries] = useState(/** @type {Entry[] | undefined} */ (undefined));
+  const [live, setLive] = useState(/** @type {boolean | undefined} */ (undefined));
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const reading = useRef({ now: false, again: false });
 
   const reload = useCallback(async () => {
@@ -58,7 +87,7 @@ export function useInbox(owner) {
         setError(undefined);
       }
     } catch (failure) {
-      setError(failure);
+      setError(asError(failure));
     } finally {
       state.now = false;
     }
@@ -69,10 +98,14 @@ export function useInbox(owner) {
     return followNews(owner.id, { changed: reload, live: setLive });
   }, [owner.id]);
 
-  const settle = useCallback((key, became) => setEntries((before) => settled(before, key, became)), []);
+  const settle = useCallback(
+    (/** @type {string} */ key, /** @type {Became} */ became) =>
+      setEntries((before) => before && settled(before, key, became)),
+    [],
+  );
 
   // Decided elsewhere, or too late: how it ended is asked for once.
-  const asked = useRef(new Set());
+  const asked = useRef(/** @type {Set<string>} */ (new Set()));
   useEffect(() => {
     for (const entry of entries ?? []) {
       if (!entry.gone || entry.became || asked.current.has(entry.key)) continue;
@@ -80,8 +113,10 @@ export function useInbox(owner) {
       find(entry).then(
         (now) => settle(entry.key, whatBecame(entry.kind, now)),
         // A registration is forgotten a day after its time was over.
-        ({ code }) =>
-          code === 'not_found' ? settle(entry.key, whatBecame(entry.kind, {})) : asked.current.delete(entry.key),
+        (failure) =>
+          failure instanceof Refused && failure.code === 'not_found'
+            ? settle(entry.key, whatBecame(entry.kind, {}))
+            : asked.current.delete(entry.key),
       );
     }
   }, [entries]);

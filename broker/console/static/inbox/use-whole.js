@@ -1,19 +1,40 @@
+/** @typedef {import('/console/inbox/decide.js').Kind} Kind */
+/** @typedef {import('/console/inbox/decide.js').Wholes} Wholes */
+/** @typedef {import('/console/inbox/decide.js').Word} Word */
+/** @typedef {import('/console/inbox/entries.js').HearShown} HearShown */
+import { asError } from '/console/api.js';
 import { useCallback, useEffect, useLayoutEffect, useState } from '/console/html.js';
 import { find } from '/console/inbox/decide.js';
 
-/** All of an entry that was opened; read anew when `version` changes. */
+/**
+ * All of an entry that was opened; read anew when `version` changes.
+ *
+ * @template {Kind} K
+ * @param {{ kind: K, id: string }} entry
+ * @param {number} version
+ */
 export function useWhole({ kind, id }, version) {
-  const [whole, setWhole] = useState(undefined);
-  const [error, setError] = useState(undefined);
+  const [whole, setWhole] = useState(/** @type {Wholes[K] | undefined} */ (undefined));
+  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const load = useCallback(() => {
     setError(undefined);
-    find({ kind, id }).then(setWhole, setError);
+    find({ kind, id }).then(
+      (found) => setWhole(() => found),
+      (thrown) => setError(asError(thrown)),
+    );
   }, [kind, id]);
   useEffect(load, [load, version]);
   return { whole, error, load };
 }
 
-/** Tells whoever decides what is on the screen: `subject`, whether all of it was `seen`, and the `word` that goes along. */
+/**
+ * Tells whoever decides what is on the screen: `subject`, whether all of it was `seen`, and the `word` that goes along.
+ *
+ * @param {HearShown} shown
+ * @param {Wholes[Kind] | undefined} subject
+ * @param {boolean} seen
+ * @param {Word | undefined} word
+ */
 export function useShown(shown, subject, seen, word) {
   // Before the browser paints: a key must decide on what is there to be seen, and not on what was there before.
   useLayoutEffect(() => {

@@ -1,13 +1,25 @@
 // What waits and what became of it, in sentences.
+/** @typedef {import('../../answers.ts').AccessRequest} AccessRequest */
+/** @typedef {import('../../answers.ts').DecidedAccessRequest} DecidedAccessRequest */
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('../../answers.ts').ListedCall} ListedCall */
+/** @typedef {import('../../answers.ts').Registration} Registration */
+/** @typedef {import('../../answers.ts').ScopesOn} ScopesOn */
+/** @typedef {import('/console/inbox/entries.js').Entry} Entry */
 import { visibleLine } from '/console/visible.js';
 
+/** @type {Partial<Record<string, string>>} */
 const REASONS = {
   approval_required_by_policy: 'its policy',
   approval_required_by_guardrail: 'a guardrail',
   approval_required_by_grant: 'its grant, as every call with it',
 };
 
-/** Which rule held a call: `rule refunds-wait`, `guardrail no-deletes`. */
+/**
+ * Which rule held a call: `rule refunds-wait`, `guardrail no-deletes`.
+ *
+ * @param {ListedCall['held_because']} because
+ */
 export function heldBy({ reason, detail, rules }) {
   const holding = rules.filter(({ effect }) => effect === 'require_approval');
   if (holding.length === 0) return REASONS[reason] ?? visibleLine(detail ?? reason);
@@ -15,11 +27,12 @@ export function heldBy({ reason, detail, rules }) {
 }
 
 /** One that has no name of its own is called `rule 2` already. */
-const ruleInWords = ({ source, name }) =>
+const ruleInWords = (/** @type {ListedCall['held_because']['rules'][number]} */ { source, name }) =>
   source === 'guardrail'
     ? `guardrail ${visibleLine(name)}`
     : visibleLine(/^rule \d+$/.test(name) ? name : `rule ${name}`);
 
+/** @type {Partial<Record<string, string>>} */
 const LACKS = {
   not_connected: 'The platform has to be connected',
   not_granted: 'It is not granted',
@@ -29,29 +42,39 @@ const LACKS = {
 };
 
 /** Why an agent could not, when it asked for access. */
-export const lackInWords = (reasonCode) => LACKS[reasonCode] ?? reasonCode.replaceAll('_', ' ');
+export const lackInWords = (/** @type {string} */ reasonCode) => LACKS[reasonCode] ?? reasonCode.replaceAll('_', ' ');
 
 /** What an access request is about, for a title: a scope, or the platform as a whole. */
-export const askedScope = ({ scope }) => (scope === null ? 'access' : visibleLine(scope));
+export const askedScope = (/** @type {Pick<AccessRequest, 'scope'>} */ { scope }) =>
+  scope === null ? 'access' : visibleLine(scope);
 
 /** Scopes in words, one by one: as they are, or `demo:read on demo` when they come by platform. */
-export const namesOf = (scopes) =>
-  scopes.flatMap((one) => (one.scopes ? one.scopes.map((scope) => `${scope} on ${one.platformId}`) : [one]));
+export const namesOf = (/** @type {readonly (string | ScopesOn[number])[]} */ scopes) =>
+  scopes.flatMap((one) =>
+    typeof one === 'string' ? [one] : one.scopes.map((scope) => `${scope} on ${one.platformId}`),
+  );
 
 /** What waits, in one line, for where there is no markup: `POST /refunds on sandbox for triage`. */
-export const oneLine = ({ kind, item }) =>
+export const oneLine = (/** @type {Entry} */ { kind, item }) =>
   visibleLine(
     kind === 'registration'
       ? `${item.agent_name} asks to become an agent`
       : `${kind === 'approval' ? `${item.method} ${item.path}` : askedScope(item)} on ${item.platform} for ${item.agent.name}`,
   );
 
-const byWhom = ({ decided_by_email }) => (decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '');
+const byWhom = (/** @type {{ decided_by_email?: string | null }} */ { decided_by_email }) =>
+  decided_by_email ? ` by ${visibleLine(decided_by_email)}` : '';
+
+/** @typedef {{ kind: string, words: string }} Became */
 
 const EXPIRED = { kind: '', words: 'Nobody decided in time. The agent has to ask again.' };
 const GONE = { kind: '', words: 'It no longer waits.' };
 
-/** What became of a held call, as the owner API states it: `kind` is good, bad or nothing. */
+/**
+ * What became of a held call, as the owner API states it: `kind` is good, bad or nothing.
+ *
+ * @param {Partial<HeldCall>} held
+ */
 function ofCall(held) {
   const by = byWhom(held);
   if (held.status === 'denied') return { kind: 'bad', words: `Denied${by}. The call is never made.` };
@@ -64,6 +87,7 @@ function ofCall(held) {
   return { kind: 'good', words: `Approved${by} and made: ${answer}.` };
 }
 
+/** @param {Partial<DecidedAccessRequest>} request */
 function ofRequest(request) {
   const by = byWhom(request);
   if (request.status === 'denied') return { kind: 'bad', words: `Denied${by}.` };
@@ -79,26 +103,33 @@ function ofRequest(request) {
 /** A list that nobody wants to hear to its end is cut. */
 const MOST = 8;
 
+/** @param {ScopesOn} scopes */
 function listed(scopes) {
   const names = namesOf(scopes);
   const more = names.length > MOST ? ` and ${names.length - MOST} more` : '';
   return visibleLine(names.slice(0, MOST).join(', ')) + more;
 }
 
-/** Those scopes of one list for which it is true. */
+/**
+ * Those scopes of one list for which it is true.
+ *
+ * @param {ScopesOn} scopesOn
+ * @param {(platformId: string, scope: string) => boolean} is
+ */
 const only = (scopesOn, is) =>
   scopesOn.map(({ platformId, scopes }) => ({ platformId, scopes: scopes.filter((scope) => is(platformId, scope)) }));
 
-const stands = (scopesOn, platformId, scope) =>
+const stands = (/** @type {ScopesOn} */ scopesOn, /** @type {string} */ platformId, /** @type {string} */ scope) =>
   scopesOn.some((one) => one.platformId === platformId && one.scopes.includes(scope));
 
 /** Until its key is collected an agent is pending. */
-function ofKey({ claimed_at, claim_until }) {
+function ofKey(/** @type {Partial<Registration>} */ { claimed_at, claim_until }) {
   if (claimed_at) return 'It has collected its key.';
-  if (Date.parse(claim_until) <= Date.now()) return 'It did not collect its key in time.';
+  if (Date.parse(claim_until ?? '') <= Date.now()) return 'It did not collect its key in time.';
   return 'It can collect its key within the hour, and call from then on.';
 }
 
+/** @param {Partial<Registration> & { dropped?: ScopesOn }} asked */
 function ofRegistration(asked) {
   const by = byWhom(asked);
   if (asked.status === 'rejected') return { kind: 'bad', words: `Rejected${by}. It never gets a key.` };
@@ -106,7 +137,7 @@ function ofRegistration(asked) {
   if (asked.status !== 'approved') return GONE;
   const granted = asked.granted ?? [];
   const unknown = [...(asked.dropped ?? []), ...(asked.unknown_scopes ?? [])];
-  const not = only(asked.requested_scopes, (platform, scope) => !stands(granted, platform, scope));
+  const not = only(asked.requested_scopes ?? [], (platform, scope) => !stands(granted, platform, scope));
   const dropped = listed(only(not, (platform, scope) => stands(unknown, platform, scope)));
   const left = listed(only(not, (platform, scope) => !stands(unknown, platform, scope)));
   const sentences = [
@@ -119,7 +150,17 @@ function ofRegistration(asked) {
   return { kind: 'good', words: sentences.filter(Boolean).join(' ') };
 }
 
-const OF = { approval: ofCall, access: ofRequest, registration: ofRegistration };
+/** What is known of one that was decided, if anything. @typedef {Partial<HeldCall> | Partial<DecidedAccessRequest> | Partial<Registration>} Known */
 
-/** What became of one that waited: `kind` is good, wait, bad or nothing. Of one that is forgotten, nothing is known. */
-export const whatBecame = (kind, item) => OF[kind](item);
+/**
+ * What became of one that waited: `kind` is good, wait, bad or nothing. Of one that is forgotten, nothing is known.
+ *
+ * @param {Entry['kind']} kind
+ * @param {Known} item
+ * @returns {Became}
+ */
+export function whatBecame(kind, item) {
+  if (kind === 'approval') return ofCall(/** @type {Partial<HeldCall>} */ (item));
+  if (kind === 'access') return ofRequest(/** @type {Partial<DecidedAccessRequest>} */ (item));
+  return ofRegistration(/** @type {Partial<Registration>} */ (item));
+}

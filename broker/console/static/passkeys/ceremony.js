@@ -1,5 +1,7 @@
 // Enrolling a passkey, and approving with one. What goes wrong is said in words, with what to do.
-import { ask, Refused } from '/console/api.js';
+/** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialCreationOptionsJSON} PublicKeyCredentialCreationOptionsJSON */
+/** @typedef {import('/console/vendor/simplewebauthn-browser.js').PublicKeyCredentialRequestOptionsJSON} PublicKeyCredentialRequestOptionsJSON */
+import { asError, ask, Refused } from '/console/api.js';
 import {
   browserSupportsWebAuthn,
   startAuthentication,
@@ -10,6 +12,10 @@ const PATH = '/v1/approvals/passkeys';
 
 /** Something that a person has to hear; `cancelled`: they know, because they did it. */
 export class CeremonyFailed extends Error {
+  /**
+   * @param {string} message
+   * @param {{ cancelled?: boolean, ended?: boolean }} [what]
+   */
   constructor(message, { cancelled = false, ended = false } = {}) {
     super(message);
     this.cancelled = cancelled;
@@ -17,6 +23,12 @@ export class CeremonyFailed extends Error {
     this.ended = ended;
   }
 }
+
+/** Whether somebody stopped it themselves. */
+export const wasCancelled = (/** @type {unknown} */ error) => error instanceof CeremonyFailed && error.cancelled;
+
+/** Whether the call of a ceremony that failed no longer waits. */
+export const hasEnded = (/** @type {unknown} */ error) => error instanceof CeremonyFailed && error.ended;
 
 /** Why no passkey can be used here at all; undefined when one can. */
 export function withoutPasskeys() {
@@ -29,36 +41,54 @@ export function withoutPasskeys() {
 /**
  * Approves a held call with a passkey of its agent's owner; `signed` hears that the device has done its part. Answers what
  * `sign/finish` says. Throws CeremonyFailed.
+ *
+ * @param {string} approvalId
  */
 export async function approveWithPasskey(approvalId, signed = () => {}) {
-  const optionsJSON = await step(() =>
-    ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false }),
+  const optionsJSON = /** @type {PublicKeyCredentialRequestOptionsJSON} */ (
+    await step(() => ask('POST', `${PATH}/sign/begin`, { approval_id: approvalId }, { signIn: false }))
   );
-  const response = await step(() => startAuthentication({ optionsJSON }));
+  const { response, ...credential } = await step(() => startAuthentication({ optionsJSON }));
   signed();
-  return await step(() => ask('POST', `${PATH}/sign/finish`, { response }, { signIn: false }));
+  const body = { response: { ...credential, response: { ...response } } };
+  return await step(() => ask('POST', `${PATH}/sign/finish`, body, { signIn: false }));
 }
 
-/** Enrols a passkey of this device for the owner who is signed in. Answers what `register/finish` says. Throws CeremonyFailed. */
+/**
+ * Enrols a passkey of this device for the owner who is signed in. Answers what `register/finish` says. Throws CeremonyFailed.
+ *
+ * @param {string} deviceName
+ */
 export async function enrol(deviceName) {
-  const optionsJSON = await step(() => ask('POST', `${PATH}/register/begin`));
-  const response = await step(() => startRegistration({ optionsJSON }));
-  return await step(() => ask('POST', `${PATH}/register/finish`, { response, device_name: deviceName }));
+  const optionsJSON = /** @type {PublicKeyCredentialCreationOptionsJSON} */ (
+    await step(() => ask('POST', `${PATH}/register/begin`))
+  );
+  const { response, ...credential } = await step(() => startRegistration({ optionsJSON }));
+  const body = { response: { ...credential, response: { ...response } }, device_name: deviceName };
+  return await step(() => ask('POST', `${PATH}/register/finish`, body));
 }
 
+/**
+ * @template T
+ * @param {() => Promise<T>} work
+ */
 async function step(work) {
   try {
     return await work();
   } catch (error) {
-    throw inWords(error);
+    throw inWords(asError(error));
   }
 }
 
-/** By the name that WebAuthn gives an error (section 5.1.3, 5.1.4), and by the broker's codes. */
+/**
+ * By the name that WebAuthn gives an error (section 5.1.3, 5.1.4), and by the broker's codes.
+ *
+ * @param {Error} error
+ */
 function inWords(error) {
   if (error instanceof Refused)
-    return new CeremonyFailed(BROKER[error.code] ?? error.message, { ended: ENDED.has(error.code) });
-  const cause = error.cause ?? error;
+    return new CeremonyFailed(BROKER[error.code ?? ''] ?? error.message, { ended: ENDED.has(error.code ?? '') });
+  const cause = error.cause instanceof Error ? error.cause : error;
   if (cause.name === 'NotAllowedError')
     return new CeremonyFailed(
       'No passkey was used: you cancelled, it took too long, or this device has none for this broker. Nothing was decided; try again.',
@@ -69,6 +99,7 @@ function inWords(error) {
   return new CeremonyFailed(BROWSER[cause.name] ?? error.message);
 }
 
+/** @type {Partial<Record<string, string>>} */
 const BROKER = {
   not_found:
     'This call can no longer be approved by passkey: it was decided, its time is over, or its passkey was removed.',
@@ -81,6 +112,7 @@ const BROKER = {
 };
 const ENDED = new Set(['already_decided', 'approval_expired', 'not_found']);
 
+/** @type {Partial<Record<string, string>>} */
 const BROWSER = {
   InvalidStateError: 'This device has a passkey for this broker already. It is in the list.',
   SecurityError:

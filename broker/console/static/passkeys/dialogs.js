@@ -1,14 +1,23 @@
 // Questions about one passkey.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Passkey} Passkey */
+/** @typedef {import('/console/html.js').Children} Children */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
 import { visibleLine } from '/console/visible.js';
 
-/** `work` answers what to say afterwards. */
+/** @typedef {{ onClose: () => void, onDone: () => void }} Hearers */
+
+/**
+ * `work` answers what to say afterwards.
+ *
+ * @param {{ title: string, verb: string, kind: string, work: () => Promise<string>, children: Children } & Hearers} props
+ */
 function Question({ title, verb, kind, work, onClose, onDone, children }) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const submit = async () => {
     if (busy) return;
@@ -19,7 +28,7 @@ function Question({ title, verb, kind, work, onClose, onDone, children }) {
       onClose();
       onDone();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
   };
@@ -33,7 +42,11 @@ function Question({ title, verb, kind, work, onClose, onDone, children }) {
   <//>`;
 }
 
-/** Asks for another name. */
+/**
+ * Asks for another name.
+ *
+ * @param {{ passkey: Passkey } & Hearers} props
+ */
 export function Rename({ passkey: { id, device_name }, ...more }) {
   const [name, setName] = useState(device_name);
   const rename = async () => {
@@ -43,12 +56,16 @@ export function Rename({ passkey: { id, device_name }, ...more }) {
   return html`<${Question} title="Rename this passkey" verb="Rename" kind="primary" work=${rename} ...${more}>
     <div class="field">
       <label for="name">Name</label>
-      <input id="name" value=${name} maxlength="64" required autocomplete="off" autofocus onInput=${({ target }) => setName(target.value)} />
+      <input id="name" value=${name} maxlength="64" required autocomplete="off" autofocus onInput=${valueTo(setName)} />
     </div>
   <//>`;
 }
 
-/** Asks whether it shall go. */
+/**
+ * Asks whether it shall go.
+ *
+ * @param {{ passkey: Passkey } & Hearers} props
+ */
 export function Remove({ passkey: { id, device_name }, ...more }) {
   const name = visibleLine(device_name);
   const remove = async () => {

@@ -1,10 +1,17 @@
 // Adding a passkey of the device that somebody holds.
+/** @typedef {import('../../answers.ts').Passkey} Passkey */
+import { asError } from '/console/api.js';
 import { html, useState } from '/console/html.js';
-import { enrol, suggestedName, withoutPasskeys } from '/console/passkeys/ceremony.js';
+import { enrol, suggestedName, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 
-/** A name that no other passkey has: `Mac`, `Mac 2`. */
+/**
+ * A name that no other passkey has: `Mac`, `Mac 2`.
+ *
+ * @param {string[]} taken
+ */
 function freeName(taken) {
   const name = suggestedName();
   for (let n = 1; ; n++) {
@@ -13,21 +20,22 @@ function freeName(taken) {
   }
 }
 
+/** @param {{ passkeys: Passkey[], enrolled: () => Promise<void> }} props */
 export function Enrol({ passkeys, enrolled }) {
   const owner = useOwner();
   const announce = useAnnounce();
   const taken = passkeys.map(({ device_name }) => device_name);
   // Undefined: as suggested.
-  const [written, setWritten] = useState(undefined);
+  const [written, setWritten] = useState(/** @type {string | undefined} */ (undefined));
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const without = withoutPasskeys();
   if (!mayDecide(owner))
     return html`<p class="notice" data-kind="wait">Your role is ${owner.role}: you may look, and decide nothing. Ask an admin for the role
       approver before you add a passkey.</p>`;
   if (without) return html`<p class="notice" data-kind="wait">${without}</p>`;
   const name = written ?? freeName(taken);
-  const add = async (event) => {
+  const add = async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (busy || name.trim() === '') return;
     setBusy(true);
@@ -38,7 +46,7 @@ export function Enrol({ passkeys, enrolled }) {
       announce(`“${device_name}” can approve from now on.`, 'good');
       await enrolled();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
     } finally {
       setBusy(false);
     }
@@ -47,10 +55,10 @@ export function Enrol({ passkeys, enrolled }) {
     <h2>Add this device</h2>
     <div class="field">
       <label for="device">Its name</label>
-      <input id="device" value=${name} maxlength="64" required autocomplete="off" onInput=${({ target }) => setWritten(target.value)} />
+      <input id="device" value=${name} maxlength="64" required autocomplete="off" onInput=${valueTo(setWritten)} />
       <span class="hint">For you to recognise it by. Receipts name the passkey, not the device.</span>
     </div>
     <button type="submit" class="primary" disabled=${busy}>${busy ? 'Waiting for your device…' : 'Add a passkey'}</button>
-    <div role="status">${problem && html`<p class="notice" data-kind=${problem.cancelled ? 'wait' : 'bad'}>${problem.message}</p>`}</div>
+    <div role="status">${problem && html`<p class="notice" data-kind=${wasCancelled(problem) ? 'wait' : 'bad'}>${problem.message}</p>`}</div>
   </form>`;
 }

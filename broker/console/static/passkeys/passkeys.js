@@ -1,4 +1,5 @@
 // An owner's passkeys: which devices may approve, adding one, renaming and removing.
+/** @typedef {import('../../answers.ts').Passkey} Passkey */
 import { html, useState } from '/console/html.js';
 import { Remove, Rename } from '/console/passkeys/dialogs.js';
 import { Enrol } from '/console/passkeys/enrol.js';
@@ -8,9 +9,11 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 15_000;
 
+/** @typedef {typeof Rename | typeof Remove} Question */
+
 export function PasskeysPage() {
   const { answer, error, reload } = useLoaded('/owner/passkeys', EVERY_MS);
-  const [asked, setAsked] = useState(undefined);
+  const [asked, setAsked] = useState(/** @type {{ Ask: Question, passkey: Passkey } | undefined} */ (undefined));
   const passkeys = answer?.passkeys;
   return html`
     <div class="page-head"><h1>Passkeys</h1></div>
@@ -21,9 +24,10 @@ export function PasskeysPage() {
       ${!passkeys && !error && html`<${Loading} />`}
       ${passkeys?.length === 0 && html`<${NoPasskeys} />`}
       ${
-        passkeys?.length > 0 &&
+        passkeys &&
+        passkeys.length > 0 &&
         html`<ul role="list" class="sheet rows" id="passkeys">
-          ${passkeys.map((passkey) => html`<${Row} key=${passkey.id} passkey=${passkey} ask=${(Ask) => setAsked({ Ask, passkey })} />`)}
+          ${passkeys.map((passkey) => html`<${Row} key=${passkey.id} passkey=${passkey} ask=${(/** @type {Question} */ Ask) => setAsked({ Ask, passkey })} />`)}
         </ul>`
       }
       ${passkeys && html`<${Enrol} passkeys=${passkeys} enrolled=${reload} />`}
@@ -32,6 +36,7 @@ export function PasskeysPage() {
   `;
 }
 
+/** @param {{ passkey: Passkey, ask: (Ask: Question) => void }} props */
 function Row({ passkey, ask }) {
   const { device_name, created_at, last_used_at, synced, status } = passkey;
   const name = visibleLine(device_name);
@@ -55,7 +60,7 @@ function Row({ passkey, ask }) {
   </li>`;
 }
 
-const day = (moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
+const day = (/** @type {string} */ moment) => new Date(moment).toLocaleDateString([], { dateStyle: 'medium' });
 
 const NoPasskeys = () => html`<${Empty} title="No passkeys yet">
   <p class="quiet">Add the device that you are holding. A phone is best: that is where the link will reach you.</p>

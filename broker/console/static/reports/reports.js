@@ -1,7 +1,9 @@
 // What agents reported of answers that they did not expect, newest first. Every word of it is the agents' own.
+/** @typedef {import('../../answers.ts').Report} OneReport */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Empty, Failed, Loading } from '/console/shell/empty.js';
+import { openTo } from '/console/shell/fields.js';
 import { Ago } from '/console/shell/time.js';
 import { useLoaded } from '/console/shell/use-loaded.js';
 import { visible, visibleLine } from '/console/visible.js';
@@ -9,17 +11,23 @@ import { visible, visibleLine } from '/console/visible.js';
 const EVERY_MS = 15_000;
 const PAGE = 50;
 
+/** @type {Record<OneReport['severity'], { kind: string, words: string }>} */
 const SEVERITY = {
   info: { kind: '', words: 'Note' },
   warning: { kind: 'wait', words: 'Warning' },
   error: { kind: 'bad', words: 'Error' },
 };
 
+/** @typedef {{ rows: OneReport[], next: string | null }} Older */
+
+/** @param {{ place: URL }} props */
 export function ReportsPage({ place }) {
   const agent = place.searchParams.get('agent');
-  const path = `/owner/diagnostics?limit=${PAGE}${agent ? `&agent=${encodeURIComponent(agent)}` : ''}`;
+  const path = /** @type {const} */ (
+    `/owner/diagnostics?limit=${PAGE}${agent ? `&agent=${encodeURIComponent(agent)}` : ''}`
+  );
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
-  const [older, setOlder] = useState(undefined);
+  const [older, setOlder] = useState(/** @type {Older | undefined} */ (undefined));
   useEffect(() => setOlder(undefined), [path]);
   const next = older ? older.next : answer?.next;
   const load = async () => {
@@ -37,7 +45,8 @@ export function ReportsPage({ place }) {
     ${!reports && !error && html`<${Loading} />`}
     ${reports?.length === 0 && html`<${NoReports} />`}
     ${
-      reports?.length > 0 &&
+      reports &&
+      reports.length > 0 &&
       html`<ul role="list" class="sheet rows" id="reports">
         ${reports.map((report) => html`<${Report} key=${report.id} report=${report} />`)}
       </ul>`
@@ -46,12 +55,13 @@ export function ReportsPage({ place }) {
   `;
 }
 
+/** @param {{ report: OneReport }} props */
 function Report({ report }) {
   const [open, setOpen] = useState(false);
-  const { kind, words } = SEVERITY[report.severity] ?? SEVERITY.info;
+  const { kind, words } = SEVERITY[report.severity];
   return html`
     <li class="row entry" data-report=${report.id}>
-      <details onToggle=${({ target }) => setOpen(target.open)}>
+      <details onToggle=${openTo(setOpen)}>
         <summary>
           <span class="badge" data-kind=${kind}>${words}</span>
           <span class="line theirs"><strong>${visibleLine(report.agent_name ?? 'An agent')}</strong> ${visibleLine(report.message)}</span>
@@ -63,8 +73,9 @@ function Report({ report }) {
   `;
 }
 
+/** @param {{ report: OneReport }} props */
 function Details({ report }) {
-  const code = (text) => text && html`<code>${visibleLine(text)}</code>`;
+  const code = (/** @type {string | null} */ text) => text && html`<code>${visibleLine(text)}</code>`;
   const facts = [
     ['The agent says', html`<span class="said">${visible(report.message)}</span>`],
     ['Agent', code(report.agent_public_id)],
@@ -72,7 +83,7 @@ function Details({ report }) {
     ['Platform', code(report.platform)],
     ['Endpoint', code(report.endpoint)],
     ['Correlation id', code(report.correlation_id)],
-    ['Context', report.context && html`<pre>${visible(JSON.stringify(report.context, null, 2))}</pre>`],
+    ['Context', report.context !== null && html`<pre>${visible(JSON.stringify(report.context, null, 2))}</pre>`],
     ['When', new Date(report.received_at).toLocaleString()],
   ];
   return html`

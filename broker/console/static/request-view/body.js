@@ -1,4 +1,10 @@
 // A request's body as a tree of names and values, or as its text.
+/** @typedef {import('/console/request-view/fold.js').Member} Member */
+/** @typedef {import('/console/request-view/fold.js').Node} Node */
+/** @typedef {import('/console/request-view/fold.js').Opened} Opened */
+/** @typedef {import('/console/request-view/fold.js').PartNode} PartNode */
+/** @typedef {import('/console/request-view/fold.js').TextNode} TextNode */
+/** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '/console/html.js';
 import { EVERYTHING, layOut, MORE, readBody } from '/console/request-view/fold.js';
 import { counted, countUnseen, fromBase64, piecesOf, sized } from '/console/request-view/text.js';
@@ -10,34 +16,49 @@ const FAR = 2_000;
 /** Below this, lines are no wider than a hand's breadth, and parts are no longer set in. */
 const DEEPEST = 7;
 
-/** A box that scrolls when there is more in it than fits: by keyboard, too, and only then a stop on its way. */
+/**
+ * A box that scrolls when there is more in it than fits: by keyboard, too, and only then a stop on its way.
+ *
+ * @param {{ label?: string, as?: string, children: Children }} props
+ */
 export function Box({ label, as = 'div', children, ...more }) {
-  const box = useRef(undefined);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
   useLayoutEffect(() => {
-    const { scrollHeight, clientHeight } = box.current;
-    if (scrollHeight > clientHeight) box.current.tabIndex = 0;
+    const shown = box.current;
+    if (shown && shown.scrollHeight > shown.clientHeight) shown.tabIndex = 0;
   });
   return html`<${as} ref=${box} role=${as === 'div' ? 'region' : undefined} aria-label=${label} ...${more}>${children}<//>`;
 }
 
-/** A text with its lines. In a box of its own height, so that it pushes nothing away. */
+/**
+ * A text with its lines. In a box of its own height, so that it pushes nothing away.
+ *
+ * @param {{ text: string, label: string, tall?: boolean }} props
+ */
 export function Lines({ text, label, tall = false }) {
   const pieces = useMemo(() => piecesOf(text), [text]);
   return html`<${Box} class="lines theirs ${tall ? 'tall' : ''}" label=${label}>
     ${pieces.map((piece) =>
-      piece.gap
+      piece.gap !== undefined
         ? html`<span class="gap ${piece.breaks ? 'breaks' : ''}">${piece.gap}</span>`
         : html`<div class="chunk ${piece.cut ? 'cut' : ''} ${piece.text.length > FAR ? 'far' : ''}">${piece.text}</div>`,
     )}
   <//>`;
 }
 
-/** That a text has characters which do not show. */
+/**
+ * That a text has characters which do not show.
+ *
+ * @param {{ text: string }} props
+ */
 export function Unseen({ text }) {
   const number = useMemo(() => countUnseen(text), [text]);
   return number > 0 && html`<span class="badge" data-kind="bad">${counted(number, 'invisible character')}</span>`;
 }
 
+/** Opens so much of the part at a path. @typedef {(path: string, shown: number | true) => void} Open */
+
+/** @param {{ node: TextNode, open: Open }} props */
 function Text({ node: { value, path, folded }, open }) {
   const lines = value.split('\n').length;
   const read = useMemo(() => fromBase64(value), [value]);
@@ -66,7 +87,7 @@ function Text({ node: { value, path, folded }, open }) {
 }
 
 /** `Show 3 members`, `Show 200 of 9,000 items`, `Show 200 more of 8,800 items`. */
-const moreOf = (kind, left, shown) => {
+const moreOf = (/** @type {PartNode['kind']} */ kind, /** @type {number} */ left, /** @type {number} */ shown) => {
   const more = shown > 0 ? ' more' : '';
   return left > MORE
     ? `Show ${MORE}${more} of ${counted(left, NOUN[kind])}`
@@ -75,11 +96,12 @@ const moreOf = (kind, left, shown) => {
 
 const NOUN = { list: 'item', object: 'member' };
 
+/** @param {{ node: Node, depth: number, open: Open }} props */
 function Part({ node, depth, open }) {
-  const { kind, path, size, members } = node;
-  if (kind === 'text') return html`<${Text} node=${node} open=${open} />`;
-  if (kind === 'plain')
+  if (node.kind === 'text') return html`<${Text} node=${node} open=${open} />`;
+  if (node.kind === 'plain')
     return html`<span class="plain-value" data-type=${typeof node.value}>${String(node.value)}</span>`;
+  const { kind, path, size, members } = node;
   const left = size - members.length;
   return html`<div class="members ${depth > DEEPEST ? 'deep' : ''}">
     ${
@@ -103,10 +125,12 @@ function Part({ node, depth, open }) {
   </div>`;
 }
 
-const Size = ({ node: { kind, size } }) =>
-  size !== undefined &&
-  html`<span class="size quiet small">${kind === 'list' ? 'list of ' : ''}${counted(size, NOUN[kind])}</span>`;
+/** @param {{ node: Node }} props */
+const Size = ({ node }) =>
+  node.size !== undefined &&
+  html`<span class="size quiet small">${node.kind === 'list' ? 'list of ' : ''}${counted(node.size, NOUN[node.kind])}</span>`;
 
+/** @param {{ member: Member, list: boolean, open: Open }} props */
 function Name({ member: { name, namePath, nameFolded }, list, open }) {
   if (list) return html`<span class="name number">${name}</span>`;
   return html`<span class="name theirs">
@@ -121,7 +145,11 @@ function Name({ member: { name, namePath, nameFolded }, list, open }) {
   </span>`;
 }
 
-/** The exact body in a file, for whoever would rather read it elsewhere. */
+/**
+ * The exact body in a file, for whoever would rather read it elsewhere.
+ *
+ * @param {{ text: string }} props
+ */
 function Download({ text }) {
   const [url, setUrl] = useState(/** @type {string | undefined} */ (undefined));
   useEffect(() => {
@@ -132,16 +160,20 @@ function Download({ text }) {
   return html`<a class="button plain compact" href=${url} download="request-body.json">Download</a>`;
 }
 
-const unfold = (folds) =>
+const unfold = (/** @type {number} */ folds) =>
   folds === 1
     ? 'Open the folded part before you approve.'
     : `Open the ${counted(folds, 'folded part')} before you approve, or all at once.`;
 
-/** `onSeen` hears whether every part of the body was laid out. `hash`: of the request, to tell a long one by. */
+/**
+ * `onSeen` hears whether every part of the body was laid out. `hash`: of the request, to tell a long one by.
+ *
+ * @param {{ body: unknown, hash: string, onSeen: (seen: boolean) => void }} props
+ */
 export function Body({ body, hash, onSeen }) {
   const reader = useMemo(() => readBody(body), [body]);
   const bytes = useMemo(() => new TextEncoder().encode(JSON.stringify(body)).length, [body]);
-  const [opened, setOpened] = useState(/** @type {() => Map<string, any> | symbol} */ (() => new Map()));
+  const [opened, setOpened] = useState(/** @type {() => Opened | typeof EVERYTHING} */ (() => new Map()));
   const [asText, setAsText] = useState(false);
   // Whoever saw all of it as text has seen it, whichever way it is shown then.
   const [seenAsText, setSeenAsText] = useState(false);
@@ -151,9 +183,10 @@ export function Body({ body, hash, onSeen }) {
   heard.current = onSeen;
   useLayoutEffect(() => heard.current(seen), [seen]);
 
+  /** @type {Open} */
   const open = (path, shown) =>
     setOpened((before) => (before instanceof Map ? new Map(before).set(path, shown) : before));
-  const showText = (wanted) => {
+  const showText = (/** @type {boolean} */ wanted) => {
     setAsText(wanted);
     setSeenAsText((before) => before || wanted);
   };

@@ -15,7 +15,20 @@ const MOST_CHARACTERS = 60_000;
 /** Opens everything. */
 export const EVERYTHING = Symbol('everything');
 
-/** How many rows each part takes when all in it is open. */
+/** @typedef {ReturnType<typeof readBody>} Reader */
+/** How much of each part is open. @typedef {Map<string, number | true>} Opened */
+/** @typedef {{ kind: 'text', path: string, value: string, folded: boolean, size?: undefined }} TextNode */
+/** @typedef {{ kind: 'plain', path: string, value: unknown, size?: undefined }} PlainNode */
+/** @typedef {{ kind: 'list' | 'object', path: string, size: number, members: Member[] }} PartNode */
+/** @typedef {TextNode | PlainNode | PartNode} Node */
+/** @typedef {{ name: string, namePath: string, nameFolded: boolean, value: Node }} Member */
+
+/**
+ * How many rows each part takes when all in it is open.
+ *
+ * @param {unknown} value
+ * @param {Map<object, number>} weights
+ */
 function weigh(value, weights) {
   if (value === null || typeof value !== 'object') return 1;
   let sum = 1;
@@ -24,8 +37,13 @@ function weigh(value, weights) {
   return sum;
 }
 
-/** A reader of one body. `text`: its JSON, indented. */
+/**
+ * A reader of one body. `text`: its JSON, indented.
+ *
+ * @param {unknown} body
+ */
 export function readBody(body) {
+  /** @type {Map<object, number>} */
   const weights = new Map();
   const rows = weigh(body, weights);
   const text = JSON.stringify(body, null, 2);
@@ -35,36 +53,39 @@ export function readBody(body) {
 /**
  * What to lay out. `opened`: by path (a JSON pointer; with `#` at its end a member's name), how many members of a part, or
  * true for a text; or EVERYTHING. Answers the tree and how many of its parts are folded.
+ *
+ * @param {Reader} reader
+ * @param {Opened | typeof EVERYTHING} opened
  */
 export function layOut({ body, rows, weights }, opened) {
   const all = opened === EVERYTHING;
-  const given = all ? new Map() : opened;
+  /** @type {Opened} */
+  const given = opened instanceof Map ? opened : new Map();
   let folds = 0;
-  const folded = (text, path) => {
+  const folded = (/** @type {string} */ text, /** @type {string} */ path) => {
     const long = text.length > LONG && !all && !given.has(path);
     if (long) folds++;
     return long;
   };
+  /** @type {(value: unknown, path: string, depth: number) => Node} */
   const lay = (value, path, depth) => {
     if (typeof value === 'string') return { kind: 'text', path, value, folded: folded(value, path) };
     if (value === null || typeof value !== 'object') return { kind: 'plain', path, value };
     const list = Array.isArray(value);
-    const names = list ? undefined : Object.keys(value);
-    const size = list ? value.length : names.length;
-    const whole = all || rows <= WHOLE || weights.get(value) <= SMALL;
-    const shown = whole ? size : Math.min(size, given.get(path) ?? (depth === 0 ? FIRST : 0));
+    const entries = Object.entries(value);
+    const size = entries.length;
+    const whole = all || rows <= WHOLE || (weights.get(value) ?? 0) <= SMALL;
+    const shown = whole ? size : Math.min(size, Number(given.get(path) ?? (depth === 0 ? FIRST : 0)));
     if (shown < size) folds++;
-    const members = [];
-    for (let i = 0; i < shown; i++) {
-      const name = list ? String(i + 1) : names[i];
-      const at = `${path}/${list ? i : name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      members.push({
-        name,
+    const members = entries.slice(0, shown).map(([key, member], i) => {
+      const at = `${path}/${list ? i : key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      return {
+        name: list ? String(i + 1) : key,
         namePath: `${at}#`,
-        nameFolded: !list && folded(name, `${at}#`),
-        value: lay(list ? value[i] : value[name], at, depth + 1),
-      });
-    }
+        nameFolded: !list && folded(key, `${at}#`),
+        value: lay(member, at, depth + 1),
+      };
+    });
     return { kind: list ? 'list' : 'object', path, size, members };
   };
   const tree = lay(body, '', 0);

@@ -1,11 +1,19 @@
 // A held call, laid out for the person who decides on it. What the broker knows comes first and stands outside of every box;
 // what the agent wrote is in boxes that say so.
+/** @typedef {import('../../answers.ts').ExactRequest} ExactRequest */
+/** @typedef {import('../../answers.ts').HeldCall} HeldCall */
+/** @typedef {import('/console/approve/held.js').Waits} Waits */
+/** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useLayoutEffect, useMemo, useState } from '/console/html.js';
 import { Body, Box, Lines, Unseen } from '/console/request-view/body.js';
 import { counted, oddities, oddRecipient, readEndpoint } from '/console/request-view/text.js';
 import { visibleLine } from '/console/visible.js';
 
-/** Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits. */
+/**
+ * Whole seconds that are left for a held call, as they pass; undefined for one that no longer waits.
+ *
+ * @param {HeldCall | Waits} held
+ */
 export function useSecondsLeft(held) {
   // Counted from when the answer came: the clock of a phone may be wrong.
   const end = useMemo(
@@ -23,14 +31,23 @@ export function useSecondsLeft(held) {
   return seconds;
 }
 
-/** Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`. */
+/**
+ * Time for people: `23 h 59 min`, `4 min 10 s`, `9 s`.
+ *
+ * @param {number} seconds
+ */
 export function spelled(seconds) {
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
-/** What is left of a held call's time, as a badge. */
+/**
+ * What is left of a held call's time, as a badge.
+ *
+ * @param {{ held: HeldCall | Waits }} props
+ */
 export function TimeLeft({ held }) {
   const seconds = useSecondsLeft(held);
   if (seconds === undefined) return null;
@@ -40,9 +57,11 @@ export function TimeLeft({ held }) {
   </span>`;
 }
 
+/** @param {{ sentences: string[] }} props */
 const Odd = ({ sentences }) =>
   sentences.length > 0 && html`<p class="odd small"><strong>Look closely.</strong> ${sentences.join(' ')}</p>`;
 
+/** @param {{ request: ExactRequest, platform: string }} props */
 function Call({ request, platform }) {
   const { path, readsAs, query, parameters } = useMemo(() => readEndpoint(request.endpoint), [request.endpoint]);
   const read = readsAs ?? path;
@@ -73,6 +92,7 @@ const MANY_RECIPIENTS = 300;
 /** Characters: what names somebody at more length stands in a box. */
 const LONG_RECIPIENT = 320;
 
+/** @param {{ recipients: string[], onSeen: (seen: boolean) => void }} props */
 function Recipients({ recipients, onSeen }) {
   const [all, setAll] = useState(recipients.length <= FIRST_RECIPIENTS);
   useLayoutEffect(() => onSeen(all), [all]);
@@ -107,8 +127,10 @@ function Recipients({ recipients, onSeen }) {
     }`;
 }
 
+/** @type {Partial<Record<string, string>>} */
 const EFFECTS = { require_approval: 'asks a person', allow: 'allows', deny: 'denies', suspend: 'suspends' };
 
+/** @param {{ because: HeldCall['held_because'] }} props */
 function Because({ because: { reason, detail, rules } }) {
   return html`<span>${visibleLine(detail ?? reason ?? 'not recorded')}</span>
     ${
@@ -128,13 +150,21 @@ function Because({ because: { reason, detail, rules } }) {
     }`;
 }
 
-/** A box for what the agent wrote. */
+/**
+ * A box for what the agent wrote.
+ *
+ * @param {{ title?: string, kind: string, children: Children }} props
+ */
 const Theirs = ({ title, kind, children }) => html`<section class="part from-agent ${kind}">
   ${title && html`<h3>${title}</h3>`}
   ${children}
 </section>`;
 
-/** What stays on record of a decision. `who` and `how`: as far as that is known before. */
+/**
+ * What stays on record of a decision. `who` and `how`: as far as that is known before.
+ *
+ * @param {{ hash: string, who: string, how: string }} props
+ */
 function Recorded({ hash, who, how }) {
   return html`<section class="part recorded">
     <h3>What will be recorded</h3>
@@ -148,6 +178,9 @@ function Recorded({ hash, who, how }) {
   </section>`;
 }
 
+/** Which parts were seen. @typedef {{ recipients?: boolean, body?: boolean }} Seen */
+
+/** @type {Seen} */
 const NOTHING = {};
 /** @type {(seen: boolean) => void} */
 const inSilence = () => {};
@@ -156,11 +189,14 @@ const inSilence = () => {};
  * `held`: as `GET /owner/approvals/{id}` or `GET /approve/{id}/request` answers it while it waits. `onSeen` hears whether
  * everything was shown: until it hears true, Approve stays disabled. `who`, `how`: for what will be recorded.
  * Give it the `request_hash` as key, so that another request begins anew.
+ *
+ * @param {{ held: HeldCall | Waits, onSeen?: (seen: boolean) => void, who?: string, how?: string }} props
  */
 export function RequestView({ held, onSeen = inSilence, who = 'you', how = 'in the console' }) {
   const { request, agent, platform, connection, reason, request_hash: hash } = held;
   const [seen, setSeen] = useState(NOTHING);
-  const hear = (part) => (now) => setSeen((before) => (before[part] === now ? before : { ...before, [part]: now }));
+  const hear = (/** @type {keyof Seen} */ part) => (/** @type {boolean} */ now) =>
+    setSeen((before) => (before[part] === now ? before : { ...before, [part]: now }));
   const allSeen =
     request !== null &&
     Boolean(seen.recipients || request.recipients.length === 0) &&

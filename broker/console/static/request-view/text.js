@@ -4,15 +4,24 @@ import { visible, visibleLine } from '/console/visible.js';
 const count = new Intl.NumberFormat('en');
 
 /** `1 line`, `1,234 lines`. */
-export const counted = (number, noun) => `${count.format(number)} ${noun}${number === 1 ? '' : 's'}`;
+export const counted = (/** @type {number} */ number, /** @type {string} */ noun) =>
+  `${count.format(number)} ${noun}${number === 1 ? '' : 's'}`;
 
-/** A size in bytes for people. */
+/**
+ * A size in bytes for people.
+ *
+ * @param {number} bytes
+ */
 export function sized(bytes) {
   if (bytes < 1000) return counted(bytes, 'byte');
   return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** How many characters of a text are shown by their number. */
+/**
+ * How many characters of a text are shown by their number.
+ *
+ * @param {string} text
+ */
 export function countUnseen(text) {
   return (visible(text).match(/⟦U\+/g)?.length ?? 0) - (text.match(/⟦U\+/g)?.length ?? 0);
 }
@@ -23,9 +32,14 @@ const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic',
   (name) => /** @type {[string, RegExp]} */ ([name, new RegExp(`\\p{Script=${name}}`, 'u')]),
 );
 
-const shortened = (text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+const shortened = (/** @type {string} */ text) => visibleLine(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 
-/** What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise. */
+/**
+ * What is odd about the letters of a text, as sentences: words of two alphabets, letters in disguise.
+ *
+ * @param {string} text
+ * @returns {string[]}
+ */
 export function oddities(text) {
   const found = [];
   for (const [word] of text.matchAll(/[\p{L}\p{M}]+/gu)) {
@@ -40,7 +54,11 @@ export function oddities(text) {
   return found;
 }
 
-/** What is odd about somebody who receives something: the above, and a domain that is not what it looks like. */
+/**
+ * What is odd about somebody who receives something: the above, and a domain that is not what it looks like.
+ *
+ * @param {string} text
+ */
 export function oddRecipient(text) {
   const domain = text.slice(text.lastIndexOf('@') + 1);
   const found = oddities(text);
@@ -51,7 +69,11 @@ export function oddRecipient(text) {
   return found;
 }
 
-/** The decoded text; undefined when it is not text. */
+/**
+ * The decoded text; undefined when it is not text.
+ *
+ * @param {string} text
+ */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -60,7 +82,11 @@ function decoded(text) {
   }
 }
 
-/** An endpoint in its parts; `readsAs` where its decoded text differs from the one that is sent. */
+/**
+ * An endpoint in its parts; `readsAs` where its decoded text differs from the one that is sent.
+ *
+ * @param {string} endpoint
+ */
 export function readEndpoint(endpoint) {
   const mark = endpoint.indexOf('?');
   const path = mark < 0 ? endpoint : endpoint.slice(0, mark);
@@ -69,28 +95,38 @@ export function readEndpoint(endpoint) {
   return { path, readsAs: differing(path, decoded(path)), query, parameters };
 }
 
+/** @param {string} raw */
 function readParameter(raw) {
   const mark = raw.indexOf('=');
-  const [name, value] = mark < 0 ? [raw, ''] : [raw.slice(0, mark), raw.slice(mark + 1)];
+  const name = mark < 0 ? raw : raw.slice(0, mark);
+  const value = mark < 0 ? '' : raw.slice(mark + 1);
   // In a query a plus is a space to most, and a plus to some: what is sent stands beside it.
-  const spaced = (text) => decoded(text.replaceAll('+', ' '));
+  const spaced = (/** @type {string} */ text) => decoded(text.replaceAll('+', ' '));
   return { raw, name: spaced(name) ?? name, value: spaced(value) ?? value };
 }
 
-const differing = (raw, text) => (text !== undefined && text !== raw ? text : undefined);
+const differing = (/** @type {string} */ raw, /** @type {string | undefined} */ text) =>
+  text !== undefined && text !== raw ? text : undefined;
 
 const MANY = 2_000;
 const CHUNK = 8_000;
 // Nothing but empty lines or blanks, long enough to push what follows out of sight.
 const EMPTY = /\n(?:[^\S\n]*\n){3,}|[^\S\n]{60,}/g;
 
+/** @typedef {{ text: string, cut: boolean, gap?: undefined }} Chunk */
+/** @typedef {Chunk | { gap: string, breaks: boolean }} Piece */
+
 /**
  * A text in pieces to lay out: `text`, or a `gap` that says what empty space was there. Long texts come in chunks, so that a
  * browser lays out only those in sight; `cut`: the line goes on in the next one.
+ *
+ * @param {string} text
+ * @returns {Piece[]}
  */
 export function piecesOf(text) {
   const shown = visible(text);
   const gaps = [...shown.matchAll(EMPTY)];
+  /** @type {Piece[]} */
   const pieces = [];
   let at = 0;
   for (const gap of gaps.length > MANY ? [] : gaps) {
@@ -104,14 +140,16 @@ export function piecesOf(text) {
   return pieces;
 }
 
+/** @param {string} text */
 function chunksOf(text) {
+  /** @type {Chunk[]} */
   const chunks = [];
   let at = 0;
   while (text.length - at > CHUNK) {
     const line = text.lastIndexOf('\n', at + CHUNK);
     let end = line > at + CHUNK / 2 ? line + 1 : at + CHUNK;
     // Not between the halves of a character.
-    if (/[\ud800-\udbff]/.test(text[end - 1])) end -= 1;
+    if (/[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
     chunks.push({ text: text.slice(at, end), cut: text[end - 1] !== '\n' });
     at = end;
   }
@@ -119,7 +157,11 @@ function chunksOf(text) {
   return text === '' ? [] : chunks;
 }
 
-/** What base64 text stands for, when that is text that a person can read; else undefined. */
+/**
+ * What base64 text stands for, when that is text that a person can read; else undefined.
+ *
+ * @param {string} text
+ */
 export function fromBase64(text) {
   if (text.length < 24 || !/^[A-Za-z0-9+/_\s-]+={0,2}\s*$/.test(text)) return undefined;
   try {

@@ -1,17 +1,20 @@
 // After how many refused calls the broker suspends an agent by itself.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Organisation} Organisation */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
+import { valueTo } from '/console/shell/fields.js';
 
 const USUAL = { refusals: 100, within_seconds: 600 };
 
+/** @param {{ rule: Organisation['auto_suspend'], may: boolean, changed: () => void }} props */
 export function AutoSuspend({ rule, may, changed }) {
-  const [refusals, setRefusals] = useState((rule ?? USUAL).refusals);
-  const [seconds, setSeconds] = useState((rule ?? USUAL).within_seconds);
+  const [refusals, setRefusals] = useState(String((rule ?? USUAL).refusals));
+  const [seconds, setSeconds] = useState(String((rule ?? USUAL).within_seconds));
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
-  const set = async (next) => {
+  const set = async (/** @type {Organisation['auto_suspend']} */ next) => {
     if (busy) return;
     setBusy(true);
     setProblem(undefined);
@@ -19,12 +22,12 @@ export function AutoSuspend({ rule, may, changed }) {
       await ask('POST', '/owner/organisation', { auto_suspend: next });
       announce(next ? 'The rule is in force.' : 'The rule is taken away.', 'good');
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
     }
     setBusy(false);
     changed();
   };
-  const submit = (event) => {
+  const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     set({ refusals: Number(refusals), within_seconds: Number(seconds) });
   };
@@ -41,9 +44,9 @@ export function AutoSuspend({ rule, may, changed }) {
         html`<form onSubmit=${submit}>
           <div class="rule">
             <label for="refusals">Refused calls</label>
-            <input id="refusals" type="number" min="3" max="10000" required value=${refusals} onInput=${({ target }) => setRefusals(target.value)} />
+            <input id="refusals" type="number" min="3" max="10000" required value=${refusals} onInput=${valueTo(setRefusals)} />
             <label for="within">within seconds</label>
-            <input id="within" type="number" min="10" max="86400" required value=${seconds} onInput=${({ target }) => setSeconds(target.value)} />
+            <input id="within" type="number" min="10" max="86400" required value=${seconds} onInput=${valueTo(setSeconds)} />
             <button type="submit" id="state-rule" disabled=${busy}>${rule ? 'Change' : 'Suspend such agents'}</button>
             ${rule && html`<button type="button" id="no-rule" disabled=${busy} onClick=${() => set(null)}>No rule</button>`}
           </div>

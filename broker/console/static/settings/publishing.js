@@ -1,9 +1,10 @@
 // Whether anyone may read the identity documents of the organisation's agents. It is switched on only after saying what opens.
-import { ask } from '/console/api.js';
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 
+/** @param {{ published: boolean, may: boolean, changed: () => void }} props */
 export function Publishing({ published, may, changed }) {
   const [asking, setAsking] = useState(false);
   const words = published ? 'Published' : 'Not published';
@@ -21,9 +22,10 @@ export function Publishing({ published, may, changed }) {
   `;
 }
 
+/** @param {{ publish: boolean, onClose: () => void, changed: () => void }} props */
 function Ask({ publish, onClose, changed }) {
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const change = async () => {
     if (busy) return;
@@ -37,7 +39,7 @@ function Ask({ publish, onClose, changed }) {
       );
       onClose();
     } catch (error) {
-      setProblem(error);
+      setProblem(asError(error));
       setBusy(false);
     }
     changed();

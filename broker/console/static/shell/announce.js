@@ -1,5 +1,6 @@
 // What just happened, said once. What went well shows in its own place, and is said here to whoever listens instead of
 // looking; the rest is on the screen, too.
+/** @typedef {import('/console/html.js').Children} Children */
 import { createContext, html, useCallback, useContext, useRef, useState } from '/console/html.js';
 
 /** @type {(words: string, kind?: string) => void} */
@@ -10,10 +11,13 @@ const STAYS_MS = 8_000;
 /** Answers `announce(words, kind)`; kind is good, wait, bad or nothing. */
 export const useAnnounce = () => useContext(Announce);
 
+/** @typedef {{ words: string, kind: string | undefined, at: number }} Said */
+
+/** @param {{ children: Children }} props */
 export function Announcer({ children }) {
-  const [said, setSaid] = useState(undefined);
-  const timer = useRef(undefined);
-  const announce = useCallback((words, kind) => {
+  const [said, setSaid] = useState(/** @type {Said | undefined} */ (undefined));
+  const timer = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
+  const announce = useCallback((/** @type {string} */ words, /** @type {string | undefined} */ kind) => {
     clearTimeout(timer.current);
     setSaid({ words, kind, at: Date.now() });
     // What went wrong stays until it is read.

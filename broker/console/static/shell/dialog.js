@@ -1,18 +1,21 @@
+/** @typedef {import('/console/html.js').Children} Children */
 import { html, useId, useLayoutEffect, useRef } from '/console/html.js';
 
 /**
  * A question that has to be answered before anything else. Escape and a click beside it close it; the focus then goes
  * back to where it was. `onSubmit` makes its button do something by Enter, too.
+ *
+ * @param {{ title: string, onClose: () => void, onSubmit?: () => void, children: Children }} props
  */
 export function Dialog({ title, onClose, onSubmit, children }) {
-  const dialog = useRef(null);
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
   useLayoutEffect(() => {
     const shown = dialog.current;
-    shown.showModal();
-    return () => shown.close();
+    shown?.showModal();
+    return () => shown?.close();
   }, []);
-  const submit = (event) => {
+  const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     onSubmit?.();
   };

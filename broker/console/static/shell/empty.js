@@ -1,6 +1,11 @@
+/** @typedef {import('/console/html.js').Children} Children */
 import { html } from '/console/html.js';
 
-/** Nothing is here: says what will be, and what to do next. */
+/**
+ * Nothing is here: says what will be, and what to do next.
+ *
+ * @param {{ title: string, children: Children }} props
+ */
 export const Empty = ({ title, children }) => html`
   <div class="sheet empty">
     <h2>${title}</h2>
@@ -11,7 +16,11 @@ export const Empty = ({ title, children }) => html`
 /** While something is on its way for the first time. */
 export const Loading = () => html`<div class="loading" aria-busy="true"><span class="unseen">Loading…</span></div>`;
 
-/** It could not be read. */
+/**
+ * It could not be read.
+ *
+ * @param {{ error: Error, again: () => void }} props
+ */
 export const Failed = ({ error, again }) => html`
   <div class="notice" data-kind="bad" role="alert">
     <span>${error.message}</span>

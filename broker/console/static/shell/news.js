@@ -4,17 +4,22 @@ const EVERY_MS = 5_000;
 /** Now and then also while news arrive: a machine that slept may not have noticed that its connection is gone. */
 const ANYWAY_EVERY = 12;
 
+/** @typedef {{ kind: 'hello' | 'changed' } | { kind: 'live', value: boolean }} Message */
+
 /**
  * Calls `changed` after every change, and `live` with whether news arrive by themselves; while they do not, `changed` is
  * called every 5 seconds. `name` tells apart who shares a stream. Answers how to stop.
+ *
+ * @param {string} name
+ * @param {{ changed: () => void, live: (isLive: boolean) => void }} hearers
  */
 export function followNews(name, { changed, live }) {
   let isLive = false;
-  const hear = ({ kind, value }) => {
-    if (kind === 'changed') changed();
-    if (kind !== 'live') return;
-    isLive = value;
-    live(value);
+  const hear = (/** @type {Message} */ message) => {
+    if (message.kind === 'changed') changed();
+    if (message.kind !== 'live') return;
+    isLive = message.value;
+    live(message.value);
   };
   let leave = share(name, hear, () => isLive);
   let rounds = 0;
@@ -22,7 +27,7 @@ export function followNews(name, { changed, live }) {
   const seen = () => document.visibilityState === 'visible' && changed();
   // A page that one may come back to keeps its connections: it has to let go of them.
   const hidden = () => leave();
-  const shown = ({ persisted }) => {
+  const shown = (/** @type {PageTransitionEvent} */ { persisted }) => {
     if (!persisted) return;
     leave = share(name, hear, () => isLive);
     changed();
@@ -39,11 +44,17 @@ export function followNews(name, { changed, live }) {
   };
 }
 
-/** Whoever holds the lock holds the stream, and passes on what it hears; when that tab closes, the next one does. */
+/**
+ * Whoever holds the lock holds the stream, and passes on what it hears; when that tab closes, the next one does.
+ *
+ * @param {string} name
+ * @param {(message: Message) => void} hear
+ * @param {() => boolean} isLive
+ */
 function share(name, hear, isLive) {
   const channel = new BroadcastChannel(`svc-news ${name}`);
   const over = new AbortController();
-  const tell = (message) => {
+  const tell = (/** @type {Message} */ message) => {
     hear(message);
     if (!over.signal.aborted) channel.postMessage(message);
   };
@@ -66,22 +77,27 @@ function share(name, hear, isLive) {
 /**
  * Keeps a stream open until the signal; resolves then.
  *
+ * @param {(message: Message) => void} tell
+ * @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
 function listen(tell, signal) {
   return new Promise((over) => {
+    /** @type {EventSource | undefined} */
     let source;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
     let again;
     const open = () => {
-      source = new EventSource('/owner/events');
-      source.addEventListener('inbox', () => {
+      const opened = new EventSource('/owner/events');
+      source = opened;
+      opened.addEventListener('inbox', () => {
         tell({ kind: 'live', value: true });
         tell({ kind: 'changed' });
       });
-      source.addEventListener('error', () => {
+      opened.addEventListener('error', () => {
         tell({ kind: 'live', value: false });
         // Refused, not interrupted: the browser has given up. Asking, meanwhile, says what is wrong.
-        if (source.readyState !== EventSource.CLOSED) return;
+        if (opened.readyState !== EventSource.CLOSED) return;
         clearTimeout(again);
         again = setTimeout(open, EVERY_MS);
       });
@@ -89,7 +105,7 @@ function listen(tell, signal) {
     open();
     signal.addEventListener('abort', () => {
       clearTimeout(again);
-      source.close();
+      source?.close();
       over();
     });
   });

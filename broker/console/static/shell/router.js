@@ -1,9 +1,14 @@
 // Pages have real addresses: each can be opened, reloaded and shared.
+/** @typedef {import('/console/html.js').Children} Children */
 import { html, useEffect, useState } from '/console/html.js';
 
 const MOVED = 'svc-moved';
 
-/** Goes to an address of the console without loading anything anew; `replace` leaves no step to go back to. */
+/**
+ * Goes to an address of the console without loading anything anew; `replace` leaves no step to go back to.
+ *
+ * @param {string} to
+ */
 export function navigate(to, { replace = false } = {}) {
   if (replace) history.replaceState(null, '', to);
   else history.pushState(null, '', to);
@@ -23,9 +28,13 @@ export function usePlace() {
   return place;
 }
 
-/** A link within the console. With a modifier key the browser follows it. */
+/**
+ * A link within the console. With a modifier key the browser follows it.
+ *
+ * @param {{ to: string, children: Children }} props
+ */
 export function Link({ to, children, ...more }) {
-  const follow = (event) => {
+  const follow = (/** @type {MouseEvent} */ event) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     navigate(to);

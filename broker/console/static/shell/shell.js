@@ -1,4 +1,5 @@
 // What is around every page: where one can go, who one is, whether news arrive.
+/** @typedef {import('/console/html.js').Children} Children */
 import { ask } from '/console/api.js';
 import { html } from '/console/html.js';
 import { useOwner } from '/console/shell/owner.js';
@@ -12,7 +13,11 @@ const PLACES = [
   { path: '/console/passkeys', name: 'Passkeys' },
 ];
 
-/** `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves. */
+/**
+ * `here`: the path of the page inside. `waiting`: how much waits for a decision. `live`: whether news arrive by themselves.
+ *
+ * @param {{ here: string, waiting?: number, live: boolean | undefined, children: Children }} props
+ */
 export function Shell({ here, waiting = 0, live, children }) {
   const places = PLACES.map(
     ({ path, name }) => html`
@@ -38,6 +43,7 @@ export function Shell({ here, waiting = 0, live, children }) {
   `;
 }
 
+/** @param {{ live: boolean | undefined }} props */
 function Liveness({ live }) {
   if (live === undefined) return null;
   return html`
@@ -69,7 +75,11 @@ function Account() {
   `;
 }
 
-/** Who goes somewhere has left the menu. */
+/**
+ * Who goes somewhere has left the menu.
+ *
+ * @param {{ target: Element, currentTarget: HTMLDetailsElement }} event
+ */
 function closeBehind({ target, currentTarget }) {
   if (target.closest('a')) currentTarget.open = false;
 }

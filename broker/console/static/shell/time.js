@@ -5,7 +5,11 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The moment, looked at again every so often. */
+/**
+ * The moment, looked at again every so often.
+ *
+ * @param {number} everyMs
+ */
 export function useNow(everyMs) {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -15,16 +19,25 @@ export function useNow(everyMs) {
   return now;
 }
 
-/** A length of time in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`. */
+/**
+ * A length of time in its two largest units at most: `40 s`, `12 min`, `3 h 20 min`, `23 h`, `2 days`.
+ *
+ * @param {number} ms
+ */
 export function inWords(ms) {
   if (ms < MINUTE) return `${Math.max(0, Math.round(ms / 1000))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
   if (ms >= 2 * DAY) return `${Math.floor(ms / DAY)} days`;
-  const [hours, minutes] = [Math.floor(ms / HOUR), Math.floor((ms % HOUR) / MINUTE)];
+  const hours = Math.floor(ms / HOUR);
+  const minutes = Math.floor((ms % HOUR) / MINUTE);
   return hours < 10 && minutes > 0 ? `${hours} h ${minutes} min` : `${hours} h`;
 }
 
-/** How long ago, with the exact moment for whoever points at it. */
+/**
+ * How long ago, with the exact moment for whoever points at it.
+ *
+ * @param {{ at: string }} props
+ */
 export function Ago({ at }) {
   const now = useNow(15_000);
   const passed = now - Date.parse(at);
@@ -35,7 +48,11 @@ export function Ago({ at }) {
 
 const SOON_MS = 10 * MINUTE;
 
-/** How long until nobody can decide any more. `deadline`: milliseconds by this machine's clock. */
+/**
+ * How long until nobody can decide any more. `deadline`: milliseconds by this machine's clock.
+ *
+ * @param {{ deadline: number }} props
+ */
 export function Left({ deadline }) {
   const [close, setClose] = useState(deadline - Date.now() < 2 * MINUTE);
   const now = useNow(close ? 1_000 : 15_000);

@@ -1,18 +1,21 @@
 // One tool of an MCP server: what was accepted beside what is offered, and nothing is accepted but what is on the screen.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Tool} Tool */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
+import { valueTo } from '/console/shell/fields.js';
 import { EFFECT } from '/console/tools/words.js';
 import { visible } from '/console/visible.js';
 
-const written = (definition) => visible(JSON.stringify(definition, null, 2));
+const written = (/** @type {Tool['accepted']} */ definition) => visible(JSON.stringify(definition, null, 2));
 
+/** @param {{ platform: string, tool: Tool, may: boolean, onClose: () => void, onDone: () => void }} props */
 export function Look({ platform, tool, may, onClose, onDone }) {
   const { name, state, accepted, offered, hash } = tool;
-  const [effect, setEffect] = useState('');
+  const [effect, setEffect] = useState(/** @type {Tool['effect'] | ''} */ (''));
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const accept = async () => {
     if (busy || !may) return;
@@ -24,7 +27,7 @@ export function Look({ platform, tool, may, onClose, onDone }) {
       announce(`${name} is accepted as it is offered.`, 'good');
       onClose();
     } catch (failed) {
-      setProblem(failed);
+      setProblem(asError(failed));
       setBusy(false);
     }
     onDone();
@@ -36,7 +39,7 @@ export function Look({ platform, tool, may, onClose, onDone }) {
     ${
       may &&
       html`<p><label for="effect">What it does</label>
-        <select id="effect" value=${effect} onChange=${({ target }) => setEffect(target.value)}>
+        <select id="effect" value=${effect} onChange=${valueTo((chosen) => setEffect(chosen in EFFECT ? /** @type {Tool['effect']} */ (chosen) : ''))}>
           <option value="">${tool.effect_by ? `It ${EFFECT[tool.effect]}, as an owner said` : 'What it says of itself'}</option>
           ${Object.entries(EFFECT).map(([value, words]) => html`<option value=${value}>It ${words}</option>`)}
         </select></p>`
@@ -49,12 +52,14 @@ export function Look({ platform, tool, may, onClose, onDone }) {
   <//>`;
 }
 
+/** @type {Record<Tool['state'], string>} */
 const WORDS = {
   changed: 'It is not what was accepted, so no agent can call it.',
   new: 'It has come since the tools were accepted, so no agent can call it.',
   accepted: 'Agents that hold its scope call it.',
 };
 
+/** @param {{ title: string, definition: Tool['accepted'] }} props */
 const Definition = ({ title, definition }) => html`
   <h3>${title}</h3>
   <pre class="theirs definition" tabindex="0" aria-label=${title}>${written(definition)}</pre>

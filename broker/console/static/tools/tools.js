@@ -1,5 +1,7 @@
 // What the organisation's MCP servers offer: the tools that agents call, and those held back until somebody has looked.
-import { ask } from '/console/api.js';
+/** @typedef {import('../../answers.ts').Platform} Platform */
+/** @typedef {import('../../answers.ts').Tool} OneTool */
+import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Failed } from '/console/shell/empty.js';
@@ -11,6 +13,7 @@ import { visibleLine } from '/console/visible.js';
 
 const EVERY_MS = 10_000;
 const RANK = { changed: 0, new: 1, accepted: 2 };
+/** @type {Record<OneTool['state'], { kind: string, words: string }>} */
 const STATE = {
   changed: { kind: 'bad', words: 'Changed: held back' },
   new: { kind: 'wait', words: 'New: held back' },
@@ -23,12 +26,13 @@ export function ToolServers() {
   return servers.map((platform) => html`<${ToolServer} key=${platform.platform_id} platform=${platform} />`);
 }
 
+/** @param {{ platform: Platform }} props */
 function ToolServer({ platform: { platform_id: id, name } }) {
-  const path = `/owner/platforms/${id}/tools`;
+  const path = /** @type {const} */ (`/owner/platforms/${id}/tools`);
   const { answer, error, reload } = useLoaded(path, EVERY_MS);
-  const [looking, setLooking] = useState(undefined);
+  const [looking, setLooking] = useState(/** @type {OneTool | undefined} */ (undefined));
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(undefined);
+  const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
   const may = mayChange(useOwner());
   const tools = answer && [...answer.tools].sort((a, b) => RANK[a.state] - RANK[b.state]);
@@ -38,10 +42,10 @@ function ToolServer({ platform: { platform_id: id, name } }) {
     setBusy(true);
     setProblem(undefined);
     try {
-      await ask('POST', `${path}/refresh`, {});
+      await ask('POST', `${path}/refresh`);
       announce('The server told of its tools.', 'good');
     } catch (failed) {
-      setProblem(failed);
+      setProblem(asError(failed));
     }
     setBusy(false);
     reload();
@@ -55,7 +59,8 @@ function ToolServer({ platform: { platform_id: id, name } }) {
       ${(problem ?? error) && html`<${Failed} error=${problem ?? error} again=${problem ? refresh : reload} />`}
       ${tools?.length === 0 && html`<p class="quiet">The server has not been asked yet. The first list that it gives is accepted as it is.</p>`}
       ${
-        tools?.length > 0 &&
+        tools &&
+        tools.length > 0 &&
         html`<ul role="list" class="sheet rows">
           ${tools.map((tool) => html`<${Tool} key=${tool.name} tool=${tool} look=${() => setLooking(tool)} />`)}
         </ul>`
@@ -65,6 +70,7 @@ function ToolServer({ platform: { platform_id: id, name } }) {
   `;
 }
 
+/** @param {{ tool: OneTool, look: () => void }} props */
 function Tool({ tool: { name, state, effect, effect_by }, look }) {
   const { kind, words } = STATE[state];
   return html`<li class="row" data-tool=${name} data-state=${state}>

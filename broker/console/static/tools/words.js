@@ -1,3 +1,5 @@
 // What a tool does, in words.
+/** @typedef {import('../../answers.ts').Tool} Tool */
 
+/** @type {Record<Tool['effect'], string>} */
 export const EFFECT = { reads: 'only reads', writes: 'writes', destroys: 'may destroy' };
