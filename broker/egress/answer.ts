@@ -120,7 +120,16 @@ function essence(header: string): string | undefined {
 }
 
 function isText(type: string | undefined, body: Buffer): boolean {
-  if (type === undefined) return isUtf8(body) && !body.includes(0);
+  return type === undefined ? isUtf8(body) && !body.includes(0) : isTextual(type);
+}
+
+/** Whether a `Content-Type` header names a kind of text. */
+export function isTextType(header: string | string[] | undefined): boolean {
+  const type = essence(first(header) ?? '');
+  return type !== undefined && isTextual(type);
+}
+
+function isTextual(type: string): boolean {
   return type.startsWith('text/') || /[+/](?:json|xml)$/.test(type) || TEXT_TYPES.has(type);
 }
 

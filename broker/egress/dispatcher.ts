@@ -1,37 +1,63 @@
 /**
- * The one way out: every byte that leaves goes through `Outbound.send`. No redirects, no proxy
+ * The one way out: every byte that leaves goes through `Outbound.send` or `Outbound.stream`. No redirects, no proxy
  * from the environment, no retries (a second effect for one decision is worse than an error), no address that was not
  * judged. If the rules cannot be read, nothing can be sent.
  */
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
+import type { Dispatcher } from 'undici';
+import { type Answer, BufferedExchange, type Enough, type ExchangeLimits } from './buffered-exchange.ts';
 import type { Lookup } from './connector.ts';
-import { type Answer, type Enough, Exchange, type ExchangeLimits } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
 import { requestProblem } from './request-check.ts';
+import { type StreamedAnswer, StreamedExchange, type StreamSearch } from './streamed-exchange.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
-import { unreachable } from './unreachable.ts';
+import { type Unreachable, unreachable } from './unreachable.ts';
 
-export type { Answer } from './exchange.ts';
+export type { Answer } from './buffered-exchange.ts';
+export type { StreamedAnswer } from './streamed-exchange.ts';
 export type { Unreachable, UnreachableCode } from './unreachable.ts';
 
-export type OutboundRequest = {
+type RequestHead = {
   /** Without userinfo. The query may hold the credential: never log it. */
   url: URL;
   method: string;
   /** Names in lower case, each once. Not `host`, `content-length` or hop-by-hop names: those are written here. */
   headers: Readonly<Record<string, string>>;
-  body?: Buffer | string;
   /** Calls with different keys never share a connection (SS-12). The connection's id, for calls with a credential. */
   connectionKey?: string;
+  /** Whose call it is: families take turns when calls wait for a connection. All calls without one are one family. */
+  family?: string;
+};
+
+export type OutboundRequest = RequestHead & {
+  body?: Buffer | string;
   /** Ends the answer before its end. Only where the body comes as it is: ask for `accept-encoding: identity`. */
   enough?: Enough;
 } & Partial<ExchangeLimits>;
 
+export type StreamRequest = RequestHead & {
+  /** Pieces as they come, taken as fast as the upstream takes them. What they throw ends the request. */
+  body?: Buffer | string | AsyncIterable<Uint8Array>;
+  /** Of a body in pieces, where it is known. */
+  bodyBytes?: number;
+  /** The credential that was put in. */
+  search?: StreamSearch;
+  /** Milliseconds without a byte; 60,000 unless told. */
+  idleTimeoutMs?: number;
+  /** Milliseconds that an answer may go untaken; 30,000 unless told. */
+  takeTimeoutMs?: number;
+  /** Bytes of the answer; unbounded unless told, but for an answer that comes compressed. */
+  maxResponseBytes?: number;
+};
+
 export type Outbound = {
   /** Sends one request, once. Never rejects; whatever went wrong is `unreachable`. */
   send(request: OutboundRequest): Promise<Answer>;
+  /** The same, but answers with the head: the body comes as it is taken. */
+  stream(request: StreamRequest): Promise<StreamedAnswer | Unreachable>;
   /** Ends what is still in flight (`closed`) and all connections. Later calls are answered `closed`. */
   close(): Promise<void>;
 };
@@ -58,6 +84,8 @@ export type OutboundOptions = {
 
 const MIB = 1024 * 1024;
 const ACCEPTED = 'gzip, br';
+const STREAM_IDLE_MS = 60_000;
+const STREAM_TAKE_MS = 30_000;
 
 /** Makes the way out. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
@@ -86,7 +114,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     if (open.size > 0) timer = setTimeout(tick, tickMs);
   };
 
-  const poolFor = (request: OutboundRequest, key: string): OriginPool | string => {
+  const poolFor = (request: RequestHead, key: string): OriginPool | string => {
     const known = pools.get(key);
     if (known !== undefined) {
       if (lastUsed !== key) {
@@ -122,18 +150,28 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     return pool;
   };
 
+  /** The pool of a request that may be sent. */
+  const admit = (request: OutboundRequest | StreamRequest): OriginPool | Unreachable => {
+    if (closed) return unreachable('closed', false);
+    const problem = requestProblem(request);
+    if (problem !== undefined) return unreachable('bad_request', false, problem);
+    const pool = poolFor(request, `${request.connectionKey ?? ''} ${request.url.origin}`);
+    return typeof pool === 'string' ? unreachable('address_refused', false, pool) : pool;
+  };
+
+  const run = (pool: OriginPool, exchange: Exchange) => {
+    open.add(exchange);
+    timer ??= setTimeout(tick, tickMs);
+    pool.run(exchange);
+  };
+
   return {
     async send(request) {
-      if (closed) return unreachable('closed', false);
-      const problem = requestProblem(request);
-      if (problem !== undefined) return unreachable('bad_request', false, problem);
-      const { url } = request;
-      const pool = poolFor(request, `${request.connectionKey ?? ''} ${url.origin}`);
-      if (typeof pool === 'string') return unreachable('address_refused', false, pool);
-      const headers = { ...request.headers };
-      headers['accept-encoding'] ??= ACCEPTED;
-      const exchange = new Exchange(
-        { path: url.pathname + url.search, method: request.method, headers, body: request.body ?? null },
+      const pool = admit(request);
+      if (!(pool instanceof OriginPool)) return pool;
+      const exchange = new BufferedExchange(
+        optionsOf(request, ACCEPTED),
+        request.family ?? '',
         {
           maxResponseBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
           idleTimeoutMs: request.idleTimeoutMs ?? limits.idleTimeoutMs,
@@ -143,11 +181,32 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         () => pool.release(),
         request.enough,
       );
-      open.add(exchange);
-      timer ??= setTimeout(tick, tickMs);
-      pool.run(exchange);
+      run(pool, exchange);
       const answer = await exchange.answer;
       open.delete(exchange);
+      pool.note(answer);
+      return answer;
+    },
+
+    async stream(request) {
+      const pool = admit(request);
+      if (!(pool instanceof OriginPool)) return pool;
+      const exchange = new StreamedExchange(
+        optionsOf(request, 'identity'),
+        request.family ?? '',
+        {
+          idleTimeoutMs: request.idleTimeoutMs ?? STREAM_IDLE_MS,
+          takeTimeoutMs: request.takeTimeoutMs ?? STREAM_TAKE_MS,
+          maxResponseBytes: request.maxResponseBytes ?? Number.POSITIVE_INFINITY,
+          maxInflatedBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
+        },
+        request.search,
+        performance.now(),
+        () => pool.release(),
+        () => open.delete(exchange),
+      );
+      run(pool, exchange);
+      const answer = await exchange.answer;
       pool.note(answer);
       return answer;
     },
@@ -160,6 +219,20 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       await Promise.all([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();
     },
+  };
+}
+
+function optionsOf(request: OutboundRequest | StreamRequest, accepted: string): Dispatcher.DispatchOptions {
+  const { url, method, body } = request;
+  const headers = { ...request.headers };
+  headers['accept-encoding'] ??= accepted;
+  if ('bodyBytes' in request && request.bodyBytes !== undefined) headers['content-length'] = `${request.bodyBytes}`;
+  // undici takes any iterable; its types name only some.
+  return {
+    path: url.pathname + url.search,
+    method,
+    headers,
+    body: (body ?? null) as Buffer | null,
   };
 }
 

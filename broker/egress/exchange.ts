@@ -1,172 +1,98 @@
-/** One request and its answer, as undici reports them. Bounded in size, in interim answers and, by `expire`, in time. */
-import type { Dispatcher } from 'undici';
-import { contentCodings, inflate } from './inflate.ts';
-import { OutboundFault, type Unreachable, type UnreachableCode, unreachable, unreachableFrom } from './unreachable.ts';
-
-export type Answer =
-  | {
-      kind: 'answer';
-      /** 200 to 599. */
-      status: number;
-      /** As the upstream sent them, names in lower case. May hold anything; nothing of it goes to an agent unread. */
-      headers: Record<string, string | string[]>;
-      /** Inflated. Empty when there was none. */
-      body: Buffer;
-    }
-  | Unreachable;
-
-export type ExchangeLimits = {
-  /** Bytes of the body, before and after inflating. */
-  maxResponseBytes: number;
-  /** Milliseconds without a sign of life, waiting for a connection included. */
-  idleTimeoutMs: number;
-  /** Milliseconds in all. */
-  totalTimeoutMs: number;
-};
-
 /**
- * Asked with each piece of a body as it comes, and with the headers: true when what has come is all that is wanted. For
- * streams that need not end by themselves.
+ * One request and its answer, as undici reports them. What becomes of the body is up to the two kinds: it is kept
+ * (buffered-exchange.ts) or passed on as it comes (streamed-exchange.ts).
  */
-export type Enough = (chunk: Buffer, headers: Readonly<Record<string, string | string[]>>) => boolean;
+import type { Dispatcher } from 'undici';
+import { OutboundFault, type Unreachable, type UnreachableCode, unreachable, unreachableFrom } from './unreachable.ts';
 
 /** Real servers send one or two (103 Early Hints); an endless row of them would keep a call alive for ever. */
 const MAX_INTERIM_ANSWERS = 16;
 
-export class Exchange implements Dispatcher.DispatchHandler {
-  readonly answer: Promise<Answer>;
+export type ResponseHeaders = Record<string, string | string[]>;
+
+export abstract class Exchange implements Dispatcher.DispatchHandler {
   /** For `OpenExchanges`. */
   place = -1;
   readonly options: Dispatcher.DispatchOptions;
-  readonly #limits: ExchangeLimits;
-  readonly #startedAt: number;
+  /** Exchanges of different families take turns when they wait for a connection. */
+  readonly family: string;
+  /** When there was a sign of life last. */
+  protected activeAt: number;
+  protected controller: Dispatcher.DispatchController | undefined;
+  protected sent = false;
   readonly #onEnd: (exchange: Exchange) => void;
-  readonly #enough: Enough | undefined;
-  #resolve!: (answer: Answer) => void;
-  #activeAt: number;
-  #controller: Dispatcher.DispatchController | undefined;
-  #sent = false;
-  #settled = false;
   #ended = false;
   #interim = 0;
-  #status = 0;
-  #headers: Record<string, string | string[]> = {};
-  #chunks: Buffer[] = [];
-  #size = 0;
 
   /**
    * @param now milliseconds of any steady clock; `expire` takes the same one.
    * @param onEnd called once, when undici has let go of the request: its connection is free again.
-   * @param enough see `Enough`; without it the body is read to its end.
    */
-  constructor(
-    options: Dispatcher.DispatchOptions,
-    limits: ExchangeLimits,
-    now: number,
-    onEnd: (exchange: Exchange) => void,
-    enough?: Enough,
-  ) {
+  constructor(options: Dispatcher.DispatchOptions, family: string, now: number, onEnd: (exchange: Exchange) => void) {
     this.options = options;
-    this.#limits = limits;
-    this.#startedAt = now;
-    this.#activeAt = now;
+    this.family = family;
+    this.activeAt = now;
     this.#onEnd = onEnd;
-    this.#enough = enough;
-    this.answer = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
   }
 
-  /** Whether the answer is known; undici may still be busy with the request. */
-  get settled(): boolean {
-    return this.#settled;
-  }
+  /** Whether the answer, or its beginning, is known; undici may still be busy with the request. */
+  abstract get settled(): boolean;
 
   /** Gives up when the time is over. */
-  expire(now: number): void {
-    const { idleTimeoutMs, totalTimeoutMs } = this.#limits;
-    if (now - this.#startedAt >= totalTimeoutMs) this.fail('timeout', 'total');
-    else if (now - this.#activeAt >= idleTimeoutMs) this.fail('timeout', 'idle');
-  }
+  abstract expire(now: number): void;
+
+  /** The answer's head. */
+  protected abstract onHead(status: number, headers: ResponseHeaders): void;
+  protected abstract onChunk(chunk: Buffer): void;
+  /** The body is whole. */
+  protected abstract onComplete(): void;
+  /** There will be no more. Called again it changes nothing. */
+  protected abstract onFailure(failure: Unreachable): void;
 
   /** Gives up: settles the answer and, when the request is on the wire, ends its connection. */
   fail(code: UnreachableCode, cause?: string): void {
-    this.#settle(unreachable(code, this.#sent, cause));
-    this.#controller?.abort(new OutboundFault(code, cause));
+    this.onFailure(unreachable(code, this.sent, cause));
+    this.controller?.abort(new OutboundFault(code, cause));
   }
 
   // What follows is called by undici.
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#settled) {
+    this.controller = controller;
+    if (this.settled) {
       // It took too long to get here. Nothing was written yet, and nothing will be.
       controller.abort(new OutboundFault('timeout'));
       return;
     }
     // undici writes right after this, so from here on nobody can tell whether the upstream saw the request.
-    this.#sent = true;
-    this.#activeAt = performance.now();
+    this.sent = true;
+    this.activeAt = performance.now();
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[]>): void {
-    this.#activeAt = performance.now();
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
+    this.activeAt = performance.now();
     if (status < 200) {
       if (++this.#interim > MAX_INTERIM_ANSWERS) this.fail('broken_answer', 'interim_answers');
       return;
     }
-    this.#status = status;
-    this.#headers = headers;
     // RFC 9110 §15: there is no status above 599.
     if (status > 599) this.fail('broken_answer', 'status');
-    else if (Number(headers['content-length']) > this.#limits.maxResponseBytes)
-      this.fail('too_large', 'content_length');
+    else this.onHead(status, headers);
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#activeAt = performance.now();
-    this.#size += chunk.length;
-    if (this.#size > this.#limits.maxResponseBytes) this.fail('too_large', 'body');
-    else {
-      this.#chunks.push(chunk);
-      if (this.#enough?.(chunk, this.#headers)) this.#stop();
-    }
-  }
-
-  /** Takes what has come for the answer, and ends the connection: the rest is nobody's. */
-  #stop(): void {
-    this.#settleWith(Buffer.concat(this.#chunks, this.#size));
-    this.#controller?.abort(new OutboundFault('closed', 'enough'));
+    this.activeAt = performance.now();
+    this.onChunk(chunk);
   }
 
   onResponseEnd(): void {
-    const codings = contentCodings(this.#headers['content-encoding']);
-    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
-    if (codings === undefined) this.#settle(unreachable('broken_answer', true, 'content_encoding'));
-    else if (codings.length === 0 || body.length === 0) this.#settleWith(body);
-    else {
-      void inflate(body, codings, this.#limits.maxResponseBytes).then((inflated) => {
-        if (inflated.ok) this.#settleWith(inflated.body);
-        else this.#settle(unreachable(inflated.code, true, 'content_encoding'));
-      });
-    }
+    this.onComplete();
     this.#end();
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
-    this.#settle(unreachableFrom(error, this.#sent));
+    this.onFailure(unreachableFrom(error, this.sent));
     this.#end();
-  }
-
-  #settleWith(body: Buffer): void {
-    this.#settle({ kind: 'answer', status: this.#status, headers: this.#headers, body });
-  }
-
-  #settle(answer: Answer): void {
-    if (this.#settled) return;
-    this.#settled = true;
-    this.#chunks = [];
-    this.#resolve(answer);
   }
 
   #end(): void {

@@ -7,7 +7,7 @@ const gunzip = promisify(zlib.gunzip);
 const inflateZlib = promisify(zlib.inflate);
 const inflateRaw = promisify(zlib.inflateRaw);
 
-type Coding = 'gzip' | 'br' | 'deflate';
+export type Coding = 'gzip' | 'br' | 'deflate';
 
 const CODINGS: ReadonlyMap<string, Coding> = new Map([
   ['gzip', 'gzip'],

@@ -1,8 +1,9 @@
 /** The connections to one origin, and the calls that wait for one. */
 import { Pool } from 'undici';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
-import type { Answer, Exchange } from './exchange.ts';
-import type { UnreachableCode } from './unreachable.ts';
+import type { Exchange } from './exchange.ts';
+import { FairQueue } from './fair-queue.ts';
+import type { Unreachable, UnreachableCode } from './unreachable.ts';
 
 export type OriginPoolOptions = ConnectorOptions & {
   /** Connections at the same time. */
@@ -28,7 +29,7 @@ export class OriginPool {
   readonly #pool: Pool;
   readonly #options: OriginPoolOptions;
   #running = 0;
-  #waiting: Exchange[] = [];
+  readonly #waiting = new FairQueue<Exchange>();
 
   constructor(origin: string, options: OriginPoolOptions) {
     this.#options = options;
@@ -46,14 +47,14 @@ export class OriginPool {
   }
 
   /** Notes what became of a call. What ended on our side says nothing of the origin. */
-  note(answer: Answer): void {
+  note(answer: { kind: 'answer' | 'stream' } | Unreachable): void {
     if (answer.kind !== 'unreachable') this.#options.outage?.worked();
     else if (!OURS.has(answer.code))
       this.#options.outage?.failed(answer.cause === undefined ? answer.code : `${answer.code}: ${answer.cause}`);
   }
 
   get idle(): boolean {
-    return this.#running === 0 && this.#waiting.length === 0;
+    return this.#running === 0 && this.#waiting.size === 0;
   }
 
   run(exchange: Exchange): void {
@@ -62,18 +63,16 @@ export class OriginPool {
       this.#pool.dispatch(exchange.options, exchange);
       return;
     }
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      this.#waiting = this.#waiting.filter((waiting) => !waiting.settled);
-    }
-    if (this.#waiting.length >= this.#options.maxWaiting) exchange.fail('busy');
-    else this.#waiting.push(exchange);
+    if (this.#waiting.size >= this.#options.maxWaiting) this.#waiting.drop((waiting) => waiting.settled);
+    if (this.#waiting.size >= this.#options.maxWaiting) exchange.fail('busy');
+    else this.#waiting.push(exchange.family, exchange);
   }
 
   /** To be called when undici has let go of an exchange. */
   release(): void {
     this.#running--;
     while (this.#running < this.#options.connections) {
-      const next = this.#waiting.shift();
+      const next = this.#waiting.next();
       if (next === undefined) return;
       if (next.settled) continue;
       this.#running++;
@@ -88,7 +87,7 @@ export class OriginPool {
 
   /** Ends every connection now. */
   async destroy(): Promise<void> {
-    this.#waiting = [];
+    this.#waiting.drop(() => true);
     await this.#pool.destroy();
   }
 }

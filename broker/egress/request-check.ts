@@ -1,5 +1,5 @@
 /** What undici would throw at: checked first, because a pool loses a connection's place to each request that throws. */
-import type { OutboundRequest } from './dispatcher.ts';
+import type { OutboundRequest, StreamRequest } from './dispatcher.ts';
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
 
@@ -24,7 +24,7 @@ const VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 const PATH = /^\/[\x21-\x7e]*$/;
 
 /** A word for what cannot be sent, or undefined. Says nothing of the content: a value may be a credential. */
-export function requestProblem(request: OutboundRequest): string | undefined {
+export function requestProblem(request: OutboundRequest | StreamRequest): string | undefined {
   if (!METHODS.has(request.method)) return 'method';
   const { pathname, search, username, password } = request.url;
   if (username !== '' || password !== '') return 'userinfo';

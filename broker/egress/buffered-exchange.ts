@@ -1,0 +1,122 @@
+/** An exchange whose answer is kept whole. Bounded in size and, by `expire`, in time. */
+import type { Dispatcher } from 'undici';
+import { Exchange, type ResponseHeaders } from './exchange.ts';
+import { contentCodings, inflate } from './inflate.ts';
+import { OutboundFault, type Unreachable, unreachable } from './unreachable.ts';
+
+export type Answer =
+  | {
+      kind: 'answer';
+      /** 200 to 599. */
+      status: number;
+      /** As the upstream sent them, names in lower case. May hold anything; nothing of it goes to an agent unread. */
+      headers: ResponseHeaders;
+      /** Inflated. Empty when there was none. */
+      body: Buffer;
+    }
+  | Unreachable;
+
+export type ExchangeLimits = {
+  /** Bytes of the body, before and after inflating. */
+  maxResponseBytes: number;
+  /** Milliseconds without a sign of life, waiting for a connection included. */
+  idleTimeoutMs: number;
+  /** Milliseconds in all. */
+  totalTimeoutMs: number;
+};
+
+/**
+ * Asked with each piece of a body as it comes, and with the headers: true when what has come is all that is wanted. For
+ * streams that need not end by themselves.
+ */
+export type Enough = (chunk: Buffer, headers: Readonly<ResponseHeaders>) => boolean;
+
+export class BufferedExchange extends Exchange {
+  readonly answer: Promise<Answer>;
+  readonly #limits: ExchangeLimits;
+  readonly #startedAt: number;
+  readonly #enough: Enough | undefined;
+  #resolve!: (answer: Answer) => void;
+  #settled = false;
+  #status = 0;
+  #headers: ResponseHeaders = {};
+  #chunks: Buffer[] = [];
+  #size = 0;
+
+  /** `enough`: see there; without it the body is read to its end. The others as in `Exchange`. */
+  constructor(
+    options: Dispatcher.DispatchOptions,
+    family: string,
+    limits: ExchangeLimits,
+    now: number,
+    onEnd: (exchange: Exchange) => void,
+    enough?: Enough,
+  ) {
+    super(options, family, now, onEnd);
+    this.#limits = limits;
+    this.#startedAt = now;
+    this.#enough = enough;
+    this.answer = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  expire(now: number): void {
+    const { idleTimeoutMs, totalTimeoutMs } = this.#limits;
+    if (now - this.#startedAt >= totalTimeoutMs) this.fail('timeout', 'total');
+    else if (now - this.activeAt >= idleTimeoutMs) this.fail('timeout', 'idle');
+  }
+
+  protected onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    if (Number(headers['content-length']) > this.#limits.maxResponseBytes) this.fail('too_large', 'content_length');
+  }
+
+  protected onChunk(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > this.#limits.maxResponseBytes) this.fail('too_large', 'body');
+    else {
+      this.#chunks.push(chunk);
+      if (this.#enough?.(chunk, this.#headers)) this.#stop();
+    }
+  }
+
+  /** Takes what has come for the answer, and ends the connection: the rest is nobody's. */
+  #stop(): void {
+    this.#settleWith(Buffer.concat(this.#chunks, this.#size));
+    this.controller?.abort(new OutboundFault('closed', 'enough'));
+  }
+
+  protected onComplete(): void {
+    const codings = contentCodings(this.#headers['content-encoding']);
+    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
+    if (codings === undefined) this.onFailure(unreachable('broken_answer', true, 'content_encoding'));
+    else if (codings.length === 0 || body.length === 0) this.#settleWith(body);
+    else {
+      void inflate(body, codings, this.#limits.maxResponseBytes).then((inflated) => {
+        if (inflated.ok) this.#settleWith(inflated.body);
+        else this.onFailure(unreachable(inflated.code, true, 'content_encoding'));
+      });
+    }
+  }
+
+  protected onFailure(failure: Unreachable): void {
+    this.#settle(failure);
+  }
+
+  #settleWith(body: Buffer): void {
+    this.#settle({ kind: 'answer', status: this.#status, headers: this.#headers, body });
+  }
+
+  #settle(answer: Answer): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#chunks = [];
+    this.#resolve(answer);
+  }
+}

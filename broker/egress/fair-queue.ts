@@ -1,0 +1,40 @@
+/** A queue that families take turns in: each `next` is of the family whose turn is longest ago, so nobody waits behind many of another. */
+export class FairQueue<T> {
+  /** What waits, by family, in the order of the turns. No list is empty. */
+  readonly #lists = new Map<string, T[]>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  push(family: string, item: T): void {
+    const list = this.#lists.get(family);
+    if (list === undefined) this.#lists.set(family, [item]);
+    else list.push(item);
+    this.#size++;
+  }
+
+  /** Takes the first item of the family whose turn it is; undefined when nothing waits. */
+  next(): T | undefined {
+    for (const [family, list] of this.#lists) {
+      const item = list.shift()!;
+      this.#size--;
+      // Its next turn comes behind everybody else's.
+      this.#lists.delete(family);
+      if (list.length > 0) this.#lists.set(family, list);
+      return item;
+    }
+    return undefined;
+  }
+
+  /** Removes the items for which this is true. */
+  drop(isGone: (item: T) => boolean): void {
+    for (const [family, list] of this.#lists) {
+      const left = list.filter((item) => !isGone(item));
+      this.#size -= list.length - left.length;
+      if (left.length > 0) this.#lists.set(family, left);
+      else this.#lists.delete(family);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+/** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
+import { createHash } from 'node:crypto';
+
+/** How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. */
+export type StreamEnding =
+  | 'complete'
+  | 'client_closed'
+  | 'upstream_closed'
+  | 'idle'
+  | 'over_limit'
+  | 'credential_found';
+
+/** What went one way. */
+export type Transferred = { bytes: number; sha256: string };
+
+/** Thrown to the taker of a body when it ends before its end. */
+export class StreamBroken extends Error {
+  readonly ended: Exclude<StreamEnding, 'complete'>;
+
+  constructor(ended: Exclude<StreamEnding, 'complete'>) {
+    super(`The stream ended early: ${ended}.`);
+    this.ended = ended;
+  }
+}
+
+/** Counts and hashes bytes. */
+export class Meter {
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+
+  add(chunk: Uint8Array): void {
+    this.#bytes += chunk.length;
+    this.#hash.update(chunk);
+  }
+
+  /** Of all bytes so far. */
+  read(): Transferred {
+    return { bytes: this.#bytes, sha256: this.#hash.copy().digest('hex') };
+  }
+}
+
+/** From this many waiting bytes on the platform is asked to pause; below half of it, to go on. */
+const HIGH_WATER = 256 * 1024;
+
+/** Told of what the taker does. */
+export type BodyFlow = { pause(): void; resume(): void; closed(): void };
+
+/** An answer's body for one taker, to be read to its end or left by `return` (as `for await` does). */
+export class StreamedBody implements AsyncIterableIterator<Buffer> {
+  readonly #flow: BodyFlow;
+  readonly #meter = new Meter();
+  #queue: Buffer[] = [];
+  #size = 0;
+  #fullSince: number | undefined;
+  #ended: StreamEnding | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(flow: BodyFlow) {
+    this.#flow = flow;
+  }
+
+  /** How it ended, as far as the platform and this body are concerned; undefined while it goes on. */
+  get ended(): StreamEnding | undefined {
+    return this.#ended;
+  }
+
+  /** Since when (of `performance.now()`) the platform waits for the taker. */
+  get fullSince(): number | undefined {
+    return this.#fullSince;
+  }
+
+  /** What was taken so far. */
+  taken(): Transferred {
+    return this.#meter.read();
+  }
+
+  /** Adds what came. */
+  add(chunk: Buffer): void {
+    if (this.#ended !== undefined || chunk.length === 0) return;
+    this.#queue.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size >= HIGH_WATER && this.#fullSince === undefined) {
+      this.#fullSince = performance.now();
+      this.#flow.pause();
+    }
+    this.#wakeTaker();
+  }
+
+  /** Nothing more will come. What waits can still be taken, unless it was the taker who left. Only the first call counts. */
+  end(ended: StreamEnding): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = ended;
+    if (ended === 'client_closed') this.#queue = [];
+    this.#wakeTaker();
+  }
+
+  async next(): Promise<IteratorResult<Buffer, undefined>> {
+    while (this.#queue.length === 0) {
+      if (this.#ended === 'complete') return { done: true, value: undefined };
+      if (this.#ended !== undefined) throw new StreamBroken(this.#ended);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const chunk = this.#queue.shift()!;
+    this.#size -= chunk.length;
+    this.#meter.add(chunk);
+    if (this.#fullSince !== undefined && this.#size < HIGH_WATER / 2) {
+      this.#fullSince = undefined;
+      this.#flow.resume();
+    }
+    return { done: false, value: chunk };
+  }
+
+  async return(): Promise<IteratorResult<Buffer, undefined>> {
+    const isTaken = this.#ended === 'complete' && this.#queue.length === 0;
+    if (!isTaken) {
+      if (this.#ended === undefined || this.#ended === 'complete') this.#ended = 'client_closed';
+      this.#queue = [];
+      this.#wakeTaker();
+      this.#flow.closed();
+    }
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #wakeTaker(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * An exchange whose answer is passed on as it comes: in bounded memory, as fast as it is taken, without the credential.
+ * Bounded by silence, by bytes where the request says so, and not in all.
+ */
+import type { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { isTextType } from './answer.ts';
+import type { CredentialSearch, SearchForms, StreamedCredential } from './credential-stream.ts';
+import { Exchange, type ResponseHeaders } from './exchange.ts';
+import { contentCodings } from './inflate.ts';
+import { type Inflater, inflateStream } from './inflate-stream.ts';
+import { Meter, type StreamEnding, StreamedBody, type Transferred } from './streamed-body.ts';
+import { OutboundFault, type Unreachable, type UnreachableCode } from './unreachable.ts';
+
+export type StreamedAnswer = {
+  kind: 'stream';
+  /** 200 to 599. */
+  status: number;
+  /**
+   * As the upstream sent them, names in lower case, but for `content-encoding` and `content-length` of a body that was
+   * inflated. May hold anything; nothing of it goes to an agent unread.
+   */
+  headers: ResponseHeaders;
+  /** Without the credential. To be taken to its end, or left. */
+  body: StreamedBody;
+  /** What was sent of the request's body so far. */
+  uploaded(): Transferred;
+};
+
+export type StreamLimits = {
+  /** Milliseconds without a byte, waiting for a connection included. */
+  idleTimeoutMs: number;
+  /** Milliseconds that the platform may wait for whoever takes the answer. */
+  takeTimeoutMs: number;
+  /** Bytes of the answer, after inflating. */
+  maxResponseBytes: number;
+  /** The same for an answer that came compressed though that was not asked for. */
+  maxInflatedBytes: number;
+};
+
+/** What to look for in the answer. In texts it is replaced, anything else is broken off. */
+export type StreamSearch = { credential: StreamedCredential; forms?: SearchForms };
+
+const ENDINGS: Partial<Record<UnreachableCode, StreamEnding>> = {
+  timeout: 'idle',
+  too_large: 'over_limit',
+  closed: 'client_closed',
+};
+
+export class StreamedExchange extends Exchange {
+  /** Its head, or that there is none. */
+  readonly answer: Promise<StreamedAnswer | Unreachable>;
+  readonly #limits: StreamLimits;
+  readonly #wanted: StreamSearch | undefined;
+  readonly #onOver: (exchange: Exchange) => void;
+  readonly #uploaded = new Meter();
+  readonly #body: StreamedBody;
+  #resolve!: (answer: StreamedAnswer | Unreachable) => void;
+  #settled = false;
+  #over = false;
+  #uploadFailed = false;
+  #search: CredentialSearch | undefined;
+  #inflater: Inflater | undefined;
+  #size = 0;
+  #maxBytes: number;
+
+  /**
+   * @param onOver called when neither head nor body is to be waited for any more; the others as in `Exchange`.
+   */
+  constructor(
+    options: Dispatcher.DispatchOptions,
+    family: string,
+    limits: StreamLimits,
+    search: StreamSearch | undefined,
+    now: number,
+    onEnd: (exchange: Exchange) => void,
+    onOver: (exchange: Exchange) => void,
+  ) {
+    super({ ...options, body: watchUpload(options.body, () => this.#failUpload()) }, family, now, onEnd);
+    this.#limits = limits;
+    this.#maxBytes = limits.maxResponseBytes;
+    this.#wanted = search;
+    this.#onOver = onOver;
+    this.answer = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#body = new StreamedBody({
+      pause: () => (this.#inflater ?? this.controller)?.pause(),
+      resume: () => {
+        this.activeAt = performance.now();
+        (this.#inflater ?? this.controller)?.resume();
+      },
+      closed: () => this.#breakOff('client_closed'),
+    });
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  expire(now: number): void {
+    const { fullSince } = this.#body;
+    if (fullSince === undefined) {
+      if (now - this.activeAt >= this.#limits.idleTimeoutMs) this.fail('timeout', 'idle');
+    } else if (now - fullSince >= this.#limits.takeTimeoutMs) this.#breakOff('client_closed');
+  }
+
+  /** Called by undici with each piece of the request's body that it writes. */
+  onBodySent(chunk: Uint8Array | string): void {
+    this.activeAt = performance.now();
+    this.#uploaded.add(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+  }
+
+  protected onHead(status: number, received: ResponseHeaders): void {
+    const codings = contentCodings(received['content-encoding']);
+    if (codings === undefined) {
+      this.fail('broken_answer', 'content_encoding');
+      return;
+    }
+    if (Number(received['content-length']) > this.#maxBytes) {
+      this.fail('too_large', 'content_length');
+      return;
+    }
+    const headers = { ...received };
+    if (codings.length > 0) {
+      this.#maxBytes = Math.min(this.#maxBytes, this.#limits.maxInflatedBytes);
+      this.#inflater = inflateStream(codings, {
+        onData: (chunk) => this.#pass(chunk),
+        onEnd: () => this.#complete(),
+        onError: () => this.#breakOff('upstream_closed'),
+        onDrain: () => this.controller?.resume(),
+      });
+      delete headers['content-encoding'];
+      delete headers['content-length'];
+    }
+    const forms = this.#wanted?.forms;
+    const mask = isTextType(received['content-type']);
+    this.#search = this.#wanted?.credential.search({ mask, ...(forms !== undefined && { forms }) });
+    this.#settle({ kind: 'stream', status, headers, body: this.#body, uploaded: () => this.#uploaded.read() });
+  }
+
+  protected onChunk(chunk: Buffer): void {
+    if (this.#inflater === undefined) this.#pass(chunk);
+    else if (!this.#inflater.write(chunk)) this.controller?.pause();
+  }
+
+  protected onComplete(): void {
+    if (this.#inflater === undefined) this.#complete();
+    else this.#inflater.end();
+  }
+
+  protected onFailure(failure: Unreachable): void {
+    if (this.#settled) this.#end(this.#uploadFailed ? 'client_closed' : (ENDINGS[failure.code] ?? 'upstream_closed'));
+    else {
+      this.#settle(failure);
+      this.#end('upstream_closed');
+    }
+  }
+
+  /** What is not the credential, and cannot be its beginning, goes on. */
+  #pass(chunk: Buffer): void {
+    if (this.#body.ended !== undefined) return;
+    this.#size += chunk.length;
+    if (this.#size > this.#maxBytes) {
+      this.#breakOff('over_limit');
+      return;
+    }
+    const search = this.#search;
+    this.#body.add(search === undefined ? chunk : search.push(chunk));
+    if (search?.found && !search.mask) this.#breakOff('credential_found');
+  }
+
+  #complete(): void {
+    const search = this.#search;
+    if (search !== undefined) this.#body.add(search.end());
+    this.#end(search?.found && !search.mask ? 'credential_found' : 'complete');
+  }
+
+  #failUpload(): void {
+    this.#uploadFailed = true;
+  }
+
+  /** Ends it from this side, with its connection. */
+  #breakOff(ended: StreamEnding): void {
+    this.#end(ended);
+    this.controller?.abort(new OutboundFault('closed', ended));
+  }
+
+  #end(ended: StreamEnding): void {
+    this.#body.end(ended);
+    this.#inflater?.destroy();
+    if (this.#over) return;
+    this.#over = true;
+    this.#onOver(this);
+  }
+
+  #settle(answer: StreamedAnswer | Unreachable): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#resolve(answer);
+  }
+}
+
+/** Tells of a body in pieces that its own source broke off: then it was not the upstream that closed. */
+function watchUpload(body: Dispatcher.DispatchOptions['body'], onError: () => void) {
+  if (body == null || typeof body === 'string' || body instanceof Uint8Array) return body ?? null;
+  async function* pieces() {
+    try {
+      yield* body as AsyncIterable<Uint8Array>;
+    } catch (error) {
+      onError();
+      throw error;
+    }
+  }
+  // undici takes any iterable; its types name only some.
+  return pieces() as unknown as Readable;
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { FairQueue } from '../../broker/egress/fair-queue.ts';
+import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
+
+test('families take turns, each in its own order', () => {
+  const queue = new FairQueue<string>();
+  for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item[0]!, item);
+  expect(queue.size).toBe(6);
+  expect([queue.next(), queue.next()]).toEqual(['a1', 'b1']);
+  queue.push('b', 'b2');
+  expect([1, 2, 3, 4, 5].map(() => queue.next())).toEqual(['c1', 'a2', 'b2', 'c2', 'a3']);
+  expect([queue.next(), queue.size]).toEqual([undefined, 0]);
+});
+
+test('what is dropped takes no turn', () => {
+  const queue = new FairQueue<string>();
+  for (const item of ['a1', 'a2', 'b1', 'b2']) queue.push(item[0]!, item);
+  queue.drop((item) => item === 'a2' || item.startsWith('b'));
+  expect([queue.size, queue.next(), queue.next()]).toEqual([1, 'a1', undefined]);
+});
+
+test('a family with many calls that wait for a platform makes another wait for one of them only', async () => {
+  const order: string[] = [];
+  await using upstream = await httpUpstream((request, response) => {
+    order.push(request.url ?? '');
+    setTimeout(() => response.end('{}'), 5);
+  });
+  await using outbound = outboundTo(upstream, { connectionsPerOrigin: 1 });
+  const many = Array.from({ length: 20 }, () => outbound.send(get(upstream.url('/many'), { family: 'many' })));
+  const one = outbound.send(get(upstream.url('/one'), { family: 'one' }));
+  await Promise.all([...many, one]);
+  expect(order.indexOf('/one')).toBeLessThanOrEqual(2);
+  expect(order.length).toBe(21);
+});
+
+test('who gave up while it waited takes no turn and no connection', async () => {
+  await using upstream = await fixedUpstream('');
+  await using outbound = outboundTo(upstream, { connectionsPerOrigin: 1, idleTimeoutMs: 100 });
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, (_, i) => outbound.send(get(upstream.url(), { family: `${i}` }))),
+  );
+  expect(answers.map((answer) => answer.kind === 'unreachable' && answer.sent)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
