@@ -31,17 +31,23 @@ export async function loadConsentRequest({
     if (error instanceof errors.SessionNotFound) throw unknown();
     throw error;
   }
-  const { client_id: clientId = '', redirect_uri: redirectUri = '', scope = '' } = interaction.params;
+  const clientId = parameter(interaction, 'client_id');
+  const redirectUri = parameter(interaction, 'redirect_uri');
   const client = interaction.uid === params.uid ? await provider.Client.find(clientId) : undefined;
   if (!client) throw unknown();
   const asked: AskedConsent = {
     client_id: clientId,
     client_name: client.clientName ?? redirectHost(clientId.startsWith('https:') ? clientId : redirectUri),
     redirect_host: redirectHost(redirectUri),
-    scope,
+    scope: parameter(interaction, 'scope'),
     interaction: { kind: 'Interaction', id: sha256Hex(interaction.uid) },
   };
   return { interaction, client, asked };
+}
+
+function parameter({ params }: Interaction, name: string): string {
+  const value = params[name];
+  return typeof value === 'string' ? value : '';
 }
 
 const unknown = () =>
@@ -74,7 +80,8 @@ export async function grantConsent(
 ): Promise<string> {
   const { broker, authorization } = context.services;
   const provider = await authorization.within(db as typeof broker.store.db);
-  const grant = new provider.Grant({ jti: id, accountId: id, clientId: client.clientId });
+  const grant = new provider.Grant({ accountId: id, clientId: client.clientId });
+  grant.jti = id;
   const refused = asked.scope.split(' ').filter((scope) => !given.includes(scope));
   grant.addResourceScope(mcpResource(broker), given.join(' '));
   // Else the library asks for them again, at once.

@@ -1,4 +1,5 @@
 /** Where the OAuth library keeps its state: our store, so that any replica goes on where another one was. */
+import type { IncomingMessage } from 'node:http';
 import Provider, { type Adapter, errors } from 'oidc-provider';
 import { clientKey, siteOf } from '../auth/client-address.ts';
 import type { Broker } from '../broker.ts';
@@ -53,7 +54,8 @@ const NO_SESSIONS: Adapter = {
 
 /** The network that the request which the library is answering comes from. */
 function sourceOfRequest(): string {
-  const request = Provider.ctx?.req;
+  // `ip` is Express's.
+  const request: (IncomingMessage & { ip?: string }) | undefined = Provider.ctx?.req;
   return siteOf(clientKey(request?.ip ?? request?.socket.remoteAddress ?? ''));
 }
 

@@ -1,5 +1,5 @@
 /** What clients say of themselves, by registration or in a document, made to what is served here. */
-import { errors, type Metadata } from 'oidc-provider';
+import { type AllClientMetadata, errors } from 'oidc-provider';
 import { CLIENT_AUTH_METHODS } from './metadata.ts';
 
 /** The library calls us for members of its own; this one is of RFC 7591 section 2, and nothing is done with it. */
@@ -25,7 +25,7 @@ const MOST_NAME = 100;
  * @throws InvalidClientMetadata for what is not served, or would make this process ask an address
  * @throws InvalidRedirectUri when a code would be sent over http elsewhere than to this very machine (RFC 8252 section 8.3)
  */
-export function settleClientMetadata(metadata: Metadata): void {
+export function settleClientMetadata(metadata: AllClientMetadata): void {
   delete metadata.scope;
   // The library made one for whoever did not say that they want none.
   delete metadata.client_secret;

@@ -1,5 +1,5 @@
 /** What a person sees where there is no client that could be told: nothing leads on from there. */
-
+import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import type { Config } from '../config.ts';
 
 /** What helps an application that calls itself by the address of a document (client id metadata document); or nothing. */
@@ -21,18 +21,10 @@ const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
-export type Rendering = {
-  query: Record<string, string | string[] | undefined>;
-  set(headers: Record<string, string>): void;
-  type: string;
-  body: string;
-};
-export type Told = { error: string; error_description?: string };
-
 /** The library's `renderError`. */
 export function errorPage(
-  context: Rendering,
-  { error, error_description: description }: Told,
+  context: KoaContextWithOIDC,
+  { error, error_description: description }: ErrorOut,
   { clientIdDocuments }: Pick<Config, 'clientIdDocuments'>,
 ): void {
   const advice = error.startsWith('invalid_client') ? adviceOn(context.query.client_id, clientIdDocuments) : '';

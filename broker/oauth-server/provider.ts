@@ -1,5 +1,5 @@
 /** The OAuth library, set up: what it may do, for how long, and where it keeps what it knows. */
-import Provider, { type Client, errors, type Metadata } from 'oidc-provider';
+import Provider, { errors } from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
@@ -7,7 +7,7 @@ import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { refuseLooseAssertion } from './client-assertion.ts';
 import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
-import { errorPage, type Rendering, type Told } from './error-page.ts';
+import { errorPage } from './error-page.ts';
 import {
   AUTHORISATION_SECONDS,
   CLIENT_AUTH_ALGORITHMS,
@@ -48,7 +48,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
       rpInitiatedLogout: off,
       dPoP: off,
       pushedAuthorizationRequests: off,
-      revocation: { enabled: true, allowedPolicy: (_: unknown, client: Client, token: Client) => isOf(client, token) },
+      revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
       registration: { enabled: true, issueRegistrationAccessToken: false },
       clientIdMetadataDocument: {
         enabled: broker.config.clientIdDocuments,
@@ -59,7 +59,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
         enabled: true,
         defaultResource: () => resource,
         useGrantedResource: () => true,
-        getResourceServerInfo: (context: AskedResources, asked: string) => {
+        getResourceServerInfo: (context, asked) => {
           // RFC 8707 section 2: of several all have to be ours; the library looks at one.
           const all = [asked, context.oidc?.params?.resource ?? []].flat();
           if (all.some((one) => one !== resource))
@@ -93,7 +93,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     },
     extraClientMetadata: {
       properties: EXTRA_METADATA,
-      validator: (_: unknown, _name: string, _value: unknown, metadata: Metadata) => settleClientMetadata(metadata),
+      validator: (_, _name, _value, metadata) => settleClientMetadata(metadata),
     },
     // Loopback ports and pages of a client's own site (a debugger in a browser) are no secret, and no cookie goes along.
     clientBasedCORS: () => true,
@@ -102,21 +102,22 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
       short: { httpOnly: true, sameSite: 'lax', secure: baseUrl.startsWith('https:') },
       long: { httpOnly: true, sameSite: 'lax', secure: baseUrl.startsWith('https:') },
     },
-    interactions: { url: (_: unknown, { uid }: { uid: string }) => `${OAUTH_PATHS.consent}/${uid}` },
-    findAccount: async (_: unknown, id: string) =>
+    interactions: { url: (_, { uid }) => `${OAUTH_PATHS.consent}/${uid}` },
+    findAccount: async (_, id) =>
       (await findLiveAuthorisation(db, id, broker.clock())) && { accountId: id, claims: () => ({ sub: id }) },
     // The subject is the agent; `authorisation` is the row that says whether the token is still good.
     formats: {
       customizers: {
-        jwt: async (_: unknown, token: { accountId: string }, jwt: { payload: Record<string, unknown> }) => {
-          const live = await findLiveAuthorisation(db, token.accountId, broker.clock());
+        jwt: async (_, token, jwt) => {
+          const live =
+            token.kind === 'AccessToken' && (await findLiveAuthorisation(db, token.accountId, broker.clock()));
           if (!live) throw new errors.InvalidGrant('the authorisation has ended');
           jwt.payload.sub = live.agent_public_id;
           jwt.payload.authorisation = live.id;
         },
       },
     },
-    issueRefreshToken: async (_: unknown, client: Client) => client.grantTypeAllowed('refresh_token'),
+    issueRefreshToken: async (_, client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: async () => false,
     rotateRefreshToken: true,
     revokeGrantPolicy: endsWithRefreshToken(broker),
@@ -130,28 +131,21 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     },
     fetch: guardedFetch(broker),
     fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
-    renderError: (context: Rendering, told: Told) => errorPage(context, told, broker.config),
+    renderError: (context, told) => errorPage(context, told, broker.config),
   });
   // Addresses that it makes are of the public address, whatever the request came by; see `handle`.
   provider.proxy = true;
   revokeAccessTokens(provider, broker);
-  provider.on('server_error', (...[, error]: unknown[]) =>
-    broker.log.error({ err: error }, 'the OAuth library failed'),
-  );
+  provider.on('server_error', (_, error) => broker.log.error({ err: error }, 'the OAuth library failed'));
   return provider;
 }
-
-const isOf = (client: Client, token: Client) => token.clientId === client.clientId;
-
-type AskedResources = { oidc?: { params?: { resource?: string | string[] } } };
-
-type Asked = { method?: string; headers: Headers; redirect?: string };
 
 /** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
 function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | 'log'>) {
   const fetchKeys = providerFetch(publicOutbound);
   const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
-  return async (url: string, { method = 'GET', headers, redirect }: Asked) => {
+  return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {
+    const url = input instanceof Request ? input.url : String(input);
     if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
     // The library follows no redirect of a document. How long that is kept is bounded above; of keys it would believe anything.
     const isDocument = redirect === 'manual';
@@ -161,7 +155,10 @@ function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | '
         isDocument ? 'a client id metadata document could not be fetched' : "a client's keys could not be fetched",
       );
     try {
-      const asked = { method, headers: Object.fromEntries([...headers].filter(([, value]) => value !== '')) };
+      const asked = {
+        method,
+        headers: Object.fromEntries([...new Headers(headers)].filter(([, value]) => value !== '')),
+      };
       const answer = await (isDocument ? fetchDocument : fetchKeys)(url, asked);
       if (answer.status !== 200) failed(`status ${answer.status}`);
       return answer;
