@@ -62,6 +62,9 @@ function floorOf(file: string): number {
   return FLOORS.indexOf(room as (typeof FLOORS)[number]);
 }
 
+/** All that is shipped. */
+const ROOMS = ['broker', 'json', 'mcp', 'lab', 'bin'];
+
 const broker = filesBelow('broker');
 const imports = broker.flatMap(importsOf);
 
@@ -106,6 +109,20 @@ describe('the rooms', () => {
     expect(readers.filter((file) => !commentsOnly(file))).toEqual([]);
   });
 
+  test('json/ imports nothing but itself', () => {
+    const outside = filesBelow('json')
+      .flatMap(importsOf)
+      .filter(({ to }) => !to.startsWith('json/'));
+    expect(outside).toEqual([]);
+  });
+
+  test('the client imports nothing but itself and Node', () => {
+    const outside = filesBelow('mcp/client')
+      .flatMap(importsOf)
+      .filter(({ to }) => !to.startsWith('mcp/client/') && !to.startsWith('node:'));
+    expect(outside).toEqual([]);
+  });
+
   test.each(['mcp', 'lab'])('%s/ imports nothing from broker/', (folder) => {
     expect(
       filesBelow(folder)
@@ -121,12 +138,12 @@ describe('the rooms', () => {
   });
 
   test('there are no utils, helpers, commons or barrels', () => {
-    const files = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+    const files = ROOMS.flatMap(filesBelow);
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);
   });
 
   test('no file is two ideas long', () => {
-    const files = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+    const files = ROOMS.flatMap(filesBelow);
     // The tables are data: their types, and the migrations, which are never edited once they were published.
     const code = files.filter((file) => !file.includes('/migrations/') && file !== 'broker/store/schema.ts');
     const long = code.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > 251);
@@ -136,7 +153,7 @@ describe('the rooms', () => {
 
 test('what is shipped imports every dependency of the package, and what is bundled where it is bundled', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const shipped = [...broker, ...filesBelow('mcp'), ...filesBelow('lab'), ...filesBelow('bin')];
+  const shipped = ROOMS.flatMap(filesBelow);
   const texts = shipped.map((file) => readFileSync(join(ROOT, file), 'utf8'));
   // Also what is resolved and read as a file: the console's libraries.
   const isNamed = (name: string) => texts.some((text) => text.includes(`'${name}'`) || text.includes(`'${name}/`));

@@ -1,5 +1,5 @@
 /** A secret that came sealed, with an owner's authorisation, becomes a connection, and the agent's grant uses it. */
-
+import { parseStrictJson } from '../../json/strict.ts';
 import type { Changing } from '../audit/record-change.ts';
 import { recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
@@ -15,7 +15,6 @@ import { lockOrganisation } from '../store/governance.ts';
 import type { GrantTable, NewConnection, SecretAuthorizationTable } from '../store/schema.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
-import { parseStrictJson } from '../wire/strict-json.ts';
 import { changedGrant, describeGrant, findGrant, findGround, GrantRefused, type Ground } from './grant-terms.ts';
 import { secretAuthorizationStatusAt } from './secret-authorization.ts';
 

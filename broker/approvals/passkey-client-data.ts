@@ -1,8 +1,8 @@
 /** What the browser says of a WebAuthn ceremony, signed together with what the authenticator says (WebAuthn section 5.8.1). */
 import { isUtf8 } from 'node:buffer';
+import { parseStrictJson } from '../../json/strict.ts';
 import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
-import { parseStrictJson } from '../wire/strict-json.ts';
 
 /** Who asks, as WebAuthn knows it: the host name, and the one page origin from which answers are taken. */
 export type RelyingParty = { id: string; name: string; origin: string };

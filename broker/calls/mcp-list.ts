@@ -1,6 +1,6 @@
 /** The whole list of an MCP server's tools, however it is cut into pages, within bounds. */
 
-import { isDeeperThan } from '../egress/json-text.ts';
+import { isJsonWithin } from '../../json/member-texts.ts';
 import type { McpAnswer, McpClient } from '../egress/mcp-client.ts';
 import { mirroredArguments } from '../egress/mcp-mirror.ts';
 import { unreachable } from '../egress/unreachable.ts';
@@ -32,7 +32,7 @@ export async function listAll(
     seen += page.length;
     // Before anything is looked at: looking at a list that is too long takes long.
     if (seen > MOST_TOOLS || read > MOST_TEXT) return refuse('too_many_tools');
-    if (isDeeperThan(answer.text, MOST_DEPTH) || !page.every(isTool)) return refuse('not_mcp');
+    if (!isJsonWithin(answer.text, MOST_DEPTH) || !page.every(isTool)) return refuse('not_mcp');
     // A tool whose marks break the rules must not be called, so it is as if it were not there (revision 2026-07-28).
     for (const tool of page as JsonObject[]) if (mirroredArguments(tool.inputSchema) !== undefined) tools.push(tool);
     if (nextCursor === undefined || nextCursor === null) return { ok: true, tools };

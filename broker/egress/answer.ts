@@ -1,7 +1,7 @@
 /** What an agent is given of an upstream's answer: always JSON, never the credential (decisions, Calling; BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
+import { isJsonWithin } from '../../json/member-texts.ts';
 import { readAnswerHeaders } from './answer-headers.ts';
-import { isDeeperThan, isJson } from './json-text.ts';
 import type { SecretNeedles } from './needles.ts';
 
 export type ReadAnswer =
@@ -67,7 +67,7 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
   if (read === undefined) return { kind: 'blocked', ...facts };
   const { text, redacted } = read;
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
-  const keep = isJsonType && isJson(text) && !isDeeperThan(text, MAX_DEPTH);
+  const keep = isJsonType && isJsonWithin(text, MAX_DEPTH);
   return { ...shown, data: keep ? text : JSON.stringify(text), redacted: redacted || inHead };
 }
 

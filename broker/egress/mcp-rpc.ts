@@ -3,8 +3,8 @@
  * Exactly one answer with the id of the request counts. Everything that could pass for one and is none is refused.
  */
 import { createParser } from 'eventsource-parser';
+import { memberTexts } from '../../json/member-texts.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
-import { memberTexts } from './json-text.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
 
 type Received = Extract<Answer, { kind: 'answer' }>;

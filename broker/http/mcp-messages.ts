@@ -1,8 +1,13 @@
 /** The JSON-RPC messages of a request to `/mcp`: read once, for the broker's own checks and for the SDK. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
-import { idOf, wrongArgumentsResult } from '../../mcp/tools/wrong-arguments.ts';
-import { parseStrictJson } from '../wire/strict-json.ts';
+import { parseStrictJson } from '../../json/strict.ts';
+import {
+  FORBIDDEN_ARGUMENT,
+  hasForbiddenArgument,
+  idOf,
+  wrongArgumentsResult,
+} from '../../mcp/tools/wrong-arguments.ts';
 import { jsonText } from './parsed-body.ts';
 import { bytesReader } from './request-body.ts';
 
@@ -22,7 +27,7 @@ const MOST_MESSAGES = 100;
 /** A call of 1 MiB, the largest there is, as it stands in a message. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 
-/** Levels that a call takes (broker/wire/strict-json.ts), below its message and `params`; in a list, one more. */
+/** Levels that a call takes (json/strict.ts), below its message and `params`; in a list, one more. */
 const MOST_LEVELS = 64 + 2;
 const ARGUMENTS = '/params/arguments/';
 
@@ -54,9 +59,8 @@ export async function readMcpBody(received: IncomingMessage, response: ServerRes
   if (list.length > MOST_MESSAGES)
     return refused(400, null, INVALID_REQUEST, `Invalid Request: Batch must not exceed ${MOST_MESSAGES} messages`);
   const messages = list.filter((one): one is McpMessage => typeof one === 'object' && one !== null);
-  // The SDK leaves such a member out without an error.
-  const odd = messages.find(({ params }) => Object.hasOwn(Object(params?.arguments), '__proto__'));
-  if (odd) return wrong(odd, '__proto__: there is no such argument');
+  const odd = messages.find(hasForbiddenArgument);
+  if (odd) return wrong(odd, FORBIDDEN_ARGUMENT);
   return { ok: true, value, messages };
 }
 

@@ -1,9 +1,9 @@
 /** The JSON of a request, before anybody asks whether it is what the route takes. */
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
+import { parseStrictJson } from '../../json/strict.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { JsonObject } from '../policy/facts.ts';
-import { parseStrictJson } from '../wire/strict-json.ts';
 import type { Route } from './route.ts';
 
 /** `code`: what the refusal is, where it is another than `invalid_request`. */

@@ -2,6 +2,7 @@
  * What a decision looks at (facts), what is asked (ask) and what comes out (verdict): plain data, no behaviour.
  * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
  */
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import type { Condition } from './condition.ts';
 import type { PlatformRules } from './operation.ts';
 import type { Pattern, Relation } from './pattern.ts';
@@ -9,8 +10,7 @@ import type { Pattern, Relation } from './pattern.ts';
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
 
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [name: string]: JsonValue };
-export type JsonObject = { [name: string]: JsonValue };
+export type { JsonObject, JsonValue };
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];

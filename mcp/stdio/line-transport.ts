@@ -5,10 +5,10 @@
  */
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '../../bundled/mcp-server.ts';
-import { idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
+import { FORBIDDEN_ARGUMENT, hasForbiddenArgument, idOf, wrongArgumentsResult } from '../tools/wrong-arguments.ts';
 import { type FirstLines, MOST_LINE_BYTES } from './first-answers.ts';
 import type { Line } from './lines.ts';
-import { type Misread, misreadIn } from './one-reading.ts';
+import { type Misread, misreadIn } from './misread.ts';
 
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
@@ -84,8 +84,11 @@ function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefi
       'This is no JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": …, "method": …, "params": {…}}, one to a line.',
     );
   }
-  const misread = 'method' in message && message.method === 'tools/call' ? misreadIn(line.text) : undefined;
-  return misread === undefined ? { message } : misreadCall(message, misread);
+  if (!('method' in message && message.method === 'tools/call')) return { message };
+  const misread = misreadIn(line.text);
+  if (misread) return misreadCall(message, misread);
+  if (hasForbiddenArgument(value)) return wrong(message, FORBIDDEN_ARGUMENT);
+  return { message };
 }
 
 /** Of arguments the model reads what is wrong with them; of anything else, the client. */
@@ -93,8 +96,13 @@ function misreadCall(message: JSONRPCMessage, { place, reason }: Misread): Refus
   const [params, member, ...inside] = place;
   if (params !== 'params' || member !== 'arguments' || inside.length === 0)
     return refused(idOf(message), INVALID_REQUEST, `${place.join('/')}: ${reason}. Nothing was sent.`);
-  return { id: idOf(message), result: wrongArgumentsResult(message, `${inside.join('/')}: ${reason}`) };
+  return wrong(message, `${inside.join('/')}: ${reason}`);
 }
+
+const wrong = (message: JSONRPCMessage, detail: string): Refused => ({
+  id: idOf(message),
+  result: wrongArgumentsResult(message, detail),
+});
 
 /** The id of a request of which only the two ends are known: clients write it first or last. */
 function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {

@@ -16,6 +16,14 @@ export const wrongArgumentsResult = (message: unknown, detail: string): object =
   ...(saysItsVersion(message) && { resultType: 'complete' }),
 });
 
+export const FORBIDDEN_ARGUMENT = '__proto__: there is no such argument';
+
+/** Whether the message, as JSON.parse read it, has an argument that the SDK would leave out without an error. */
+export function hasForbiddenArgument(message: unknown): boolean {
+  const { params } = Object(message) as { params?: { arguments?: unknown } | null };
+  return Object.hasOwn(Object(params?.arguments), '__proto__');
+}
+
 /** Requests of 2026-07-28 and later say their version themselves, and each result then says of what type it is. */
 function saysItsVersion(message: unknown): boolean {
   const { params } = message as { params?: { _meta?: Record<string, unknown> } };

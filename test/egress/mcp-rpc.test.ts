@@ -1,7 +1,6 @@
 /** What is read of an MCP server's answers, whatever is in them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { memberTexts } from '../../broker/egress/json-text.ts';
 import { mirrored, mirroredArguments, parameterHeaders } from '../../broker/egress/mcp-mirror.ts';
 import { readRpc, untilAnswered } from '../../broker/egress/mcp-rpc.ts';
 
@@ -11,32 +10,6 @@ const answer = (body: string, type = 'application/json', status = 200) => ({
   status,
   headers: { 'content-type': type },
   body: Buffer.from(body),
-});
-
-describe('the members of an object as they are written', () => {
-  test('are its members', () => {
-    const space = fc.constantFrom('', ' ', '\n\t');
-    fc.assert(
-      fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), space, (object, indent) => {
-        const text = JSON.stringify(object, null, indent);
-        const members = memberTexts(text)!;
-        expect([...members.keys()].sort()).toEqual(Object.keys(object).sort());
-        for (const [name, written] of members)
-          expect(JSON.parse(written)).toEqual(JSON.parse(JSON.stringify(object[name])));
-      }),
-      { numRuns: 200 },
-    );
-  });
-
-  test.each([
-    ['{"a":1,"a":2}', undefined],
-    ['{"a":1,"\\u0061":2}', undefined],
-    ['{}', []],
-    [' { "a" : [ {"a":1} , "}" ] , "b" : 1.10 } ', ['[ {"a":1} , "}" ]', '1.10']],
-  ])('%s', (text, written) => {
-    const members = memberTexts(text);
-    expect(members && [...members.values()]).toEqual(written);
-  });
 });
 
 describe('an answer', () => {

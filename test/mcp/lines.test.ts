@@ -1,11 +1,11 @@
 /** The lines that clients write, however they are cut into chunks; and which calls are the same call. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseStrictJson } from '../../broker/wire/strict-json.ts';
+import { parseStrictJson } from '../../json/strict.ts';
 import type { Action } from '../../mcp/client/action.ts';
 import { parseExactJson } from '../../mcp/client/exact-json.ts';
 import { type Line, lineReader } from '../../mcp/stdio/lines.ts';
-import { misreadIn } from '../../mcp/stdio/one-reading.ts';
+import { misreadIn } from '../../mcp/stdio/misread.ts';
 import { toolAnswer } from '../../mcp/tools/answer.ts';
 import { describePermissions } from '../../mcp/tools/describe.ts';
 import type { ToolRequest } from '../../mcp/tools/peer.ts';

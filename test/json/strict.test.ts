@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseStrictJson } from '../../broker/wire/strict-json.ts';
+import { parseStrictJson } from '../../json/strict.ts';
 
 const value = (text: string, limits = {}) => {
   const parsed = parseStrictJson(text, limits);

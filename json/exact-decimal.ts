@@ -1,32 +1,9 @@
-/** Numbers in a JSON text: where they end, and whether they are still the same after they went through a double. */
+/** Whether a number of a JSON text is still the same after it went through a double. */
 
 type Decimal = { negative: boolean; digits: string; exponent: number };
 
-/** The offset behind the number (RFC 8259 §6) that begins at `from`, or -1 when there is none. */
-export function numberEnd(text: string, from: number): number {
-  const whole = text.charCodeAt(from) === 0x2d ? from + 1 : from;
-  let at = digitsEnd(text, whole);
-  if (at === whole || (at > whole + 1 && text.charCodeAt(whole) === 0x30)) return -1;
-  if (text.charCodeAt(at) === 0x2e) {
-    const fraction = at + 1;
-    at = digitsEnd(text, fraction);
-    if (at === fraction) return -1;
-  }
-  if (text.charCodeAt(at) === 0x65 || text.charCodeAt(at) === 0x45) {
-    const sign = text.charCodeAt(at + 1);
-    const exponent = sign === 0x2b || sign === 0x2d ? at + 2 : at + 1;
-    at = digitsEnd(text, exponent);
-    if (at === exponent) return -1;
-  }
-  return at;
-}
-
-function digitsEnd(text: string, from: number): number {
-  let at = from;
-  let code = text.charCodeAt(at);
-  while (code >= 0x30 && code <= 0x39) code = text.charCodeAt(++at);
-  return at;
-}
+/** A number of so many characters, written without an exponent, is exact: a double keeps 15 decimal digits (IEEE 754). */
+export const ALWAYS_EXACT = 15;
 
 /**
  * `written` is a JSON number (RFC 8259 §6). True when JSON.stringify would write the parsed number with the same
@@ -34,8 +11,6 @@ function digitsEnd(text: string, from: number): number {
  * `0.1000000000000000055` no. Linear in its length.
  */
 export function isExactDecimal(written: string): boolean {
-  // 15 digits without an exponent always survive (IEEE 754: a double keeps 15 decimal digits).
-  if (written.length <= 15 && !/e/i.test(written)) return true;
   const parsed = Number(written);
   if (!Number.isFinite(parsed)) return false;
   const before = decimalOf(written);

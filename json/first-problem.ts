@@ -1,0 +1,110 @@
+/** The first thing in a JSON text that two readers could understand differently, or that is no JSON. */
+import { ALWAYS_EXACT, isExactDecimal } from './exact-decimal.ts';
+import { MemberNames } from './member-names.ts';
+import { JsonTokens } from './tokens.ts';
+
+/** What is refused beside bad grammar and a member name that is twice in one object (compared after unescaping). */
+export type Checks = {
+  /** Levels of arrays and objects; any number unless told. */
+  maxDepth?: number;
+  /** Refuses numbers that JSON.stringify would write with another decimal value. */
+  exactNumbers?: boolean;
+  /** Refuses escaped lone surrogates, and `\u0000` outside `nulAllowedIn`. */
+  strings?: {
+    /** Members of the outermost object in whose values `\u0000` may occur. */
+    nulAllowedIn: readonly string[];
+  };
+};
+
+export type Problem = {
+  kind: 'grammar' | 'depth' | 'repeated_name' | 'inexact_number' | 'nul' | 'lone_surrogate';
+  /** Offset in the text, in UTF-16 code units. */
+  at: number;
+  /** Names and indexes that lead to it. In a name: up to the member before; empty text when there is none. */
+  place: readonly (string | number)[];
+  /** Of `grammar`: what is wrong; of `inexact_number`: the number, cut after 40 characters. */
+  detail?: string;
+};
+
+const MOST_SHOWN = 40;
+
+/** Undefined when there is nothing to refuse: then JSON.parse takes the text. Nothing is thrown. */
+export function firstProblem(text: string, checks: Checks): Problem | undefined {
+  return new ProblemSearch(text, checks).run();
+}
+
+class ProblemSearch {
+  readonly #text: string;
+  readonly #tokens: JsonTokens;
+  readonly #checks: Checks;
+  readonly #names = new MemberNames();
+
+  constructor(text: string, checks: Checks) {
+    this.#text = text;
+    this.#tokens = new JsonTokens(text);
+    this.#checks = checks;
+  }
+
+  run(): Problem | undefined {
+    const tokens = this.#tokens;
+    const { maxDepth = Number.POSITIVE_INFINITY, exactNumbers = false, strings } = this.#checks;
+    for (;;) {
+      const token = tokens.next();
+      if (tokens.escaped && strings && (token === 'string' || token === 'name' || token === 'bad')) {
+        const problem = this.#inString(strings.nulAllowedIn, token === 'name' || (token === 'bad' && tokens.isInName));
+        if (problem) return problem;
+      }
+      if (token === 'name') {
+        if (!this.#names.add(tokens.depth, this.#name())) return this.#problem('repeated_name');
+      } else if (token === 'number') {
+        if (exactNumbers && !this.#isExact()) return this.#inexact();
+      } else if (token === 'object' || token === 'array') {
+        if (tokens.depth > maxDepth) return this.#problem('depth', tokens.depth - 1);
+        this.#names.open(tokens.depth);
+      } else if (token === 'close') {
+        this.#names.close(tokens.depth + 1);
+      } else if (token === 'end') {
+        return undefined;
+      } else if (token === 'bad') {
+        return { ...this.#problem('grammar'), detail: tokens.reason };
+      }
+    }
+  }
+
+  #name(): string {
+    const { start, end, escaped } = this.#tokens;
+    return escaped ? (JSON.parse(this.#text.slice(start, end)) as string) : this.#text.slice(start + 1, end - 1);
+  }
+
+  #isExact(): boolean {
+    const { start, end, hasExponent } = this.#tokens;
+    return (end - start <= ALWAYS_EXACT && !hasExponent) || isExactDecimal(this.#text.slice(start, end));
+  }
+
+  #inexact(): Problem {
+    const { start, end } = this.#tokens;
+    const written = this.#text.slice(start, Math.min(end, start + MOST_SHOWN));
+    return { ...this.#problem('inexact_number'), detail: end - start > MOST_SHOWN ? `${written}…` : written };
+  }
+
+  #inString(nulAllowedIn: readonly string[], isName: boolean): Problem | undefined {
+    const { nulAt, surrogateAt } = this.#tokens;
+    const isNulFirst = nulAt !== -1 && (surrogateAt === -1 || nulAt < surrogateAt);
+    if (isNulFirst && !this.#mayHoldNul(nulAllowedIn, isName)) return { ...this.#problem('nul'), at: nulAt };
+    return surrogateAt === -1 ? undefined : { ...this.#problem('lone_surrogate'), at: surrogateAt };
+  }
+
+  #mayHoldNul(allowedIn: readonly string[], isName: boolean): boolean {
+    const { depth } = this.#tokens;
+    if (allowedIn.length === 0 || depth === 0 || (depth === 1 && isName)) return false;
+    return this.#tokens.itemAt(1) === undefined && allowedIn.includes(this.#names.last(1, depth));
+  }
+
+  #problem(kind: Problem['kind'], depth = this.#tokens.depth): Problem {
+    const place = Array.from(
+      { length: depth },
+      (_, outside) => this.#tokens.itemAt(outside + 1) ?? this.#names.last(outside + 1, depth),
+    );
+    return { kind, at: this.#tokens.start, place };
+  }
+}

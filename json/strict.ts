@@ -1,0 +1,54 @@
+/**
+ * JSON as a call may carry it: what a person is shown, what a rule looks at, what is hashed and what is sent must be
+ * one and the same value, so a text that two readers could understand differently is refused (decisions, Calling).
+ */
+import { firstProblem, type Problem } from './first-problem.ts';
+import type { JsonValue } from './json-value.ts';
+
+export type StrictJsonLimits = {
+  /** Levels of arrays and objects; 64 unless told. */
+  maxDepth?: number;
+  /** Members of the outermost object in which `\u0000` may occur. Everywhere else it is refused. */
+  nulAllowedIn?: readonly string[];
+};
+
+export type StrictJson = { ok: true; value: JsonValue } | { ok: false; error: string };
+
+/**
+ * Parses one JSON text (RFC 8259). On top of the grammar it refuses: more than 64 levels, a name twice in one object
+ * (compared after unescaping), a number that JSON.stringify would write with another decimal value (`1e999`, 20
+ * digits; `1.0`, `1e2` and `-0` are fine), lone surrogates, and `\u0000` outside `limits.nulAllowedIn`.
+ *
+ * `error` says where (a JSON pointer, RFC 6901, or an offset in UTF-16 units) and why; it may quote up to 40
+ * characters of the text. Nothing is thrown. Objects carry a member `__proto__` as their own, plain member: never
+ * merge them into another object.
+ */
+export function parseStrictJson(text: string, { maxDepth = 64, nulAllowedIn = [] }: StrictJsonLimits = {}): StrictJson {
+  if (!text.isWellFormed()) return { ok: false, error: 'the text holds a lone surrogate; send well-formed UTF-8' };
+  const problem = firstProblem(text, { maxDepth, exactNumbers: true, strings: { nulAllowedIn } });
+  if (problem) return { ok: false, error: sentence(problem, maxDepth) };
+  return { ok: true, value: JSON.parse(text) as JsonValue };
+}
+
+function sentence({ kind, at, place, detail }: Problem, maxDepth: number): string {
+  if (kind === 'grammar') return `offset ${at}: ${detail}`;
+  if (kind === 'depth') return `offset ${at}: nested deeper than ${maxDepth} levels`;
+  const where = pointer(place);
+  if (kind === 'repeated_name') return `${where}: this member name is there twice`;
+  if (kind === 'nul') return `${where}: \\u0000 is not allowed here`;
+  if (kind === 'lone_surrogate') return `${where}: a lone surrogate (offset ${at})`;
+  return `${where}: the number ${detail} would be sent as another number; send it as a string`;
+}
+
+/** RFC 6901; a name is cut after 64 characters. */
+function pointer(place: Problem['place']): string {
+  if (place.length === 0) return 'the value';
+  const parts = place.map((part) => {
+    const name = String(part).slice(0, 64).toWellFormed();
+    return name
+      .replaceAll('~', '~0')
+      .replaceAll('/', '~1')
+      .replaceAll(/[\0-\x1f]/g, '?');
+  });
+  return `/${parts.join('/')}`;
+}
