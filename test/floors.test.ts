@@ -7,6 +7,7 @@ import { ROOT } from './world/checkout.ts';
 /** In order: a file imports only from its own room and from rooms above it in this list. */
 const FLOORS = [
   'broker/policy',
+  'broker/runtime',
   'broker/wire',
   'broker/crypto',
   'broker/platforms',

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { FactsRow } from '../store/facts.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
@@ -45,16 +46,13 @@ export function agentAuthenticator(
   const authenticateChild = childAuthenticator(broker, facts.family, countStrike, endLifetime);
 
   /** The key that each agent had last: whoever signs with it may have the body parsed. The facts read afterwards decide. */
-  const lastKeys = new Map<string, KeyObject>();
+  const lastKeys = recentlyUsed<KeyObject>(KEYS_KEPT);
 
   /** Why the token is not the agent's; counts a strike where that is due. Undefined: it is. */
   const refuse = async (token: ParsedAgentToken, agent: FactsRow | undefined, source: string) => {
     if (!agent || !hasKey(agent)) return refused(verifier.refuseUnknown(token));
     const key = keyOf(agent);
-    if (lastKeys.get(agent.agent_id) !== key) {
-      lastKeys.set(agent.agent_id, key);
-      if (lastKeys.size > KEYS_KEPT) lastKeys.delete(lastKeys.keys().next().value as string);
-    }
+    if (lastKeys.get(agent.agent_id) !== key) lastKeys.set(agent.agent_id, key);
     const verified = verifier.verify(
       token,
       {

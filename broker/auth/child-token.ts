@@ -12,6 +12,7 @@ import type { SigningKey } from '../crypto/key-set.ts';
 import { Secret } from '../crypto/secret.ts';
 import { parseSignedObject } from '../crypto/signed-object.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { AuthRefusal } from './principal.ts';
 
 /** Its own type: no other token of the issuing key can ever pass as one (RFC 8725 section 3.11). */
@@ -71,7 +72,7 @@ const MAX_TOKEN = 2_048;
  * once is kept by the hash of the whole token, for as long as the key that signed it is one of ours.
  */
 export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseUrl'>) {
-  const proven = new Map<string, { kid: string; claims: ChildClaims }>();
+  const proven = recentlyUsed<{ kid: string; claims: ChildClaims }>(KEPT_TOKENS);
   return (bearer: string): ReadChildToken => {
     if (bearer.length > MAX_TOKEN)
       return refuse('invalid_token', 'This is no token of a child identity: it is too long.');
@@ -91,7 +92,6 @@ export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseU
     const claims = readClaims(verified.payload, baseUrl);
     if (!claims) return refuse('invalid_token', 'This token of a child identity is for another broker.');
     proven.set(hash, { kid: verified.kid, claims });
-    if (proven.size > KEPT_TOKENS) proven.delete(proven.keys().next().value as string);
     return { ok: true, claims };
   };
 }

@@ -10,6 +10,7 @@ import type { ConnectionFacts } from '../facts/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject, Verdict } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { Call } from './call.ts';
 
 export type Forwarded =
@@ -60,7 +61,7 @@ const KEPT = 1_000;
  * opened (and checked) anew; preparing the search for one costs more than a call should.
  */
 export function credentialOpener(broker: Broker): Credentials {
-  const kept = new Map<string, Credential>();
+  const kept = recentlyUsed<Credential>(KEPT);
   return {
     open: (organisationId, connection, basic) => {
       if (connection.credential === null) return undefined;
@@ -83,7 +84,6 @@ export function credentialOpener(broker: Broker): Credentials {
       }
       const opened = { secret, needles: makeNeedles(secret, { basic }), ...(oauth && { oauth }) };
       kept.set(key, opened);
-      if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
       return opened;
     },
   };

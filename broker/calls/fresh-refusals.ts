@@ -3,6 +3,7 @@
  * call; only more of them say that the credential is refused.
  */
 import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 
 export type FreshRefusals = {
   /** Notes a refusal. True: the credential is refused, not only this endpoint. */
@@ -16,13 +17,12 @@ const LONG_MS = 60_000;
 const KEPT = 1_000;
 
 export function freshRefusals(): FreshRefusals {
-  const first = new Map<string, { endpoint: string; at: Instant }>();
+  const first = recentlyUsed<{ endpoint: string; at: Instant }>(KEPT);
   return {
     note: (connectionId, endpoint, now) => {
       const found = first.get(connectionId);
       if (found) return found.endpoint !== endpoint || Math.abs(now - found.at) >= LONG_MS;
       first.set(connectionId, { endpoint, at: now });
-      if (first.size > KEPT) first.delete(first.keys().next().value as string);
       return false;
     },
     forget: (connectionId) => {

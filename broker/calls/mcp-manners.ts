@@ -1,5 +1,6 @@
 /** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
 import type { McpManner } from '../egress/mcp-client.ts';
+import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
 import type { Credential } from './forward.ts';
 
 export type McpManners = {
@@ -15,15 +16,14 @@ const KEPT = 1_000;
  * soon as the stored one is replaced.
  */
 export function mcpManners(): McpManners {
-  const kept = new WeakMap<Credential, Map<string, McpManner>>();
+  const kept = new WeakMap<Credential, RecentlyUsed<McpManner>>();
   return {
     find: (credential, agentId) => kept.get(credential)?.get(agentId),
     keep: (credential, agentId, manner) => {
-      const mine = kept.get(credential) ?? new Map<string, McpManner>();
+      const mine = kept.get(credential) ?? recentlyUsed<McpManner>(KEPT);
       kept.set(credential, mine);
-      mine.delete(agentId);
-      if (manner !== undefined) mine.set(agentId, manner);
-      if (mine.size > KEPT) mine.delete(mine.keys().next().value as string);
+      if (manner === undefined) mine.delete(agentId);
+      else mine.set(agentId, manner);
     },
   };
 }

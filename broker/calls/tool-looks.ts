@@ -1,5 +1,6 @@
 /** When servers were last asked for a tool that had changed: its definition may be again what was accepted. */
 import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
 
 export type ToolLooks = {
@@ -13,15 +14,13 @@ const KEPT = 1_000;
 
 /** Counted in this process: several replicas may each ask once in that time. */
 export function toolLooks(): ToolLooks {
-  const last = new Map<string, Instant>();
+  const last = recentlyUsed<Instant>(KEPT);
   return {
     take: ({ organisationId, platformId, server }, now) => {
       const key = JSON.stringify([organisationId, platformId, server]);
       const before = last.get(key);
       if (before !== undefined && Math.abs(now - before) < EVERY_MS) return false;
-      last.delete(key);
       last.set(key, now);
-      if (last.size > KEPT) last.delete(last.keys().next().value as string);
       return true;
     },
   };

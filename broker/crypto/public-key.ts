@@ -1,4 +1,5 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { decodeBase64 } from './base64url.ts';
 
 export type RsaPublicJwk = { readonly kty: 'RSA'; readonly n: string; readonly e: string };
@@ -49,7 +50,7 @@ export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | 
   return checkRsa(key);
 }
 
-/** Parsed public keys, at most so many, the least recently used one leaving first. */
+/** Parsed public keys, at most so many, the least recently used ones leaving first. */
 export type PublicKeyCache = {
   /**
    * The key to a PEM that `parsePublicKey` has accepted and normalised. Parsed again when the PEM that is kept under
@@ -65,16 +66,14 @@ export type PublicKeyCache = {
  * @param limit how many keys to keep, at some 2.5 KiB each
  */
 export function createPublicKeyCache(limit = 10_000): PublicKeyCache {
-  // A Map keeps the order of insertion: the first entry is the one unused for longest.
-  const kept = new Map<string, { pem: string; key: KeyObject }>();
+  const kept = recentlyUsed<{ pem: string; key: KeyObject }>(limit);
   return {
     keyOf(fingerprint, pem) {
       const found = kept.get(fingerprint);
-      kept.delete(fingerprint);
-      const entry = found?.pem === pem ? found : { pem, key: createPublicKey(pem) };
-      kept.set(fingerprint, entry);
-      if (kept.size > limit) kept.delete(kept.keys().next().value!);
-      return entry.key;
+      if (found?.pem === pem) return found.key;
+      const key = createPublicKey(pem);
+      kept.set(fingerprint, { pem, key });
+      return key;
     },
     get size() {
       return kept.size;

@@ -4,8 +4,8 @@ import { compileManifest, Manifest } from '../platforms/manifest.ts';
 import type { Guardrails, Policy } from '../policy/facts.ts';
 import type { PlatformRules } from '../policy/operation.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
-import { recentlyUsed } from './recently-used.ts';
 
 export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules };
 

@@ -1,5 +1,6 @@
 /** Bearers of agents that were refused, by address: after so many the next are refused without a look at key or store. */
 import type { AgentPrincipal, AuthRefusal } from '../auth/principal.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { Refusal } from './errors.ts';
 import type { Limit, RateLimits } from './rate-limits.ts';
 
@@ -21,27 +22,26 @@ export type RefusedBearers = {
 
 export function countRefusedBearers(limits: RateLimits): RefusedBearers {
   /** Addresses that refusals were too many from, and until when, by performance.now(). */
-  const spent = new Map<string, number>();
-  const accepted = new Set<string>();
+  const spent = recentlyUsed<number>(KEPT);
+  const accepted = recentlyUsed<true>(KEPT);
   return {
     check: async (token, source, authenticate) => {
       const left = spent.size > 0 ? (spent.get(source) ?? 0) - performance.now() : 0;
-      if (left > 0 && !claimedAgents(token).some((agentId) => accepted.has(nameOf(source, agentId))))
+      if (left > 0 && !claimedAgents(token).some((agentId) => accepted.get(nameOf(source, agentId))))
         throw new Refusal(
           'rate_limited',
           'Too many bearers from this address were refused in the last minute. Mend what signs them, then try again.',
           { headers: { 'Retry-After': String(Math.ceil(left / 1000)) } },
         );
       const who = await authenticate();
-      if (who.kind === 'agent') keep(accepted, nameOf(source, who.agent.agent_id));
+      if (who.kind === 'agent') {
+        const name = nameOf(source, who.agent.agent_id);
+        if (!accepted.get(name)) accepted.set(name, true);
+      }
       // An honest client's clock, and a proof that it has the key.
       else if (who.code !== 'token_expired') {
         const { allowed, retryAfterSeconds } = await limits.take(LIMIT, source);
-        if (!allowed) {
-          spent.delete(source);
-          spent.set(source, performance.now() + retryAfterSeconds * 1000);
-          dropOldest(spent);
-        }
+        if (!allowed) spent.set(source, performance.now() + retryAfterSeconds * 1000);
       }
       return who;
     },
@@ -49,16 +49,6 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
 }
 
 const nameOf = (source: string, agentId: string): string => `${source} ${agentId}`;
-
-function keep(set: Set<string>, name: string): void {
-  if (set.has(name)) return;
-  set.add(name);
-  dropOldest(set);
-}
-
-function dropOldest(kept: Set<string> | Map<string, unknown>): void {
-  if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
-}
 
 /** The agent that a token names, and its parent. Nothing of it is proven: it only says whom will be asked for. */
 function claimedAgents(token: string): string[] {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { OAuthProblem } from './problem.ts';
 
 export type ProtectedResource = {
@@ -27,7 +28,7 @@ const LIMITS = { maxResponseBytes: 256 * 1024, totalTimeoutMs: 10_000 };
 
 /** Finds it, through the guarded way out; what was found is kept for a while, by address. */
 export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'clock'>): ResourceFinder {
-  const kept = new Map<string, { found: ProtectedResource; at: Instant }>();
+  const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
 
   const read = async (address: string, baseUrl: string): Promise<ProtectedResource | undefined> => {
     const answer = await outbound.send({
@@ -49,9 +50,7 @@ export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'c
     for (const address of [await challengeOf(outbound, baseUrl), ...wellKnown(baseUrl)]) {
       const found = address === undefined ? undefined : await read(address, baseUrl);
       if (!found) continue;
-      kept.delete(baseUrl);
       kept.set(baseUrl, { found, at: clock() });
-      if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
       return found;
     }
     return {

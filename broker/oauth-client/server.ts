@@ -3,6 +3,7 @@ import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import type { Instant } from '../policy/facts.ts';
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 
@@ -17,7 +18,7 @@ export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata |
 
 /** Finds servers; what their metadata said is kept for a while, by issuer. */
 export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
-  const kept = new Map<string, { metadata: client.ServerMetadata; at: Instant }>();
+  const kept = recentlyUsed<{ metadata: client.ServerMetadata; at: Instant }>(KEPT);
   const fetch = providerFetch(outbound);
 
   const discover = async (issuer: string): Promise<client.ServerMetadata | OAuthProblem> => {
@@ -37,9 +38,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
         const metadata = configuration.serverMetadata();
         // Exactly (RFC 8414 section 3.3): otherwise one server could speak for another.
         if (metadata.issuer !== issuer) continue;
-        kept.delete(issuer);
         kept.set(issuer, { metadata, at: clock() });
-        if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
         return metadata;
       } catch (error) {
         unreachable ||= [error, (error as Error).cause].some((one) => one instanceof ProviderUnreachable);

@@ -1,4 +1,5 @@
 /** Reads facts: many questions together, and what has not changed since the last time not at all. */
+import { recentlyUsed } from '../runtime/recently-used.ts';
 import {
   ALL_PLATFORMS,
   FACTS_COLUMNS,
@@ -44,8 +45,8 @@ type Kept = {
 
 /** More questions in one statement bring nothing more. */
 const MOST_QUESTIONS = 64;
-/** Some 4 KiB each. */
-const KEPT = 4_000;
+/** Some 4 KiB each. Half as many agents and platforms in turn are always answered from memory. */
+const KEPT = 8_000;
 /** Whoever has very many addresses is asked for anew. */
 const SOURCES_KEPT = 16;
 
@@ -153,7 +154,7 @@ type Memory = ReturnType<typeof rememberAnswers>;
  * that has no parent both statements say the same, so whoever asks with either is answered by what the other one brought.
  */
 function rememberAnswers() {
-  const kept = new Map<string, Kept>();
+  const kept = recentlyUsed<Kept>(KEPT);
   const nameOf = ({ agent, platform }: Asked) => `${agent} ${platform}`;
   return {
     /** What is kept for this question; it stands only while the version does. */
@@ -172,7 +173,6 @@ function rememberAnswers() {
       const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
       const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
-      kept.delete(name);
       // Whoever makes up agents or platforms must not push the real ones out.
       const { platform } = asked;
       const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
@@ -185,7 +185,7 @@ function rememberAnswers() {
           version,
           sources,
         });
-      if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+      else kept.delete(name);
       return rows;
     },
   };

@@ -1,7 +1,6 @@
 /** Compiled policies: one that is used stays, however many others come. */
 import { expect, test } from 'vitest';
 import { compiledGovernance } from '../../broker/facts/compiled.ts';
-import { recentlyUsed } from '../../broker/facts/recently-used.ts';
 import { startWorld } from '../world/world.ts';
 
 test('a policy in use is compiled once, though 5,000 others come after it; one that nobody uses is dropped', async () => {
@@ -17,15 +16,4 @@ test('a policy in use is compiled once, though 5,000 others come after it; one t
   }
   expect(await policy('hot')).toBe(hot);
   expect(await policy('cold')).not.toBe(cold);
-});
-
-test('a cache holds no more than it may, and nothing that was deleted', () => {
-  const cache = recentlyUsed<number>(10);
-  for (let key = 0; key < 100; key++) cache.set(`${key}`, key);
-  const kept = Array.from({ length: 100 }, (_, key) => cache.get(`${key}`)).filter((value) => value !== undefined);
-  expect(kept.length).toBeLessThanOrEqual(10);
-  expect(kept).toContain(99);
-  cache.set('x', 1);
-  cache.delete('x');
-  expect(cache.get('x')).toBeUndefined();
 });

@@ -8,6 +8,8 @@ export type RecentlyUsed<Value> = {
   get(key: string): Value | undefined;
   set(key: string, value: Value): void;
   delete(key: string): void;
+  /** How many values are kept. */
+  readonly size: number;
 };
 
 /** `most`: how many values are kept. One is dropped once that many others came, and at the earliest after half as many. */
@@ -20,6 +22,7 @@ export function recentlyUsed<Value>(most: number): RecentlyUsed<Value> {
       older = newer;
       newer = new Map();
     }
+    older.delete(key);
     newer.set(key, value);
   };
   return {
@@ -34,6 +37,9 @@ export function recentlyUsed<Value>(most: number): RecentlyUsed<Value> {
     delete: (key) => {
       newer.delete(key);
       older.delete(key);
+    },
+    get size() {
+      return newer.size + older.size;
     },
   };
 }
