@@ -16,6 +16,7 @@ import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
@@ -88,12 +89,7 @@ export function makeReplays(services: ReplayServices, make: MakeReplay): Replays
       isStopped = true;
     },
     settled: async (patienceMs) => {
-      let timeout: NodeJS.Timeout | undefined;
-      const patience = new Promise((resolve) => {
-        timeout = setTimeout(resolve, patienceMs);
-      });
-      await Promise.race([Promise.all(running.values()), patience]);
-      clearTimeout(timeout);
+      await withTimeout(Promise.all(running.values()), patienceMs);
     },
   };
 }

@@ -1,8 +1,8 @@
 /** Outcomes that could not be stored when they came, and wait until the store is back. */
 import type { Log } from '../log.ts';
 import { watchOutage } from '../outage.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import type { AuditRow } from '../store/audit.ts';
-import { pause } from './patiently.ts';
 
 export type LateRows = {
   keep(row: AuditRow, value?: unknown): void;
@@ -75,7 +75,7 @@ export function makeLateRows(
     isFailing: outage.isLasting,
     refuseWhileFailing: async () => {
       if (!outage.isLasting()) return;
-      await Promise.race([retry(), pause(TURN_MS)]);
+      await withTimeout(retry(), TURN_MS);
       if (outage.isLasting()) throw new Error('an earlier outcome waits to be stored');
     },
   };

@@ -1,5 +1,6 @@
 /** Whether this process can take calls now: it writes, its clock is right, and it is not stopping. */
 import type { Broker } from '../broker.ts';
+import { withTimeout } from '../runtime/waits.ts';
 import { beat } from '../store/instances.ts';
 import type { Recorder } from './record.ts';
 
@@ -45,19 +46,11 @@ export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailin
   /** Undefined: it can be written. */
   const storeProblem = async (): Promise<string | undefined> => {
     if (isFresh()) return undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<string>((resolve) => {
-      timer = setTimeout(() => resolve('the store does not answer'), ANSWER_MS);
-    });
     const written = beatOnce().then(
       () => undefined,
       (error: Error) => `the store cannot be written: ${error.message}`,
     );
-    try {
-      return await Promise.race([written, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return await withTimeout(written, ANSWER_MS, 'the store does not answer');
   };
 
   return {

@@ -4,13 +4,13 @@
  */
 import type { Broker } from '../broker.ts';
 import { createCompactSigner } from '../crypto/jws.ts';
+import { pause, retryUntil } from '../runtime/waits.ts';
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Db } from '../store/store.ts';
 import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
-import { patiently, pause } from './patiently.ts';
 import { makeReadNotes, readsFolder } from './read-notes.ts';
 import { receiptIssuer, rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
@@ -147,7 +147,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     try {
       await late.refuseWhileFailing();
       noted.add(row.id);
-      if (!(await patiently((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless)))
+      if (!(await retryUntil((isFirst) => stands(intent, undefined, isFirst), DECISION_PATIENCE_MS, isHopeless)))
         throw new Error('the row is final already');
       late.worked();
     } catch (error) {
@@ -162,7 +162,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       complete(row);
       const patience = sent ? OUTCOME_PATIENCE_MS : DECISION_PATIENCE_MS;
       const isNew = !noted.has(row.id);
-      stored = await patiently((isFirst) => stands(row, value, isNew && isFirst), patience, isHopeless);
+      stored = await retryUntil((isFirst) => stands(row, value, isNew && isFirst), patience, isHopeless);
     } catch (error) {
       // With an intent in the store, or a call that may have been made, the row has to come to its end later.
       if (!isHopeless(error)) late.failed(error);
@@ -223,7 +223,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       } catch (error) {
         if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
         // What failed is the commit, or only its answer was lost: then it is as it was to be.
-        const there = await patiently(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isHopeless).catch(
+        const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isHopeless).catch(
           () => undefined,
         );
         if (there === undefined) throw new MaybeRecorded(error);

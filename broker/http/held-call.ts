@@ -5,6 +5,9 @@ import type { HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import { instant } from './instant.ts';
 
+/** How long the answer to an approval waits for the call, which goes on without it. */
+export const REPLAY_WAIT_MS = 15_000;
+
 /** Where a person decides on it. The id is a capability: whoever has the link sees the request while it waits. */
 export const approveUrl = ({ baseUrl }: Pick<Broker, 'baseUrl'>, id: string): string => `${baseUrl}/approve/${id}`;
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
+import { withTimeout } from '../runtime/waits.ts';
 import type { Db } from './store.ts';
 
 export type Notices = {
@@ -51,16 +52,10 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
   };
 
   const probe = async (through: pg.Client, word: string): Promise<void> => {
-    let overdue: NodeJS.Timeout | undefined;
-    try {
-      await new Promise<void>((resolve, reject) => {
-        overdue = setTimeout(() => reject(new Error('a notice did not come back')), PROBE_MS);
-        cameBack = resolve;
-        through.query('select pg_notify($1, $2)', [CHANNEL, word]).catch(reject);
-      });
-    } finally {
-      clearTimeout(overdue);
-    }
+    const { promise, resolve, reject } = Promise.withResolvers<'back'>();
+    cameBack = () => resolve('back');
+    through.query('select pg_notify($1, $2)', [CHANNEL, word]).catch(reject);
+    if ((await withTimeout(promise, PROBE_MS, 'late')) === 'late') throw new Error('a notice did not come back');
   };
 
   const connect = async (): Promise<void> => {
@@ -106,8 +101,7 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
       closed = true;
       clearTimeout(timer);
       // A connection that is half dead would say good-bye for minutes.
-      const patience = new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref());
-      await Promise.race([client?.end().catch(() => {}), patience]);
+      if (client) await withTimeout(client.end(), GOODBYE_MS).catch(() => {});
     },
   };
 }

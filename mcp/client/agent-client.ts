@@ -5,10 +5,10 @@
 import type { Action, CallOutcome, Halt } from './action.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
 import { BrokerError, errorOf, unreachableError } from './broker-error.ts';
-import { patiently } from './patiently.ts';
 import type { Permissions } from './permissions.ts';
 import { readOutcome } from './read-outcome.ts';
 import { bodyOf } from './reply-body.ts';
+import { sendRetryingReads } from './retry-reads.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
 /** A value, or why there is none. */
@@ -105,7 +105,7 @@ export function agentClient(send: Send) {
 
   async function ask(request: BrokerRequest): Promise<{ reply: BrokerReply; body: Body } | BrokerError> {
     try {
-      const reply = await patiently(send, request);
+      const reply = await sendRetryingReads(send, request);
       return { reply, body: bodyOf(reply) };
     } catch (error) {
       if (error instanceof BrokerUnreachable) return unreachableError(error);

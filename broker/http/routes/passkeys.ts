@@ -7,12 +7,13 @@ import { enrolPasskey, MOST_PASSKEYS } from '../../approvals/passkey-enrolment.t
 import { creationOptions, requestOptions } from '../../approvals/passkey-options.ts';
 import { statusAt } from '../../audit/approval-state.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
+import { withTimeout } from '../../runtime/waits.ts';
 import { findApproval } from '../../store/approvals.ts';
 import { findOrganisation } from '../../store/organisations.ts';
 import { findSignableApproval, listPasskeys, listSigningPasskeys } from '../../store/passkeys.ts';
 import { Refusal } from '../errors.ts';
+import { REPLAY_WAIT_MS } from '../held-call.ts';
 import { howOf } from '../owner-change.ts';
-import { patiently } from '../patiently.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 import {
@@ -198,7 +199,7 @@ export const passkeySignFinish = route({
           'The counter of this passkey did not go up: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
         );
       case 'decided': {
-        await patiently(signed.replayed);
+        await withTimeout(signed.replayed, REPLAY_WAIT_MS);
         const { organisation_id, id } = signed.approval;
         const now = await findApproval(services.broker.store.db, organisation_id, id);
         const executedAt = now?.executed_at ?? null;

@@ -4,16 +4,16 @@ import { decideHeld } from '../../../approvals/decide.ts';
 import { readHeldRequest } from '../../../approvals/held-call.ts';
 import { shownRequest } from '../../../approvals/shown-request.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { withTimeout } from '../../../runtime/waits.ts';
 import type { Services } from '../../../services.ts';
 import { findApproval } from '../../../store/approvals.ts';
 import { findHeldCall, type HeldCall, listHeldCalls } from '../../../store/held-calls.ts';
 import { text } from '../../../wire/action.ts';
 import { AUDIT_FILTER } from '../../audit-row.ts';
 import { Refusal } from '../../errors.ts';
-import { stated, summary } from '../../held-call.ts';
+import { REPLAY_WAIT_MS, stated, summary } from '../../held-call.ts';
 import { HeldCallOpened, HeldCallStated, HeldCallSummary } from '../../held-call-schema.ts';
 import { howOf } from '../../owner-change.ts';
-import { patiently } from '../../patiently.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -195,7 +195,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
             extra: { request_hash: decided.requestHash },
           });
         case 'decided': {
-          await patiently(decided.replayed);
+          await withTimeout(decided.replayed, REPLAY_WAIT_MS);
           const now = await findApproval(broker.store.db, who.organisationId, id);
           return json(200, stated(now ?? decided.approval, broker.clock()));
         }

@@ -6,7 +6,7 @@ const PAUSES_MS = [100, 400];
 const UNREADY = 503;
 
 /** Throws what `send` throws, after the last attempt. */
-export async function patiently(send: Send, request: BrokerRequest): Promise<BrokerReply> {
+export async function sendRetryingReads(send: Send, request: BrokerRequest): Promise<BrokerReply> {
   if (!isRead(request)) return await send(request);
   for (const pause of PAUSES_MS) {
     try {
