@@ -2,29 +2,43 @@ import { mintToken } from '../crypto/one-time-token.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { putOneTimeToken } from '../store/one-time-tokens.ts';
-import type { AgentTable } from '../store/schema.ts';
+import type { AgentTable, OneTimeTokenTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 
 /** A bootstrap token lives for a day. */
 const BOOTSTRAP_MS = 24 * 3_600_000;
+
+export type BootstrapToken = { token: Secret; expiresAt: Instant };
 
 /** Makes the one-time token with which an agent brings its own key. Only its hash is stored: it is to be shown once. */
 export async function mintBootstrapToken(
   db: Db,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,
   now: Instant,
+  options: { rotates?: boolean } = {},
+): Promise<BootstrapToken> {
+  const { row, ...minted } = newBootstrapToken(agent, now, options);
+  await putOneTimeToken(db, row);
+  return minted;
+}
+
+/** The same, with its row still to be stored. */
+export function newBootstrapToken(
+  agent: Pick<AgentTable, 'organisation_id' | 'id'>,
+  now: Instant,
   { rotates = false }: { rotates?: boolean } = {},
-): Promise<{ token: Secret; expiresAt: Instant }> {
+): BootstrapToken & { row: OneTimeTokenTable } {
   const { token, hash } = mintToken('bootstrap');
   const expiresAt = now + BOOTSTRAP_MS;
-  await putOneTimeToken(db, {
+  const row = {
     organisation_id: agent.organisation_id,
     token_hash: hash,
-    kind: 'bootstrap',
+    kind: 'bootstrap' as const,
     subject: agent.id,
     created_at: now,
     expires_at: expiresAt,
-    rotates: rotates ? 1 : 0,
-  });
-  return { token, expiresAt };
+    used_at: null,
+    rotates: rotates ? (1 as const) : (0 as const),
+  };
+  return { token, expiresAt, row };
 }

@@ -4,7 +4,7 @@ import type { Changing } from '../audit/record-change.ts';
 import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
-import { type ApplyOptions, type ApplyResult, applyOn } from './apply.ts';
+import { type ApplyOptions, type ApplyResult, applyFile, isChange } from './apply.ts';
 import type { Change } from './planning.ts';
 
 /** Rolls the transaction back when there is nothing to record: the file was refused, or it changes nothing. */
@@ -31,17 +31,20 @@ export async function applyGovernance(
   resolved: Resolved,
   { detail, ...options }: ApplyOptions & { detail?: string } = {},
 ): Promise<ApplyResult> {
-  const { vault, clock } = services.broker;
+  const { store, vault, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   const change = { reason: 'governance_applied', detail: detail ?? null };
+  const applying = { store, vault, organisationId, governance, resolved, clock, options };
   try {
-    const applied = await recordChange(services, by, change, async (db, note) => {
-      const result = await applyOn(db, vault, organisationId, governance, resolved, clock(), options);
-      if (!result.ok || result.plan.changes.length + result.adopted === 0) throw new NothingToRecord(result);
-      note(listed(result.plan.changes, result.adopted));
-      for (const ref of result.ended) await services.changes.announce(db, ref);
-      return result;
-    });
+    const applied = await applyFile(applying, (make) =>
+      recordChange(services, by, change, async (db, note) => {
+        const result = await make(db);
+        if (!isChange(result)) throw new NothingToRecord(result);
+        note(listed(result.plan.changes, result.adopted));
+        for (const ref of result.ended) await services.changes.announce(db, ref);
+        return result;
+      }),
+    );
     if (applied.ok) for (const ref of applied.ended) services.changes.tell(ref);
     return applied;
   } catch (error) {

@@ -1,15 +1,19 @@
 /** Makes the store what a governance file says, all of it or nothing. */
+
+import { newBootstrapToken } from '../auth/bootstrap-token.ts';
 import type { Broker } from '../broker.ts';
 import type { Governance } from '../config-file/governance.ts';
 import { pacer } from '../config-file/pace.ts';
 import type { Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import type { Instant } from '../policy/facts.ts';
-import { putAgents, putGrants } from '../store/agents.ts';
-import { adoptAgent, lockOrganisation } from '../store/governance.ts';
-import type { Db } from '../store/store.ts';
+import { adoptAgents, findGovernanceVersion, lockOrganisation } from '../store/governance.ts';
+import { type NewRows, prepareNewRows } from '../store/new-rows.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
+import type { Db, Store } from '../store/store.ts';
 import { finish, planOn, UnknownOrganisation } from './plan.ts';
-import type { BootstrapToken, Made, Plan } from './planning.ts';
+import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
 
 export type ApplyResult =
   | {
@@ -31,49 +35,136 @@ export type ApplyOptions = {
   atStart?: boolean;
 };
 
+/** What is applied, and to what. */
+export type Applying = {
+  store: Pick<Store, 'db' | 'dialect'>;
+  vault: Broker['vault'];
+  organisationId: string;
+  governance: Governance;
+  resolved: Resolved;
+  clock: () => Instant;
+  options?: ApplyOptions;
+};
+
+/** Does `make` in a transaction; what it throws undoes it. */
+export type Transact = (make: (db: Db) => Promise<ApplyResult>) => Promise<ApplyResult>;
+
+/** Rolls the transaction back when its plan is of yesterday. */
+class ConcurrentUpdate extends Error {}
+
+/** After so many plans that others' changes have overtaken the next one is made while they wait. */
+const MOST_PLANS = 3;
+
 /**
- * Plans and makes the changes in a transaction, which no other apply to the organisation overlaps; what is made is what is
- * answered. Applying the same file again changes nothing. What is refused has changed nothing.
+ * Makes what a file says in one transaction; what is made is what is answered. Applying the same file again changes nothing.
+ * What is refused has changed nothing.
+ *
+ * The plan is made before the transaction, so that nobody waits for it, and is good when nothing that a file speaks of was
+ * changed since. Otherwise it is made again; at last in the transaction, which keeps others waiting but comes to an end.
  *
  * @returns the changes that were made, and the tokens of new agents without a key: nobody can show them again
- * @throws UnknownOrganisation; whatever the store throws, and then the transaction has to end
+ * @throws UnknownOrganisation; whatever the store throws, and then nothing was changed
  */
-export async function applyOn(
-  db: Db,
-  vault: Broker['vault'],
-  organisationId: string,
-  governance: Governance,
-  resolved: Resolved,
-  now: Instant,
-  options: ApplyOptions = {},
-): Promise<ApplyResult> {
-  const organisation = await lockOrganisation(db, organisationId);
-  if (!organisation) throw new UnknownOrganisation(organisationId);
-  const planning = await planOn(db, vault, organisation, governance, resolved, now, options);
-  const result = await finish(planning);
-  if (!result.ok) return result;
-  const made: Made = { tokens: [], ended: [], agents: [], grants: [] };
-  const rest = pacer();
-  for (const step of planning.steps) {
-    await step.make(db, made);
-    await rest();
+export async function applyFile(applying: Applying, transact: Transact): Promise<ApplyResult> {
+  for (let plans = 0; plans < MOST_PLANS; plans++) {
+    const result = await applyPlanned(applying, transact);
+    if (result) return result;
   }
-  for (const rows of groups(made.agents)) {
-    await putAgents(db, rows);
-    await rest();
-  }
-  for (const rows of groups(made.grants)) {
-    await putGrants(db, rows);
-    await rest();
-  }
-  for (const id of planning.adopted) await adoptAgent(db, organisationId, id);
-  const { tokens: bootstrapTokens, ended } = made;
-  return { ok: true, plan: result.plan, bootstrapTokens, ended, adopted: planning.adopted.length };
+  return await transact(async (db) => {
+    const organisation = await lockOrganisation(db, applying.organisationId);
+    const planned = await plan(applying, db, organisation);
+    if (!hasChange(planned)) return planned.result;
+    return await make(db, planned, await prepareRows({ db, dialect: 'postgres' }, planned.planning));
+  });
 }
 
-/** So many rows a statement are soon made, and cost little more than all of them in one. */
-const ROWS_A_STATEMENT = 100;
+const hasChange = (planned: Planned): planned is Good => isChange(planned.result);
 
-function* groups<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
-  for (let at = 0; at < rows.length; at += ROWS_A_STATEMENT) yield rows.slice(at, at + ROWS_A_STATEMENT);
+/** Whether applying it makes a difference that is to be recorded. */
+export const isChange = (result: ApplyResult): result is ApplyResult & { ok: true } =>
+  result.ok && result.plan.changes.length + result.adopted > 0;
+
+type Good = { planning: Planning; result: ApplyResult & { ok: true } };
+type Planned = Good | { planning: Planning; result: ApplyResult & { ok: false } };
+
+/** Undefined: somebody changed governance meanwhile, and nothing was done. */
+async function applyPlanned(applying: Applying, transact: Transact): Promise<ApplyResult | undefined> {
+  const { store, organisationId } = applying;
+  const { db } = store;
+  const version = await findGovernanceVersion(db, organisationId);
+  const isCurrent = async (at: Db) => (await findGovernanceVersion(at, organisationId)) === version;
+  const planned = await plan(applying, db, await findOrganisation(db, organisationId));
+  if (!(await isCurrent(db))) return undefined;
+  if (!hasChange(planned)) return planned.result;
+  const rows = await prepareRows(store, planned.planning);
+  try {
+    return await transact(async (tx) => {
+      await lockOrganisation(tx, organisationId);
+      if (!(await isCurrent(tx))) throw new ConcurrentUpdate();
+      return await make(tx, planned, rows);
+    });
+  } catch (error) {
+    if (error instanceof ConcurrentUpdate) return undefined;
+    throw error;
+  } finally {
+    await rows.forget();
+  }
+}
+
+async function plan(
+  { vault, organisationId, governance, resolved, clock, options }: Applying,
+  db: Db,
+  organisation: OrganisationTable | undefined,
+): Promise<Planned> {
+  if (!organisation) throw new UnknownOrganisation(organisationId);
+  const planning = await planOn(db, vault, organisation, governance, resolved, clock(), options);
+  const result = await finish(planning);
+  if (!result.ok) return { planning, result };
+  return { planning, result: { ...result, bootstrapTokens: [], ended: [], adopted: planning.adopted.length } };
+}
+
+type Rows = { policies: NewRows[]; agents: NewRows[]; tokens: BootstrapToken[]; forget(): Promise<void> };
+
+/** Everything of the new rows that can be done before the transaction. */
+async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, now }: Planning): Promise<Rows> {
+  const rest = pacer();
+  const minted: OneTimeTokenTable[] = [];
+  const tokens: BootstrapToken[] = [];
+  for (const agent of newRows.keyless) {
+    const { row, token, expiresAt } = newBootstrapToken(agent, now);
+    minted.push(row);
+    tokens.push({ agent: agent.name, agentId: agent.agent_id, token, expiresAt });
+    await rest();
+  }
+  const policies = [
+    await prepareNewRows(store, 'policies', newRows.policies, rest),
+    await prepareNewRows(store, 'policy_versions', newRows.policy_versions, rest),
+  ];
+  const agents = [
+    await prepareNewRows(store, 'agents', newRows.agents, rest),
+    await prepareNewRows(store, 'one_time_tokens', minted, rest),
+    await prepareNewRows(store, 'grants', newRows.grants, rest),
+  ];
+  const forget = async () => {
+    for (const rows of [...policies, ...agents]) await rows.forget();
+  };
+  return { policies, agents, tokens, forget };
+}
+
+async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
+  const { steps, stepsOfAgents, organisationId, adopted } = planned.planning;
+  const made: Made = { tokens: [], ended: [] };
+  const rest = pacer();
+  const makeSteps = async (some: typeof steps) => {
+    for (const step of some) {
+      await step.make?.(db, made);
+      await rest();
+    }
+  };
+  for (const each of rows.policies) await each.make(db);
+  await makeSteps(steps.slice(0, stepsOfAgents));
+  for (const each of rows.agents) await each.make(db);
+  await adoptAgents(db, organisationId, adopted);
+  await makeSteps(steps.slice(stepsOfAgents));
+  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended: made.ended };
 }

@@ -3,8 +3,8 @@
 import type { AgentEntry } from '../config-file/schema.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { AgentTable } from '../store/schema.ts';
-import { type AgentKey, mint } from './plan-keys.ts';
-import { addStep, type Planning } from './planning.ts';
+import type { AgentKey } from './plan-keys.ts';
+import { addNew, type Planning } from './planning.ts';
 
 /** Says of a suspended agent that the file suspended it. */
 export const SUSPENDED_DETAIL = 'Suspended by the governance file.';
@@ -52,8 +52,6 @@ export function planCreation(
     key ? `public key: ${key.fingerprint}` : 'public key: none yet; a bootstrap token is printed',
     ...(entry.suspended ? ['status: suspended'] : []),
   ];
-  addStep(planning, { action: 'create', kind: 'agent', name: agent.name, details }, async (db, made) => {
-    made.agents.push(agent);
-    if (!key) await mint(db, agent, made, planning.now);
-  });
+  addNew(planning, { action: 'create', kind: 'agent', name: agent.name, details }, 'agents', agent);
+  if (!key) planning.newRows.keyless.push(agent);
 }

@@ -8,7 +8,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Constraints } from '../policy/facts.ts';
 import { deleteGrant, putGrant } from '../store/agents.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
-import { addStep, difference, listDifference, type Planning } from './planning.ts';
+import { addNew, addStep, difference, listDifference, type Planning } from './planning.ts';
 
 type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };
 
@@ -93,10 +93,8 @@ function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known:
   const details = grantDifference(planning, known, grant);
   if (details.length === 0) return;
   const name = nameOf(planning, agent, grant);
-  addStep(planning, { action: known ? 'update' : 'create', kind: 'grant', name, details }, async (db, made) => {
-    if (known) await putGrant(db, grant);
-    else made.grants.push(grant);
-  });
+  if (known) addStep(planning, { action: 'update', kind: 'grant', name, details }, (db) => putGrant(db, grant));
+  else addNew(planning, { action: 'create', kind: 'grant', name, details }, 'grants', grant);
 }
 
 function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): void {

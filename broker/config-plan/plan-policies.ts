@@ -7,7 +7,7 @@ import { DEFAULT_POLICY, DEFAULT_POLICY_RULES } from '../policy/default-policy.t
 import type { RuleSource } from '../policy/facts.ts';
 import { putGuardrails, putPolicy } from '../store/governed-versions.ts';
 import { deletePolicy } from '../store/policies.ts';
-import { addProblem, addStep, type Planning, sameJson } from './planning.ts';
+import { addNew, addProblem, addStep, type Planning, sameJson } from './planning.ts';
 
 /** The policies that the file wants: `default` goes back to its built-in rules when the section leaves it out. */
 function wantedPolicies(planning: Planning): Map<string, RuleSource[]> {
@@ -25,12 +25,19 @@ export function planPolicies(planning: Planning): void {
   for (const [name, rules] of wantedPolicies(planning)) {
     const known = present.policies.get(name);
     if (known && sameJson(known.rules, rules)) continue;
-    const id = known?.id ?? uuidv4();
+    const details = rulesDifference(known?.rules ?? [], rules);
+    if (known) {
+      const next = { organisationId, id: known.id, name, rules: JSON.stringify(rules) };
+      addStep(planning, { action: 'update', kind: 'policy', name, details }, async (db) => {
+        await putPolicy(db, next, now);
+      });
+      continue;
+    }
+    const id = uuidv4();
     planning.policyIds.set(name, id);
-    const change = { action: known ? ('update' as const) : ('create' as const), kind: 'policy' as const, name };
-    addStep(planning, { ...change, details: rulesDifference(known?.rules ?? [], rules) }, async (db) => {
-      await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, now);
-    });
+    const place = { organisation_id: organisationId, version: 1, created_at: now };
+    addNew(planning, { action: 'create', kind: 'policy', name, details }, 'policies', { ...place, id, name });
+    planning.newRows.policy_versions.push({ ...place, policy_id: id, rules: JSON.stringify(rules) });
   }
 }
 

@@ -81,6 +81,8 @@ export async function planOn(
     now,
     atStart,
     steps: [],
+    newRows: { policies: [], policy_versions: [], agents: [], keyless: [], grants: [] },
+    stepsOfAgents: 0,
     problems: [],
     warnings: [],
     adopted: [],
@@ -106,6 +108,7 @@ export async function planOn(
   planGuardrails(planning);
   planConnections(planning);
   await planAgents(planning, rest);
+  planning.stepsOfAgents = planning.steps.length;
   planConnectionRemovals(planning);
   planPlatformRemovals(planning);
   planPolicyRemovals(planning);

@@ -7,7 +7,7 @@ import { canonicalJson } from '../crypto/canonical.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import type { EndedRequest } from '../store/revoke-agent.ts';
-import type { AgentTable, GrantTable } from '../store/schema.ts';
+import type { AgentTable, GrantTable, PolicyTable, PolicyVersionTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import type { Vault } from '../vault.ts';
 import type { Present } from './present.ts';
@@ -37,17 +37,25 @@ export type BootstrapToken = { agent: string; agentId: string; token: Secret; ex
 export type Made = {
   /** The store cannot tell them again. */
   tokens: BootstrapToken[];
-  /**
-   * New ones, which are stored together when every step was made: one by one thousands of them keep the store's one writer
-   * for a second.
-   */
-  agents: AgentTable[];
-  grants: GrantTable[];
   /** What agents that were revoked had waited for: to be announced. */
   ended: EndedRequest[];
 };
 
-export type Step = { change: Change; make(db: Db, made: Made): Promise<void> };
+/**
+ * New rows, which are stored together: one by one thousands of them keep the store's one writer for a second. Policies come
+ * before all steps, the others after those of agents and before what is no longer used goes.
+ */
+export type NewRowsOf = {
+  policies: PolicyTable[];
+  policy_versions: PolicyVersionTable[];
+  agents: AgentTable[];
+  /** Those of the agents that wait for a key, for which a bootstrap token is made. */
+  keyless: AgentTable[];
+  grants: GrantTable[];
+};
+
+/** Without `make`: it is among the new rows. */
+export type Step = { change: Change; make?: (db: Db, made: Made) => Promise<void> };
 
 /** An agent as it will be. `live`: it is, or may again be, at work. */
 export type FutureAgent = {
@@ -74,6 +82,9 @@ export type Planning = {
   /** Whether the broker is starting: what an owner did to an agent since is no reason to stop then (`addConflict`). */
   readonly atStart: boolean;
   readonly steps: Step[];
+  readonly newRows: NewRowsOf;
+  /** How many of the steps come before the new agents and grants. */
+  stepsOfAgents: number;
   readonly problems: Finding[];
   readonly warnings: Finding[];
   /** Agents that come under the file with this apply: nothing that is governed changes, so it is no change. */
@@ -88,8 +99,19 @@ export type Planning = {
   readonly futureGrants: FutureGrant[];
 };
 
-export function addStep(planning: Planning, change: Change, make: Step['make']): void {
+export function addStep(planning: Planning, change: Change, make: NonNullable<Step['make']>): void {
   planning.steps.push({ change, make });
+}
+
+/** A change that is nothing but new rows. */
+export function addNew<Table extends keyof NewRowsOf>(
+  planning: Planning,
+  change: Change,
+  table: Table,
+  row: NewRowsOf[Table][number],
+): void {
+  (planning.newRows[table] as (typeof row)[]).push(row);
+  planning.steps.push({ change });
 }
 
 export function addProblem(planning: Planning, path: Path, message: string, at?: 'key'): void {

@@ -64,16 +64,6 @@ export async function findLiveAgentNamed(
     .executeTakeFirst();
 }
 
-/** Makes agents that are new, in one statement: at most some hundreds, for SQLite takes 32,766 parameters in one. */
-export async function putAgents(db: Db, agents: readonly AgentTable[]): Promise<void> {
-  await db.insertInto('agents').values(agents).execute();
-}
-
-/** Makes grants that are new, in one statement: at most some hundreds, as for agents. */
-export async function putGrants(db: Db, grants: readonly GrantTable[]): Promise<void> {
-  await db.insertInto('grants').values(grants).execute();
-}
-
 /** Makes an agent. */
 export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();

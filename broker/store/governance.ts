@@ -16,14 +16,31 @@ export async function lockOrganisation(db: Db, id: string): Promise<Organisation
     .executeTakeFirst();
 }
 
-/** Puts an agent that was made by hand under the governance file. */
-export async function adoptAgent(db: Db, organisationId: string, id: string): Promise<void> {
-  await db
-    .updateTable('agents')
-    .set({ origin: 'governance' })
+/**
+ * The version of all that a governance file speaks of: another one after every change of it, whoever made it. Undefined of an
+ * organisation in which nothing of it was changed yet.
+ */
+export async function findGovernanceVersion(db: Db, organisationId: string): Promise<string | undefined> {
+  const found = await db
+    .selectFrom('governance_versions')
+    .select('version')
     .where('organisation_id', '=', organisationId)
-    .where('id', '=', id)
-    .execute();
+    .executeTakeFirst();
+  return found?.version;
+}
+
+/** Ids in one statement: SQLite takes 32,766 parameters. */
+const IDS_A_STATEMENT = 1_000;
+
+/** Puts agents that were made by hand under the governance file. */
+export async function adoptAgents(db: Db, organisationId: string, ids: readonly string[]): Promise<void> {
+  for (let at = 0; at < ids.length; at += IDS_A_STATEMENT)
+    await db
+      .updateTable('agents')
+      .set({ origin: 'governance' })
+      .where('organisation_id', '=', organisationId)
+      .where('id', 'in', ids.slice(at, at + IDS_A_STATEMENT))
+      .execute();
 }
 
 /** Ends the unused tokens of an agent or owner. */

@@ -14,6 +14,7 @@ import { rotatingTokens } from './migrations/0013-rotating-tokens.ts';
 import { storedResponses } from './migrations/0015-stored-responses.ts';
 import { clientSources } from './migrations/0016-client-sources.ts';
 import { passkeyChallenges } from './migrations/0017-passkey-challenges.ts';
+import { governanceVersions } from './migrations/0018-governance-versions.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -32,6 +33,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0015-stored-responses': { up: storedResponses },
   '0016-client-sources': { up: clientSources },
   '0017-passkey-challenges': { up: passkeyChallenges },
+  '0018-governance-versions': { up: (db: Kysely<unknown>) => governanceVersions(db, dialect) },
 });
 
 const migratorOf = (store: Store): Migrator =>

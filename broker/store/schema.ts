@@ -136,6 +136,9 @@ export type GuardrailsVersionTable = { organisation_id: string; version: number;
 /** Another one, set by the database itself, with whatever facts.ts reads of an organisation, in the transaction that changes it. */
 export type FactVersionTable = { organisation_id: string; version: string };
 
+/** The same with whatever a governance file speaks of. */
+export type GovernanceVersionTable = { organisation_id: string; version: string };
+
 /** A row exists only while there are recent strikes; `open_until` is null while the breaker is closed. */
 export type BreakerTable = {
   organisation_id: string;
@@ -576,6 +579,7 @@ export type Schema = {
   guardrails_versions: GuardrailsVersionTable;
   breakers: BreakerTable;
   fact_versions: FactVersionTable;
+  governance_versions: GovernanceVersionTable;
   audit_rows: AuditTable;
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   passkeys: PasskeyTable;

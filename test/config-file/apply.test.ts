@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { governanceOf } from '../../broker/config-file/parse.ts';
+import { formatProblem } from '../../broker/config-file/problems.ts';
+import { applyFile } from '../../broker/config-plan/apply.ts';
 import { planGovernance, UnknownOrganisation } from '../../broker/config-plan/plan.ts';
 import type { Present } from '../../broker/config-plan/present.ts';
 import { hashToken } from '../../broker/crypto/one-time-token.ts';
@@ -9,7 +11,8 @@ import { bindKey } from '../../broker/store/agent-keys.ts';
 import { moveAgent, putAgent } from '../../broker/store/agents.ts';
 import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { useOneTimeToken } from '../../broker/store/one-time-tokens.ts';
-import { putOwner } from '../../broker/store/organisations.ts';
+import { putOwner, updateOrganisation } from '../../broker/store/organisations.ts';
+import { revokeAgent } from '../../broker/store/revoke-agent.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import {
   ANN,
@@ -648,6 +651,48 @@ agents:
     const counts = applied.map((result) => (result.ok ? result.plan.changes.length : -1)).sort();
     expect(counts).toEqual([0, 0, 0, 4]);
     expect((await world.present()).agents).toHaveLength(1);
+  });
+
+  describe('while others change governance', () => {
+    const two = agents(`t: { ${READ} }`, `u: { ${READ} }`);
+    /** Applies a file; before each transaction somebody makes a change. Answers how many transactions it took. */
+    async function overtaken(world: Governed, text: string, changes: readonly (() => Promise<unknown>)[]) {
+      let transactions = 0;
+      const { store, vault } = broker;
+      const { id: organisationId, values: resolved, now } = world;
+      const applying = { store, vault, organisationId, governance: read(text), resolved, clock: () => now };
+      const result = await applyFile(applying, async (make) => {
+        await changes[transactions++]?.();
+        return await store.db.transaction().execute(make);
+      });
+      if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+      return { transactions, changes: titles(result.plan.changes) };
+    }
+    const rename = (world: Governed, name: string) => () => updateOrganisation(broker.store.db, world.id, { name });
+
+    it('plans again by what they left, and makes nothing of the plan that they overtook', async () => {
+      const world = await governed();
+      await world.apply(`${CONNECTED}${two}`);
+      const revoke = async () => {
+        const [t] = (await world.present()).agents.filter(({ name }) => name === 't');
+        const ending = { from: ['active', 'pending_bind'], cause: 'owner_manual', detail: 'by hand' } as const;
+        await broker.store.db.transaction().execute((db) => revokeAgent(db, t!, ending, world.now));
+      };
+      const { transactions, changes } = await overtaken(world, `${CONNECTED}${agents(`u: { ${READ} }`)}`, [revoke]);
+      expect({ transactions, changes }).toEqual({ transactions: 1, changes: [] });
+      expect((await world.agent('t')).status_detail).toBe('by hand');
+    });
+
+    it('comes to an end however often they do', async () => {
+      const world = await governed();
+      const names = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name} ${world.id}`);
+      const renames = names.map((name) => rename(world, name));
+      const done = await overtaken(world, `organisation: kept ${world.id}\n${CONNECTED}`, renames);
+      expect(done.transactions).toBe(4);
+      const { organisation } = await world.present();
+      expect(organisation.name).toBe(`kept ${world.id}`);
+      expect(done.changes).toContain(`update organisation kept ${world.id}`);
+    });
   });
 
   it('gives no agent the key of another, nor one that was replaced', async () => {

@@ -5,7 +5,7 @@ import type { Broker } from '../../broker/broker.ts';
 import type { Governance } from '../../broker/config-file/governance.ts';
 import { parseGovernance } from '../../broker/config-file/parse.ts';
 import { formatProblem } from '../../broker/config-file/problems.ts';
-import { type ApplyOptions, type ApplyResult, applyOn } from '../../broker/config-plan/apply.ts';
+import { type ApplyOptions, type ApplyResult, applyFile } from '../../broker/config-plan/apply.ts';
 import { createOrganisation } from '../../broker/config-plan/first-start.ts';
 import { planGovernance } from '../../broker/config-plan/plan.ts';
 import type { BootstrapToken, Change, Plan } from '../../broker/config-plan/planning.ts';
@@ -47,7 +47,8 @@ export function applyGovernance(
   now: Instant,
   options: ApplyOptions = {},
 ): Promise<ApplyResult> {
-  return store.db.transaction().execute((db) => applyOn(db, vault, organisationId, governance, resolved, now, options));
+  const applying = { store, vault, organisationId, governance, resolved, clock: () => now, options };
+  return applyFile(applying, (make) => store.db.transaction().execute(make));
 }
 
 export function makeOrganisation({ store }: GovernedBroker, name: string, ownerEmail: string, now: Instant) {

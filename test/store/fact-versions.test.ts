@@ -73,7 +73,12 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
       ).compile(store.db) as never,
     );
     const watched = (table: string, event: string) =>
-      triggers.rows.filter((one) => one.table === table && new RegExp(`after ${event}`, 'i').test(one.definition));
+      triggers.rows.filter(
+        (one) =>
+          one.table === table &&
+          one.definition.includes('fact_version_') &&
+          new RegExp(`after ${event}`, 'i').test(one.definition),
+      );
     const { sql: text } = prepareFacts(store.db, 'one_platform', { many: false, whose: 'family' });
     const plain = text.replaceAll('"', '');
     const tables = new Map(

@@ -48,6 +48,7 @@ const MIGRATIONS = [
   '0015-stored-responses',
   '0016-client-sources',
   '0017-passkey-challenges',
+  '0018-governance-versions',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */

@@ -1,0 +1,158 @@
+/** The version of what governance files speak of: whatever changes it renews it, and what files do not speak of does not. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { putAgent, putGrant } from '../../broker/store/agents.ts';
+import { findGovernanceVersion } from '../../broker/store/governance.ts';
+import { putGuardrails, putPolicy } from '../../broker/store/governed-versions.ts';
+import { updateOrganisation } from '../../broker/store/organisations.ts';
+import { switchPlatform } from '../../broker/store/platforms.ts';
+import type { Store } from '../../broker/store/store.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+describe.each(STORES)(`versions of governance on %s${postgresNote}`, (kind) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let store: Store;
+  beforeAll(async () => {
+    world = await startWorld(kind);
+    organisation = await world.organisation();
+    await organisation.platform();
+    agent = await organisation.agent();
+    ({ store } = world.running.broker);
+  });
+  const version = (of = organisation) => findGovernanceVersion(store.db, of.id);
+
+  /** Columns by table, with another value each. Those that are missing are no governance: times, counts, tokens. */
+  const COLUMNS = {
+    agents: {
+      name: 'other',
+      agent_type: 'mcp_client',
+      status: 'suspended',
+      status_detail: 'why',
+      policy_id: crypto.randomUUID(),
+      origin: 'governance',
+      public_key_pem: 'pem',
+      key_fingerprint: 'SHA256:x',
+    },
+    owners: { role: 'viewer', email: 'other@acme.example', origin: 'governance' },
+    connections: {
+      is_default: 0,
+      label: 'other',
+      credential: Buffer.from('other'),
+      secret_reference: 'env:X',
+      oauth: '{}',
+    },
+    grants: {
+      platform_id: 'other',
+      connection_id: crypto.randomUUID(),
+      scopes: '[]',
+      constraints: '{"repos":[]}',
+      require_approval: 1,
+      expires_at: 1,
+      expires_text: '1d',
+    },
+    organisations: {
+      name: `other ${kind}`,
+      publish_identity_documents: 1,
+      auto_suspend: '{}',
+    },
+  } as const;
+
+  test('a change of any column that a file speaks of renews it, once it is another value', async () => {
+    const other = await world.organisation();
+    await other.platform();
+    await other.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    for (const [table, columns] of Object.entries(COLUMNS))
+      for (const [column, value] of Object.entries(columns)) {
+        const change = () =>
+          store.db
+            .updateTable(table as 'agents')
+            .set({ [column]: value } as never)
+            .where((table === 'organisations' ? 'id' : 'organisation_id') as 'organisation_id', '=', other.id)
+            .execute();
+        const before = await version(other);
+        await change();
+        const after = await version(other);
+        expect([table, column, after === before]).toEqual([table, column, false]);
+        await change();
+        expect([table, column, await version(other)]).toEqual([table, column, after]);
+      }
+  });
+
+  test('so do rows that come and go, and new versions of policies, guardrails and platforms', async () => {
+    const { db } = store;
+    const id = crypto.randomUUID();
+    const place = { organisation_id: organisation.id, id };
+    const here = (table: string) =>
+      db
+        .deleteFrom(table as 'agents')
+        .where('id', '=', id)
+        .execute();
+    const row = await db.selectFrom('agents').selectAll().where('id', '=', agent.id).executeTakeFirstOrThrow();
+    const owner = await db.selectFrom('owners').selectAll().where('id', '=', organisation.owner.id).executeTakeFirst();
+    const grant = {
+      ...place,
+      agent_id: agent.id,
+      platform_id: 'demo',
+      connection_id: null,
+      scopes: '[]',
+      constraints: '{}',
+      require_approval: 0 as const,
+      expires_at: null,
+      expires_text: null,
+      created_at: 1,
+    };
+    const changes: [string, () => Promise<unknown>][] = [
+      ['an agent comes', () => putAgent(db, { ...row, ...place, agent_id: 'agt_x', key_fingerprint: 'x' })],
+      ['a grant comes', () => putGrant(db, grant)],
+      ['a grant goes', () => here('grants')],
+      ['an agent goes', () => here('agents')],
+      [
+        'an owner comes',
+        () =>
+          db
+            .insertInto('owners')
+            .values({ ...owner!, id, email: 'new@acme.example', oidc_subject: null })
+            .execute(),
+      ],
+      ['an owner goes', () => here('owners')],
+      ['a policy', () => putPolicy(db, { organisationId: organisation.id, id, name: 'p', rules: '[]' }, 1)],
+      ['its next version', () => putPolicy(db, { organisationId: organisation.id, id, name: 'p', rules: '[]' }, 1)],
+      ['guardrails', () => putGuardrails(db, organisation.id, '[]', 1)],
+      [
+        'a platform is suspended',
+        () => switchPlatform(db, { organisationId: organisation.id, platformId: 'demo' }, { suspended: true }),
+      ],
+      ['a connection comes', () => organisation.connection('demo', { isDefault: false })],
+    ];
+    for (const [what, change] of changes) {
+      const before = await version();
+      await change();
+      expect([what, (await version()) === before]).toEqual([what, false]);
+    }
+  });
+
+  test('children, their grants, settings that no file knows, and other organisations leave it as it is', async () => {
+    const busy = await world.organisation();
+    await busy.platform();
+    const parent = await busy.agent({ grants: { demo: { scopeList: ['demo:read'] } } });
+    const other = await world.organisation();
+    const before = await version(busy);
+    expect(before).toBeDefined();
+    await childOf(world, busy, parent, { grants: [{ platform: 'demo', scopes: ['demo:read'] }] });
+    await parent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' });
+    await updateOrganisation(store.db, busy.id, { approval_ttl_ms: 123_456 });
+    await updateOrganisation(store.db, other.id, { name: `another ${kind}` });
+    expect(await version(busy)).toBe(before);
+    await expect(
+      store.db.transaction().execute(async (db) => {
+        await updateOrganisation(db, busy.id, { publish_identity_documents: 1 });
+        throw new Error('rolled back');
+      }),
+    ).rejects.toThrow('rolled back');
+    expect(await version(busy)).toBe(before);
+  });
+});
