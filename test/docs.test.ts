@@ -53,9 +53,14 @@ describe('links', () => {
     expect(broken).toEqual([]);
   });
 
-  test('every page of docs/ is linked from the front page', () => {
+  test('every page of docs/ is linked from the front page, and every record from the index of decisions', () => {
     const front = read('README.md');
-    expect(DOCS.filter((page) => !front.includes(`](${page})`))).toEqual([]);
+    const records = DOCS.filter((page) => /^docs\/decisions\/\d/.test(page));
+    const others = DOCS.filter((page) => !records.includes(page));
+    expect(others.filter((page) => !front.includes(`](${page})`))).toEqual([]);
+    const index = read('docs/decisions/README.md');
+    expect(records.length).toBeGreaterThan(10);
+    expect(records.filter((page) => !index.includes(`](${page.slice('docs/decisions/'.length)})`))).toEqual([]);
   });
 });
 

@@ -29,9 +29,13 @@ const ABOUT: Readonly<Record<string, string>> = {
   operations: 'Settings, PostgreSQL and replicas, keys, backups.',
   security: 'What is promised, with the test that shows it, and what is not.',
   architecture: 'Where things live, and why.',
+  glossary: 'Which word stands for what.',
   coverage: 'Every route and status of the specification, with the test that shows it.',
   changelog: 'What there is, and since when.',
 };
+
+/** Records for whoever changes the code: shipped with the package, and not served as guides. */
+export const DECISIONS = 'decisions/';
 
 /** The root of the package: beside the sources, and beside the compiled files. */
 const ROOT = ['../../', '../../../']
@@ -45,7 +49,7 @@ export function listGuides(): Guide[] {
   if (!ROOT) return [];
   const pages = readdirSync(fileURLToPath(new URL('docs/', ROOT)), { recursive: true })
     .map((file) => String(file).replaceAll('\\', '/'))
-    .filter((file) => file.endsWith('.md'))
+    .filter((file) => file.endsWith('.md') && !file.startsWith(DECISIONS))
     .map((file) => ({ name: file.slice(0, -'.md'.length), file: `docs/${file}` }));
   const order = Object.keys(ABOUT);
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.indexOf('queries') + 0.5);
