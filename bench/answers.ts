@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { Secret } from '../broker/crypto/secret.ts';
 import { readAnswer } from '../broker/egress/answer.ts';
+import { makeCredentialPatterns } from '../broker/egress/credential-patterns.ts';
 import { StreamedCredential } from '../broker/egress/credential-stream.ts';
-import { makeNeedles } from '../broker/egress/needles.ts';
 
 /** One kind of answer: its bytes, and for each run the microseconds of CPU that reading one took. */
 export type AnswerCost = { name: string; bytes: number; micros: number[] };
@@ -23,14 +23,14 @@ const CREDENTIAL = new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz==');
 
 /** Reads answers of usual sizes, and of the largest size the worst that is known. Takes some seconds. */
 export function measureAnswers(): AnswerCost[] {
-  const needles = makeNeedles(CREDENTIAL, { basic: true });
+  const patterns = makeCredentialPatterns(CREDENTIAL, { basic: true });
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   return [...bodies()].map(([name, body]) => {
     const times = Math.max(1, Math.round(BYTES_A_RUN / Math.max(body.length, 10_000)));
     const run = () => {
       const before = process.cpuUsage();
       for (let time = 0; time < times; time++) {
-        const read = readAnswer({ status: 200, headers, body }, needles);
+        const read = readAnswer({ status: 200, headers, body }, patterns);
         if (read.kind !== 'data' || read.redacted)
           throw new Error(`a credential was found in ${name}, which holds none`);
       }

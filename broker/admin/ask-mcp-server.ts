@@ -38,12 +38,12 @@ export async function askServer(
     credential: credential.secret,
     connectionKey: connection.id,
     headers: {},
-    manner: undefined,
+    session: undefined,
   };
   const listed = await listAll(makeMcpClient(broker.outbound, target, version));
   if (listed.ok) {
-    const { needles } = credential;
-    const offered = await compareTools(services, place, { listed: listed.tools, needles });
+    const { patterns } = credential;
+    const offered = await compareTools(services, place, { listed: listed.tools, patterns });
     if (typeof offered !== 'string') return { ok: true };
     const detail =
       offered === 'not_mcp'

@@ -2,7 +2,7 @@
 
 import type { Broker } from '../broker.ts';
 import type { Credential, Credentials } from '../calls/forward.ts';
-import { isOver } from '../oauth-client/credential.ts';
+import { isExpired } from '../oauth-client/credential.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -28,7 +28,7 @@ export async function freshCredential(
       if (fresh.kind === 'replaced') credential = open({ ...facts, credential: fresh.credential });
     }
   }
-  if (typeof credential === 'object' && credential.oauth && isOver(credential.oauth, broker.clock()))
+  if (typeof credential === 'object' && credential.oauth && isExpired(credential.oauth, broker.clock()))
     return none('The consent to this connection is over: connect it again.');
   if (credential === undefined) return none('The connection has no secret yet: give it one.');
   if (credential === 'unreadable') return none('The stored secret cannot be opened: replace it.');

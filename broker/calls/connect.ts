@@ -4,7 +4,7 @@ import type { Outcome } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
-import { isOver } from '../oauth-client/credential.ts';
+import { isExpired } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
@@ -48,7 +48,7 @@ export function connect(
   }
   const { oauth } = credential;
   // Nobody but a person can help, so nobody is asked.
-  if (oauth && !oauth.refreshable && isOver(oauth, services.broker.clock()))
+  if (oauth && !oauth.refreshable && isExpired(oauth, services.broker.clock()))
     return blocked('platform_reauth_needed', { kind: 'reauth_needed', auditId, connectionId: connection.id });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
     return blocked('needs_consent', { kind: 'needs_consent', auditId, connectionId: connection.id });

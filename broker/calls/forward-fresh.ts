@@ -3,7 +3,7 @@
 import { noteFlags } from '../audit/row.ts';
 import type { Broker } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
-import { isOver, type OAuthCredential } from '../oauth-client/credential.ts';
+import { isExpired, type OAuthCredential } from '../oauth-client/credential.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Call } from './call.ts';
@@ -36,12 +36,12 @@ export async function forwardFresh(
     const fresh = await refreshed(services, manifest, call, connection, { oauth, refused: false });
     if (fresh.kind === 'credential') current = fresh.credential;
     // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
-    else if (fresh.isGone || isOver(oauth, broker.clock())) return fresh.forwarded;
+    else if (fresh.isGone || isExpired(oauth, broker.clock())) return fresh.forwarded;
     const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
     if (changed) return changed;
   }
   oauth = current.oauth ?? oauth;
-  if (isOver(oauth, broker.clock())) return REAUTH;
+  if (isExpired(oauth, broker.clock())) return REAUTH;
   const first = await send(current);
   if (first.kind !== 'answer') return first;
   const isRefused = first.status === 401;

@@ -91,7 +91,7 @@ async function speaking<Said>(
       ...((mode === 'header' || mode === 'both') && {
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
       }),
-      manner: manners.find(credential, id),
+      session: manners.find(credential, id),
     },
     version,
   );
@@ -99,21 +99,21 @@ async function speaking<Said>(
     const inMeta = mode === 'meta' || mode === 'both';
     return await speak(client, () => (inMeta ? { [ATTESTATION_META_KEY]: attestationOf('tools/call') } : {}));
   } finally {
-    manners.keep(credential, id, client.manner());
+    manners.keep(credential, id, client.session());
   }
 }
 
 async function look(
   services: Recording,
   { row }: Call,
-  { platform: { manifest }, credential: { needles } }: McpPassage,
+  { platform: { manifest }, credential: { patterns } }: McpPassage,
   client: McpClient,
 ): Promise<Looked> {
   const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
   try {
     const listed = await listAll(client);
     if (!listed.ok) return listed;
-    const offered = await compareTools(services, place, { listed: listed.tools, needles });
+    const offered = await compareTools(services, place, { listed: listed.tools, patterns });
     return typeof offered === 'string'
       ? { ok: false, answer: unreachable(offered, true, 'list') }
       : { ok: true, offered };
@@ -152,7 +152,7 @@ function shown(answer: McpAnswer, credential: Credential): Forwarded {
     case 'unreachable':
       return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
     case 'http':
-      return { kind: 'answer', status: answer.received.status, read: readAnswer(answer.received, credential.needles) };
+      return { kind: 'answer', status: answer.received.status, read: readAnswer(answer.received, credential.patterns) };
     case 'error':
       return answered(credential, answer.received.status, `{"error":${answer.text}}`);
     case 'result':
@@ -160,8 +160,8 @@ function shown(answer: McpAnswer, credential: Credential): Forwarded {
   }
 }
 
-function answered({ needles }: Credential, status: number, json: string): Forwarded {
+function answered({ patterns }: Credential, status: number, json: string): Forwarded {
   const received = { status, headers: { 'content-type': 'application/json' }, body: Buffer.from(json) };
-  const read: ReadAnswer = readAnswer(received, needles);
+  const read: ReadAnswer = readAnswer(received, patterns);
   return { kind: 'answer', status, read };
 }

@@ -3,8 +3,8 @@ import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
+import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { placementOf } from '../egress/credential-placement.ts';
-import { makeNeedles, type SecretNeedles } from '../egress/needles.ts';
 import { buildRequest, type RestPlatform } from '../egress/rest.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
@@ -47,7 +47,7 @@ export function restPlatform(manifest: Manifest): RestPlatform {
 }
 
 /** A credential that was opened, with the search for it in answers. `oauth`: it is a token that may be refreshed. */
-export type Credential = { secret: Secret; needles: SecretNeedles; oauth?: OAuthCredential };
+export type Credential = { secret: Secret; patterns: CredentialPatterns; oauth?: OAuthCredential };
 
 export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
@@ -82,7 +82,7 @@ export function credentialOpener(broker: Broker): Credentials {
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
-      const opened = { secret, needles: makeNeedles(secret, { basic }), ...(oauth && { oauth }) };
+      const opened = { secret, patterns: makeCredentialPatterns(secret, { basic }), ...(oauth && { oauth }) };
       kept.set(key, opened);
       return opened;
     },
@@ -111,5 +111,5 @@ export async function forward(
   const answer = await broker.outbound.send({ ...built.request, connectionKey: connection.id });
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
-  return { kind: 'answer', status: answer.status, read: readAnswer(answer, credential.needles) };
+  return { kind: 'answer', status: answer.status, read: readAnswer(answer, credential.patterns) };
 }

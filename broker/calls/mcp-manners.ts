@@ -1,11 +1,11 @@
 /** How each MCP server is spoken to, as found out: in this process, for one credential and one agent. */
-import type { McpManner } from '../egress/mcp-client.ts';
+import type { McpSession } from '../egress/mcp-client.ts';
 import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
 import type { Credential } from './forward.ts';
 
 export type McpManners = {
-  find(credential: Credential, agentId: string): McpManner | undefined;
-  keep(credential: Credential, agentId: string, manner: McpManner | undefined): void;
+  find(credential: Credential, agentId: string): McpSession | undefined;
+  keep(credential: Credential, agentId: string, manner: McpSession | undefined): void;
 };
 
 /** Agents of one credential; whoever was longest without a call shakes hands again. */
@@ -16,11 +16,11 @@ const KEPT = 1_000;
  * soon as the stored one is replaced.
  */
 export function mcpManners(): McpManners {
-  const kept = new WeakMap<Credential, RecentlyUsed<McpManner>>();
+  const kept = new WeakMap<Credential, RecentlyUsed<McpSession>>();
   return {
     find: (credential, agentId) => kept.get(credential)?.get(agentId),
     keep: (credential, agentId, manner) => {
-      const mine = kept.get(credential) ?? recentlyUsed<McpManner>(KEPT);
+      const mine = kept.get(credential) ?? recentlyUsed<McpSession>(KEPT);
       kept.set(credential, mine);
       if (manner === undefined) mine.delete(agentId);
       else mine.set(agentId, manner);

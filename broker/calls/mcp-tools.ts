@@ -9,7 +9,7 @@ import type { Recording } from '../audit/record.ts';
 import { beginRow, noteFlags } from '../audit/row.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
-import type { SecretNeedles } from '../egress/needles.ts';
+import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '../policy/tool.ts';
 import { lockOrganisation } from '../store/governance.ts';
@@ -31,7 +31,7 @@ type NoTools = 'not_mcp' | 'credential_echoed';
  */
 function offeredRows(
   place: ToolPlace,
-  { listed, needles }: { listed: readonly JsonObject[]; needles: SecretNeedles },
+  { listed, patterns }: { listed: readonly JsonObject[]; patterns: CredentialPatterns },
   now: number,
 ): McpToolTable[] | NoTools {
   const rows = new Map<string, McpToolTable>();
@@ -46,7 +46,7 @@ function offeredRows(
     } catch {
       return 'not_mcp';
     }
-    if (needles.isIn(Buffer.from(offered))) return 'credential_echoed';
+    if (patterns.isIn(Buffer.from(offered))) return 'credential_echoed';
     rows.set(name, {
       organisation_id: place.organisationId,
       platform_id: place.platformId,
@@ -72,14 +72,14 @@ export type OfferedTools = ReadonlyMap<string, McpToolTable & { state: ToolState
 /**
  * Compares a list with what is on file, and notes on file, with an event on record, what is another than before.
  *
- * @param tools.needles of the credential that the server was asked with
+ * @param tools.patterns of the credential that the server was asked with
  * @returns why the list cannot be taken for one
  * @throws AuditUnavailable when the difference could not be recorded
  */
 export async function compareTools(
   services: Recording,
   place: ToolPlace,
-  tools: { listed: readonly JsonObject[]; needles: SecretNeedles },
+  tools: { listed: readonly JsonObject[]; patterns: CredentialPatterns },
 ): Promise<OfferedTools | NoTools> {
   const { broker } = services;
   const offered = offeredRows(place, tools, broker.clock());

@@ -1,6 +1,6 @@
 /**
- * Decodes base64url as RFC 7515 section 2 writes it: no padding, no other characters, and canonical, so that no two
- * texts stand for the same bytes (`Buffer.from` alone takes padding, `+`, white space and spare bits in silence).
+ * Decodes base64url as in RFC 7515 section 2: no padding, no other characters, and canonical, so that no two texts
+ * decode to the same bytes (`Buffer.from` alone silently accepts padding, `+`, white space and spare bits).
  * @returns undefined for anything else, the empty text included.
  */
 export function decodeBase64url(text: string): Buffer | undefined {

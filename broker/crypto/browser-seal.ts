@@ -1,4 +1,4 @@
-/** What a browser keeps for us for a moment and can neither read nor change: no table, and good on every replica. */
+/** Encrypted state that a browser keeps (as in a cookie): needs no table, and works on every replica. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64url } from './base64url.ts';
 import type { MasterKey, MasterKeys } from './master-key.ts';
@@ -7,8 +7,8 @@ const NONCE = 12;
 const TAG = 16;
 
 /**
- * Seals a text (AES-256-GCM) under a key derived from the current master key for this purpose alone: whoever makes us seal
- * very often wears out no key that something else depends on. In base64url.
+ * Seals a text (AES-256-GCM) under a key that is derived from the current master key for this purpose only, so that many
+ * seals (which strangers can cause) use up the nonce space of no other key. Returns base64url.
  */
 export function sealForBrowser(keys: MasterKeys, purpose: string, text: string): string {
   const nonce = randomBytes(NONCE);
@@ -18,7 +18,7 @@ export function sealForBrowser(keys: MasterKeys, purpose: string, text: string):
   return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url');
 }
 
-/** Opens what `sealForBrowser` made for the same purpose, also under a previous master key; undefined for all else. */
+/** Opens what `sealForBrowser` made for the same purpose, also under a previous master key; undefined for anything else. */
 export function openFromBrowser(keys: MasterKeys, purpose: string, sealed: string): string | undefined {
   const bytes = decodeBase64url(sealed);
   if (!bytes || bytes.length < NONCE + TAG) return undefined;
@@ -32,7 +32,7 @@ export function openFromBrowser(keys: MasterKeys, purpose: string, sealed: strin
       decipher.final();
       return text.toString('utf8');
     } catch {
-      // Another key, or altered.
+      // Another key, or modified.
     }
   }
   return undefined;

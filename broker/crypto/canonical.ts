@@ -2,18 +2,18 @@ import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 
 /**
- * The one JSON text of a value (RFC 8785): what is hashed and signed.
- * @throws Error for what has none: undefined, NaN, an infinity, a lone surrogate, a cycle
+ * Canonical JSON of a value (RFC 8785), for hashing and signing.
+ * @throws Error for values without one: undefined, NaN, an infinity, a lone surrogate, a cycle
  */
 export function canonicalJson(value: unknown): string {
   const text = canonicalize(value);
-  if (text === undefined) throw new TypeError('This value has no JSON text.');
+  if (text === undefined) throw new TypeError('This value cannot be serialised as JSON.');
   return text;
 }
 
 /**
  * The same for flat rows whose names are known: about twice as fast, since names are sorted and encoded once. A row
- * with another name or a nested value goes the general way, so that the answer is always that of `canonicalJson`.
+ * with another name or a nested value falls back to `canonicalJson`, so that the result is always the same.
  * @param names the names that a row may have, each at most once
  */
 export function createRowCanonicalizer(names: readonly string[]): (row: Readonly<Record<string, unknown>>) => string {
@@ -32,20 +32,20 @@ export function createRowCanonicalizer(names: readonly string[]): (row: Readonly
       text += taken === 0 ? prefix + encoded : `,${prefix}${encoded}`;
       taken++;
     }
-    // Something is there that was not taken (or an undefined member): leave it to the general way.
+    // The row has other members (or an undefined one): fall back to the generic serialiser.
     if (Object.keys(row).length !== taken || typeof row.toJSON === 'function') return canonicalJson(row);
     return `{${text}}`;
   };
 }
 
-/** The text of a string, finite number, boolean or null; undefined for everything else. */
+/** JSON of a string, finite number, boolean or null; undefined for everything else. */
 function encodeFlat(value: unknown): string | undefined {
   if (value === null) return 'null';
   switch (typeof value) {
     case 'string':
       return value.isWellFormed() ? JSON.stringify(value) : undefined;
     case 'number':
-      // RFC 8785 section 3.2.2.3 takes ECMAScript's number to string conversion as it is.
+      // RFC 8785 section 3.2.2.3 uses ECMAScript's number to string conversion.
       return Number.isFinite(value) ? `${value}` : undefined;
     case 'boolean':
       return value ? 'true' : 'false';

@@ -8,13 +8,13 @@ export const AGENT_ID_PATTERN = /^agt_[a-z0-9]{20,21}$/;
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
-/** The largest multiple of 36 that a byte can be compared with: what is above would favour the first letters. */
+/** The largest multiple of 36 below 256: bytes from here on are rejected, because they would bias towards the first letters. */
 const UNBIASED = 252;
 
-/** A UUIDv7 (RFC 9562 section 5.7) of this instant: for rows that are read in order. Tells when it was made. */
+/** A UUIDv7 (RFC 9562 section 5.7) of this instant: for rows that are read in order. Reveals when it was made. */
 export function uuidv7(now: Instant): string {
   const time = Math.trunc(now).toString(16).padStart(12, '0');
-  // randomUUID has already set the variant, and keeps its randomness in stock: 0.2 µs.
+  // randomUUID sets the variant, and caches its random bytes: 0.2 µs.
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
 
@@ -34,7 +34,7 @@ export function newAgentId(): string {
   return id;
 }
 
-/** A name for one request, to be found again in the log. It says nothing and is good for nothing else. */
+/** An id of one request, for finding it in the log. It grants nothing. */
 export function correlationId(): string {
   return randomUUID();
 }

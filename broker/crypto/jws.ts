@@ -8,7 +8,7 @@ import { parseSignedObject } from './signed-object.ts';
 export type JwsHeader = { readonly typ: string };
 
 /**
- * Signs a compact JWS (RFC 7515 section 7.1) with ES256, at once and in this thread.
+ * Signs a compact JWS (RFC 7515 section 7.1) with ES256, synchronously.
  * @param payload an object, or its JSON text, which is then signed byte for byte
  */
 export type SignCompact = (key: SigningKey, header: JwsHeader, payload: JsonObject | string) => string;
@@ -20,15 +20,15 @@ export type RefusedJws = {
   detail: string;
 };
 
-/** Larger than any receipt; also bounds the work that a stranger's text can cause. In characters. */
+/** In characters. Larger than any receipt; limits the work for untrusted input. */
 const MAX_JWS = 65_536;
-/** Ways for a token to bring its own key or its own rules. */
+/** Header parameters by which a token could supply its own key or change how it is verified. */
 const FORBIDDEN_HEADERS = ['crit', 'b64', 'jwk', 'jku', 'x5u', 'x5c'];
 
-/** See `SignCompact`: for the odd signature; where many are made, use `createCompactSigner`. */
+/** See `SignCompact`: for occasional signatures; where many are made, use `createCompactSigner`. */
 export const signCompact: SignCompact = (key, header, payload) => finish(key, encodeHeader(key, header), payload);
 
-/** A signer that remembers its encoded headers: one for each key and type, of which there are a handful. */
+/** A signer that caches its encoded headers: one for each key and type, of which there are a handful. */
 export function createCompactSigner(): SignCompact {
   const headers = new WeakMap<SigningKey, Map<string, string>>();
   return (key, header, payload) => {
@@ -41,7 +41,7 @@ export function createCompactSigner(): SignCompact {
 
 /**
  * Checks a compact JWS: ES256 by one of the given keys, of exactly this type, canonical base64url throughout, no
- * header that we do not understand (RFC 8725 sections 3.1, 3.10 and 3.11). Claims are the caller's to check.
+ * unknown critical header (RFC 8725 sections 3.1, 3.10 and 3.11). Checking the claims is up to the caller.
  */
 export function verifyCompact(
   jws: string,
@@ -52,7 +52,8 @@ export function verifyCompact(
   const segments = jws.split('.', 4);
   if (segments.length !== 3) return refuse('malformed', 'a compact JWS has three parts, separated by dots');
   const [headerBytes, payloadBytes, signature] = segments.map(decodeBase64url);
-  if (!headerBytes || !payloadBytes || !signature) return refuse('malformed', 'a part of it is not base64url');
+  if (!headerBytes || !payloadBytes || !signature)
+    return refuse('malformed', 'a part of it is not canonical base64url');
   const header = parseSignedObject(headerBytes);
   if (header === undefined) return refuse('malformed', 'its header is not a JSON object with unique names');
   if (header.alg !== 'ES256') return refuse('unsupported', 'its alg is not ES256');
@@ -82,15 +83,15 @@ function finish(key: SigningKey, header: string, payload: JsonObject | string): 
 }
 
 /**
- * RFC 7518 section 3.4: R and S side by side, out of the DER (RFC 3279 section 2.2.3) that OpenSSL makes. Node does the
- * same when asked for `ieee-p1363`, but on a copy of the key that it makes each time, which doubles the cost of signing.
+ * Converts the DER signature (RFC 3279 section 2.2.3) of OpenSSL to R and S concatenated (RFC 7518 section 3.4). Node can do
+ * it (`ieee-p1363`), but copies the key each time, which doubles the cost of signing.
  */
 function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(64);
   let at = 2;
   for (const end of [32, 64]) {
     const next = at + 2 + der[at + 1]!;
-    // A number has a zero before it when its first bit is set, and none of its own zeros.
+    // DER integers have a leading zero byte when the high bit is set, and no other leading zeros.
     const from = Math.max(at + 2, next - 32);
     der.copy(raw, end - (next - from), from, next);
     at = next;

@@ -4,18 +4,18 @@ import type { Instant } from '../policy/facts.ts';
 /** The public half of an ES256 key (RFC 7518 section 6.2.1). */
 export type EcPublicJwk = { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string };
 
-/** As it stands in a published key set (RFC 7517 section 4). */
+/** As published in a key set (RFC 7517 section 4). */
 export type PublishedJwk = EcPublicJwk & { readonly alg: 'ES256'; readonly use: 'sig'; readonly kid: string };
 
-/** A key that can sign now. The KeyObject shows nothing of the key when it is printed or serialised. */
+/** A key with its private half. A KeyObject reveals nothing when it is printed or serialised. */
 export type SigningKey = { readonly kid: string; readonly privateKey: KeyObject; readonly publicJwk: EcPublicJwk };
 
-/** A new key as it goes to the store: `privatePkcs8` (DER) is to be sealed, the rest is public. */
+/** A new key for the store: `privatePkcs8` (DER) has to be sealed, the rest is public. */
 export type NewSigningKey = { readonly kid: string; readonly publicJwk: EcPublicJwk; readonly privatePkcs8: Buffer };
 
 /**
- * One key of a set: published from the start, signing from `activatesAt` until a newer one does or `retiredAt` comes.
- * Without `signing` the private half is gone; the public half stays, for what it once signed.
+ * One key of a set: published from the start, used for signing from `activatesAt` until a newer one is active or `retiredAt`.
+ * Without `signing` the private half was deleted; the public half stays, to verify what it signed.
  */
 export type KeySetEntry = {
   readonly kid: string;
@@ -25,7 +25,7 @@ export type KeySetEntry = {
   readonly signing?: SigningKey;
 };
 
-/** The keys of one job (evidence, issuing, root), newest first; `verifyKeys` by kid, the retired ones included. */
+/** The keys for one use (evidence, issuing, root), newest first; `verifyKeys` by kid, the retired ones included. */
 export type KeySet = {
   readonly entries: readonly KeySetEntry[];
   readonly verifyKeys: ReadonlyMap<string, KeyObject>;
@@ -43,8 +43,8 @@ export function generateSigningKey(): NewSigningKey {
 }
 
 /**
- * Reads a stored key, once: parsing costs more than signing.
- * @throws Error when the bytes are no P-256 private key or belong to another kid
+ * Parses a stored key. Do it once: parsing costs more than signing.
+ * @throws Error when the bytes are not a P-256 private key, or not of this kid
  */
 export function importSigningKey(stored: { kid: string; privatePkcs8: Uint8Array }): SigningKey {
   const { buffer, byteOffset, byteLength } = stored.privatePkcs8;
@@ -55,7 +55,7 @@ export function importSigningKey(stored: { kid: string; privatePkcs8: Uint8Array
   return { kid: stored.kid, privateKey, publicJwk };
 }
 
-/** Puts keys together. @throws Error when a public key is no P-256 key, or its kid is not its thumbprint */
+/** Makes a key set. @throws Error when a public key is not a P-256 key, or its kid is not its thumbprint */
 export function keySet(entries: readonly KeySetEntry[]): KeySet {
   const verifyKeys = new Map<string, KeyObject>();
   for (const { kid, publicJwk } of entries) {
@@ -74,7 +74,7 @@ export function signingKeyAt(set: KeySet, now: Instant): SigningKey | undefined 
   return undefined;
 }
 
-/** The key set to publish: all keys, also those yet to be used and those retired (DI-03, MR-07). */
+/** The key set to publish: all keys, also future and retired ones (DI-03, MR-07). */
 export function publishedKeys(set: KeySet): { keys: PublishedJwk[] } {
   return {
     keys: set.entries.map(({ kid, publicJwk: { kty, crv, x, y } }) => ({

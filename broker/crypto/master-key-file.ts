@@ -24,7 +24,7 @@ export type MasterKeySource =
   | { readonly environment: string; readonly previous?: string | undefined }
   | { readonly file: string };
 
-/** Room for some eighty keys; a file larger than this is some other file. */
+/** Enough for some eighty keys; a larger file is not a key file. */
 const MAX_FILE_BYTES = 4096;
 const POSIX = process.platform !== 'win32';
 
@@ -51,9 +51,9 @@ export function readMasterKeys(
 }
 
 /**
- * What is unsafe about the folder that the key file lies in, in one sentence; undefined when nothing is, or it is not there.
- * The file itself is refused when others can use it; whoever may write its folder can only remove it, which is no reason to
- * stop: volumes of containers often belong to everybody.
+ * A warning about unsafe permissions of the key file's folder; undefined when there is none, or no folder. Unsafe permissions of
+ * the file itself are an error; write permission on the folder only allows removing it, and container volumes are often
+ * world-writable, so that is a warning.
  */
 export function keyFolderWarning(path: string): string | undefined {
   if (!POSIX) return undefined;
@@ -65,16 +65,16 @@ export function keyFolderWarning(path: string): string | undefined {
     if ((stat.mode & 0o022) !== 0 && (stat.mode & 0o1000) === 0)
       return `Others may write into the folder of the key file, and so remove the key. Run: chmod 700 ${folder}`;
   } catch {
-    // Whoever opens the file says what is wrong with its folder.
+    // Opening the file reports what is wrong with its folder.
   }
   return undefined;
 }
 
 /**
- * Starts a rotation: puts a new key in front of those in the file. Everything sealed is then re-wrapped, and
- * `dropPreviousKeys` ends the rotation. When the answer's `previous` was not empty before, a rotation was running: go
- * on with that one instead of calling this again.
- * @throws MasterKeyError `busy` when another rotation is at work on the file
+ * Starts a rotation: puts a new key before those in the file. Every sealed value is then re-wrapped, and
+ * `dropPreviousKeys` ends the rotation. When the file had previous keys already, a rotation was interrupted: resume that
+ * one instead of calling this again.
+ * @throws MasterKeyError `busy` when another rotation holds the lock
  */
 export function rotateKeyFile(path: string): MasterKeys {
   const { text, key } = generateMasterKey();
@@ -85,8 +85,8 @@ export function rotateKeyFile(path: string): MasterKeys {
 }
 
 /**
- * Ends a rotation: leaves only the current key in the file. To be called when no sealed row carries another key's id;
- * what still does can never be opened again.
+ * Ends a rotation: leaves only the current key in the file. To be called when no sealed row has another key's id;
+ * rows that still do can never be opened again.
  * @throws MasterKeyError
  */
 export function dropPreviousKeys(path: string): MasterKeys {
@@ -99,8 +99,8 @@ export function dropPreviousKeys(path: string): MasterKeys {
 type Content = { lines: string[]; keys: MasterKeys };
 
 /**
- * The new file is written beside the old one under one fixed name, which is created exclusively: so it is the lock
- * too, and two rotations cannot lose one another's key. Renaming it is atomic and gives the lock back.
+ * The new file is written next to the old one under a fixed name that is created exclusively (O_EXCL), which makes it the
+ * lock: concurrent rotations cannot lose a key. Renaming it is atomic and releases the lock.
  */
 function replaceKeyFile(path: string, change: (old: Content) => Content): MasterKeys {
   const next = `${path}.new`;
@@ -111,7 +111,7 @@ function replaceKeyFile(path: string, change: (old: Content) => Content): Master
     if (!isCode(cause, 'EEXIST')) throw cannotWrite(path, cause);
     throw new MasterKeyError(
       'busy',
-      `${next} exists: another rotation is running, or one was cut off. If none is running, delete that file (its key was never used) and try again.`,
+      `${next} exists: another rotation is running, or one was interrupted. If none is running, delete that file (its key was never used) and try again.`,
     );
   }
   let keys: MasterKeys;
@@ -132,7 +132,7 @@ function replaceKeyFile(path: string, change: (old: Content) => Content): Master
   return keys;
 }
 
-/** Complete or not at all: written under another name, then linked, which never replaces a file that is there. */
+/** Atomic: written under a temporary name, then linked, which never replaces an existing file. */
 function createKeyFile(path: string): boolean {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   try {
@@ -154,7 +154,7 @@ function createKeyFile(path: string): boolean {
   }
 }
 
-/** The text of the file, or undefined when there is none. Checked on the open file, so that nobody can swap it. */
+/** The text of the file, or undefined when there is none. Permissions are checked on the open descriptor, so that the file cannot be swapped (TOCTOU). */
 function readKeyFile(path: string): string | undefined {
   let file: number;
   try {
@@ -169,7 +169,7 @@ function readKeyFile(path: string): string | undefined {
     const stat = fstatSync(file);
     if (!stat.isFile()) throw unsafe(path, 'it is not a regular file');
     if (POSIX && (stat.mode & 0o077) !== 0) {
-      throw unsafe(path, `others than its owner may use it. Run: chmod 600 ${path}`);
+      throw unsafe(path, `its permissions let other users access it. Run: chmod 600 ${path}`);
     }
     if (POSIX && stat.uid !== 0 && stat.uid !== process.getuid!()) throw unsafe(path, 'it belongs to another user');
     if (stat.size > MAX_FILE_BYTES) throw new MasterKeyError('malformed', `${path} is too large for a key file.`);
@@ -199,14 +199,14 @@ function writeDurably(file: number, text: string): void {
   fsyncSync(file);
 }
 
-/** A new name is durable when its folder is. Windows can neither open nor flush one. */
+/** A rename is durable once the folder is synced. Windows can neither open nor sync one. */
 function syncFolder(path: string): void {
   if (!POSIX) return;
   let folder: number;
   try {
     folder = openSync(dirname(path), constants.O_RDONLY);
   } catch {
-    return; // a folder that was never made: the error that matters is on its way
+    return; // the folder could not be created: that error is reported elsewhere
   }
   try {
     fsyncSync(folder);
@@ -224,7 +224,7 @@ const unsafe = (path: string, reason: string) =>
 const missing = (path: string) =>
   new MasterKeyError(
     'missing',
-    `There is no master key: ${path} does not exist, and no new one is made while the store holds sealed values. Put the key file back, or set AGENT_BROKER_MASTER_KEY or AGENT_BROKER_KEY_FILE.`,
+    `There is no master key: ${path} does not exist, and no new one is created while the store contains sealed values. Put the key file back, or set AGENT_BROKER_MASTER_KEY or AGENT_BROKER_KEY_FILE.`,
   );
 
 const cannotWrite = (path: string, cause: unknown) =>

@@ -6,12 +6,12 @@ import { weakness } from './weak-key.ts';
 /** The key that wraps all data keys. `id` is 16 hexadecimal digits derived from the key, safe to print and to store. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject };
 
-/** What is sealed is sealed with `current`; what was sealed with a previous one can still be opened and re-wrapped. */
+/** New values are sealed with `current`; values sealed with a previous key can still be opened and re-wrapped. */
 export type MasterKeys = { readonly current: MasterKey; readonly previous: readonly MasterKey[] };
 
 export type MasterKeyErrorCode = 'missing' | 'malformed' | 'weak' | 'unsafe_file' | 'busy' | 'unreadable';
 
-/** Why there is no usable master key, in words for the operator; never with any of the key. */
+/** Why there is no usable master key, for the operator; never contains any part of the key. */
 export class MasterKeyError extends Error {
   override readonly name = 'MasterKeyError';
   readonly code: MasterKeyErrorCode;
@@ -24,16 +24,16 @@ export class MasterKeyError extends Error {
 const MAKE_ONE = 'Make one with: openssl rand -base64 32';
 
 /**
- * Reads one master key from its text: 32 bytes in standard base64, 44 characters, nothing around them.
- * @param source what to call the place in a message, such as `AGENT_BROKER_MASTER_KEY`
- * @throws MasterKeyError `malformed`, or `weak` for a sample key, all zeros or anything that no generator makes (KEY-06)
+ * Parses one master key: 32 bytes in standard base64, exactly 44 characters.
+ * @param source name of the source for messages, such as `AGENT_BROKER_MASTER_KEY`
+ * @throws MasterKeyError `malformed`, or `weak` for a sample key, all zeros or anything obviously not random (KEY-06)
  */
 export function parseMasterKey(text: string, source: string): MasterKey {
   const bytes = decodeBase64(text);
   if (bytes?.length !== 32) {
     throw new MasterKeyError(
       'malformed',
-      `${source} is not a master key: 32 bytes in base64 (44 characters) belong there. ${MAKE_ONE}`,
+      `${source} is not a master key: it must be 32 bytes in base64 (44 characters). ${MAKE_ONE}`,
     );
   }
   const reason = weakness(bytes);
@@ -50,15 +50,15 @@ export function generateMasterKey(): { text: Secret; key: MasterKey } {
 }
 
 /**
- * The key check value, HMAC-SHA-256(key, "kcv") in hexadecimal: kept in the store, it tells at the next start whether
- * this is the key that sealed what is there (ST-08), and tells nothing about the key.
+ * The key check value, HMAC-SHA-256(key, "kcv") in hexadecimal: kept in the store, it shows at the next start whether
+ * this is the key that sealed the stored values (ST-08), and reveals nothing about the key.
  */
 export function checkValue(key: MasterKey): string {
   return createHmac('sha256', key.key).update('kcv').digest('hex');
 }
 
 /**
- * A key for one job, 32 bytes: HKDF-SHA-256 (RFC 5869) of the master key.
+ * Derives a key for one purpose, 32 bytes: HKDF-SHA-256 (RFC 5869) of the master key.
  * @param salt what else the key depends on; need not be secret
  */
 export function deriveKey(master: MasterKey, job: string, salt = ''): Buffer {
@@ -67,7 +67,7 @@ export function deriveKey(master: MasterKey, job: string, salt = ''): Buffer {
 
 function masterKey(bytes: Buffer): MasterKey {
   const key = createSecretKey(bytes);
-  // Another label than the check value's: the one is truncated and public in every sealed value.
+  // Another label than the check value's, because the id is truncated and stands in every sealed value.
   const id = createHmac('sha256', key).update('key id').digest('hex').slice(0, 16);
   bytes.fill(0);
   return { id, key };

@@ -4,7 +4,7 @@ import { decodeBase64 } from './base64url.ts';
 
 export type RsaPublicJwk = { readonly kty: 'RSA'; readonly n: string; readonly e: string };
 
-/** An agent's public key: `pem` in one normal form, `fingerprint` its SHA-256 thumbprint (RFC 7638) in base64url. */
+/** An agent's public key: `pem` in canonical form, `fingerprint` its SHA-256 thumbprint (RFC 7638) in base64url. */
 export type AgentPublicKey = {
   readonly pem: string;
   readonly fingerprint: string;
@@ -15,7 +15,7 @@ export type AgentPublicKey = {
 export type RefusedPublicKey = {
   ok: false;
   code: 'private_key' | 'not_spki_pem' | 'not_rsa' | 'bad_size' | 'bad_exponent' | 'bad_modulus';
-  /** For the person who sent it: what is wrong, and what to do. Never any of the text that was sent. */
+  /** For the sender: what is wrong, and what to do. Never contains any of the text that was sent. */
   error: string;
 };
 
@@ -28,24 +28,24 @@ const HOW =
   'Make one with: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out agent.key && openssl pkey -in agent.key -pubout';
 
 /**
- * Reads the public key that an agent wants to be known by: one PEM block of SubjectPublicKeyInfo (RFC 7468 section 13)
- * with an RSA key of 2048 to 4096 bits and the exponent 65537 (JW-26), and nothing around it. Never throws.
+ * Parses an agent's public key: one PEM block of SubjectPublicKeyInfo (RFC 7468 section 13)
+ * with an RSA key of 2048 to 4096 bits and the exponent 65537 (JW-26), without surrounding text. Never throws.
  */
 export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | RefusedPublicKey {
   const labels = Array.from(text.slice(0, 4 * MAX_PEM).matchAll(BEGIN), (match) => match[1]!);
   if (labels.some((label) => label.includes('PRIVATE KEY'))) {
     return refuse(
       'private_key',
-      'This is a private key, which never leaves the agent. It was not stored, but it has travelled: make a new key pair, and send the public key (openssl pkey -in agent.key -pubout).',
+      'This is a private key, which never leaves the agent. It was not stored, but it was sent over the network: make a new key pair, and send the public key (openssl pkey -in agent.key -pubout).',
     );
   }
   const wrongText = whatIsWrongWith(text, labels);
   if (wrongText !== undefined) return refuse('not_spki_pem', wrongText);
   const der = decodeBase64(ONE_BLOCK.exec(text)![1]!.replace(/\s+/g, ''));
   const key = der && parseDer(der);
-  // OpenSSL overlooks bytes after the key: what it writes must be all that was sent.
+  // OpenSSL ignores bytes after the key, so its own export has to equal what was sent.
   if (!key?.export({ format: 'der', type: 'spki' }).equals(der!)) {
-    return refuse('not_spki_pem', `The PEM block holds no public key (SubjectPublicKeyInfo). ${HOW}`);
+    return refuse('not_spki_pem', `The PEM block contains no public key (SubjectPublicKeyInfo). ${HOW}`);
   }
   return checkRsa(key);
 }
@@ -53,16 +53,16 @@ export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | 
 /** Parsed public keys, at most so many, the least recently used ones leaving first. */
 export type PublicKeyCache = {
   /**
-   * The key to a PEM that `parsePublicKey` has accepted and normalised. Parsed again when the PEM that is kept under
-   * that fingerprint is another one, so a key that was replaced can never be served.
-   * @throws Error when the PEM is none
+   * The key of a PEM that `parsePublicKey` has accepted and normalised. Parsed again when the PEM that is cached under
+   * that fingerprint differs, so that a replaced key is never returned.
+   * @throws Error when the PEM is not valid
    */
   keyOf(fingerprint: string, pem: string): KeyObject;
   readonly size: number;
 };
 
 /**
- * Parsing a key costs half as much as verifying with it, so it is done once.
+ * Parsing a key costs half as much as verifying with it, so it is cached.
  * @param limit how many keys to keep, at some 2.5 KiB each
  */
 export function createPublicKeyCache(limit = 10_000): PublicKeyCache {
@@ -81,10 +81,10 @@ export function createPublicKeyCache(limit = 10_000): PublicKeyCache {
   };
 }
 
-/** What is not one plain block of a public key, in words; undefined when it looks like one. */
+/** Why the text is not a single PEM block of a public key; undefined when it looks like one. */
 function whatIsWrongWith(text: string, labels: readonly string[]): string | undefined {
   if (text.length > MAX_PEM) return `The text is longer than ${MAX_PEM} characters: no RSA key of 4096 bits is.`;
-  if (labels.length === 0) return `A public key in PEM form (-----BEGIN PUBLIC KEY-----) belongs here. ${HOW}`;
+  if (labels.length === 0) return `A public key in PEM form (-----BEGIN PUBLIC KEY-----) is required. ${HOW}`;
   if (labels.length > 1) return 'There are several PEM blocks: send the public key alone.';
   switch (labels[0]) {
     case 'PUBLIC KEY':
@@ -94,10 +94,10 @@ function whatIsWrongWith(text: string, labels: readonly string[]): string | unde
     case 'RSA PUBLIC KEY':
       return 'This is the older PKCS#1 form. Convert it: openssl rsa -RSAPublicKey_in -in key.pem -pubout';
     default:
-      return `This PEM block is no public key (-----BEGIN PUBLIC KEY-----). ${HOW}`;
+      return `This PEM block is not a public key (-----BEGIN PUBLIC KEY-----). ${HOW}`;
   }
   if (ONE_BLOCK.test(text)) return undefined;
-  return 'The PEM block is damaged or has text around it. Send it as it was written, line breaks included, and nothing else.';
+  return 'The PEM block is corrupt or has text around it. Send exactly the block, line breaks included.';
 }
 
 function parseDer(der: Buffer): KeyObject | undefined {
@@ -121,9 +121,9 @@ function checkRsa(key: KeyObject): ({ ok: true } & AgentPublicKey) | RefusedPubl
     return refuse('bad_exponent', `The RSA key's public exponent must be 65537. ${HOW}`);
   }
   const { n, e } = key.export({ format: 'jwk' }) as { n: string; e: string };
-  // No product of two primes is even, and OpenSSL cannot compute with one that is.
+  // An RSA modulus is odd, and OpenSSL fails on an even one.
   if ((Buffer.from(n, 'base64url').at(-1)! & 1) === 0) {
-    return refuse('bad_modulus', `The RSA key's modulus is even, so it is no key. ${HOW}`);
+    return refuse('bad_modulus', `The RSA key's modulus is even, so it is not a valid key. ${HOW}`);
   }
   const jwk: RsaPublicJwk = { kty: 'RSA', n, e };
   const pem = key.export({ format: 'pem', type: 'spki' }) as string;

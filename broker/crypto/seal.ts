@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, rand
 import type { MasterKey, MasterKeys } from './master-key.ts';
 
 /**
- * Where a sealed value lives. It is authenticated with the value, so that what was sealed for one place opens in no
- * other (KEY-01). A row that must not be rolled back to an older value of its own puts its revision into `rowId`.
+ * Where a sealed value is stored. It is the additional authenticated data (AAD) of the value, so that a value cannot be
+ * opened in another place (KEY-01). A row that needs rollback protection puts its revision into `rowId`.
  */
 export type SealedPlace = {
   readonly table: string;
@@ -13,8 +13,8 @@ export type SealedPlace = {
 };
 
 /**
- * `malformed`: no sealed value of a version that we know. `unknown_key`: sealed under a master key that is not here.
- * `tampered`: changed, or moved from another place. `bad_place`: the place itself is not text that can be stored.
+ * `malformed`: not a sealed value of a known version. `unknown_key`: sealed under a master key that is not available.
+ * `tampered`: modified, or moved from another place. `bad_place`: a part of the place is empty or not well-formed text.
  */
 export type SealErrorCode = 'malformed' | 'unknown_key' | 'tampered' | 'bad_place';
 
@@ -45,7 +45,7 @@ const TAG_BYTES = 16;
 const TAG_OPTION = { authTagLength: TAG_BYTES };
 
 /**
- * Seals bytes, or text as UTF-8, for one place, under the current master key: 97 bytes longer than what goes in.
+ * Seals bytes, or text as UTF-8, for one place, under the current master key. Adds 97 bytes.
  * @throws SealError `bad_place`
  */
 export function seal(keys: MasterKeys, place: SealedPlace, plaintext: Buffer | string): Buffer {
@@ -64,8 +64,8 @@ export function seal(keys: MasterKeys, place: SealedPlace, plaintext: Buffer | s
 }
 
 /**
- * Opens what `seal` made for the same place.
- * @throws SealError for everything else
+ * Opens a value that was sealed for the same place.
+ * @throws SealError for anything else
  */
 export function open(keys: MasterKeys, place: SealedPlace, sealed: Uint8Array): Buffer {
   const bytes = asSealed(sealed);
@@ -81,14 +81,14 @@ export function open(keys: MasterKeys, place: SealedPlace, sealed: Uint8Array): 
   return plaintext ?? refuse(place);
 }
 
-/** The id of the master key that a sealed value needs. @throws SealError `malformed` */
+/** The id of the master key under which a value is sealed. @throws SealError `malformed` */
 export function sealedWith(sealed: Uint8Array): string {
   return asSealed(sealed).toString('hex', KEY_ID, WRAP_NONCE);
 }
 
 /**
- * Wraps a value's data key under the current master key; the value itself is neither read nor changed, so its length
- * does not matter. What is already under the current key comes back as it is: running this twice does no harm.
+ * Wraps a value's data key under the current master key; the ciphertext itself is neither read nor changed, so its length
+ * does not matter. A value that is already under the current key is returned unchanged: the operation is idempotent.
  * @throws SealError
  */
 export function rewrap(keys: MasterKeys, place: SealedPlace, sealed: Uint8Array): Buffer {
@@ -143,14 +143,14 @@ function decrypt(key: KeyObject, context: Buffer, { nonce, ciphertext, tag }: En
 }
 
 /**
- * What is authenticated with the value: each part after its own length, so that no two places read alike. The master
- * key's id is added for the data key only: a rotation then leaves the value's own encryption as it is.
+ * The AAD: each part with its length as prefix, so that the encoding is unambiguous. The master key's id is added for the
+ * data key only, so that a rotation does not touch the ciphertext of the value.
  */
 function contextOf(place: SealedPlace): string {
   let context = `${VERSION}`;
   for (const part of [place.table, place.column, place.rowId, place.organisationId]) {
-    // A lone surrogate would become U+FFFD in UTF-8, and two places one.
-    if (part === '' || !part.isWellFormed()) throw new SealError('bad_place', 'A sealed value needs a place in full.');
+    // A lone surrogate would become U+FFFD in UTF-8, so that two places could collide.
+    if (part === '' || !part.isWellFormed()) throw new SealError('bad_place', 'A sealed value needs a complete place.');
     context += `:${part.length}:${part}`;
   }
   return context;
@@ -159,11 +159,11 @@ function contextOf(place: SealedPlace): string {
 const wrapContext = (context: string, keyId: string): Buffer =>
   Buffer.from(`${context}:${keyId.length}:${keyId}`, 'utf8');
 
-/** SQLite hands out Uint8Arrays, PostgreSQL Buffers: a view, no copy. */
+/** SQLite returns Uint8Arrays, PostgreSQL Buffers. A view, not a copy. */
 function asSealed(value: Uint8Array): Buffer {
   const bytes = Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   if (bytes.length < CIPHERTEXT + TAG_BYTES || bytes[0] !== VERSION) {
-    throw new SealError('malformed', 'This is no sealed value of a format that this version of the broker knows.');
+    throw new SealError('malformed', 'This is not a sealed value in a format that this version of the broker knows.');
   }
   return bytes;
 }
@@ -171,8 +171,5 @@ function asSealed(value: Uint8Array): Buffer {
 const nameOf = (place: SealedPlace): string => `${place.table}.${place.column} of row ${place.rowId}`;
 
 function refuse(place: SealedPlace): never {
-  throw new SealError(
-    'tampered',
-    `${nameOf(place)} cannot be opened: it was changed, or sealed for another row. Nothing was read from it.`,
-  );
+  throw new SealError('tampered', `${nameOf(place)} cannot be opened: it was modified, or sealed for another row.`);
 }

@@ -1,6 +1,6 @@
 /**
- * Secrets on their way here, sealed by whoever has them: a JWE in its compact form (RFC 7516), ECDH-ES on P-256 and
- * AES-256-GCM (RFC 7518, sections 4.6 and 5.3). Nobody between the sender and the broker can read one.
+ * Secrets that are encrypted by their sender: compact JWE (RFC 7516), ECDH-ES on P-256 and AES-256-GCM (RFC 7518, sections
+ * 4.6 and 5.3), so that proxies between the sender and the broker cannot read them.
  */
 import type { KeyObject } from 'node:crypto';
 import { compactDecrypt } from 'jose';
@@ -9,7 +9,7 @@ import type { EcPublicJwk } from './key-set.ts';
 export const SEALING_ALG = 'ECDH-ES';
 export const SEALING_ENC = 'A256GCM';
 
-/** As it stands in a published key set (RFC 7517, section 4). */
+/** As published in a key set (RFC 7517, section 4). */
 export type PublishedSealingJwk = EcPublicJwk & {
   readonly alg: typeof SEALING_ALG;
   readonly use: 'enc';
@@ -20,12 +20,12 @@ export function publishedSealingKey(kid: string, { kty, crv, x, y }: EcPublicJwk
   return { kty, crv, x, y, alg: SEALING_ALG, use: 'enc', kid };
 }
 
-/** Undefined: the broker has no such key (any more). */
+/** Undefined: the broker has no such key, or no longer. */
 export type SealingKeyOf = (kid: string) => Promise<KeyObject | undefined>;
 
 /**
- * Opens what was sealed to one of our keys. Undefined for whatever is none of it: another form, algorithm or key, an
- * altered text, a header that wants something of us. What of these it was, nobody is told. Rejects as `keyOf` does.
+ * Decrypts a JWE to one of our keys. Undefined for anything else: another format, algorithm or key, a modified text, an
+ * unsupported header. The reason is not distinguished, so that it cannot serve as an oracle. Rejects as `keyOf` does.
  */
 export async function openSealed(jwe: string, keyOf: SealingKeyOf): Promise<string | undefined> {
   let failed: { error: unknown } | undefined;
@@ -37,13 +37,13 @@ export async function openSealed(jwe: string, keyOf: SealingKeyOf): Promise<stri
           failed = { error };
           throw error;
         });
-        if (!key) throw new Error('there is no such key');
+        if (!key) throw new Error('no such key');
         return key;
       },
       {
         keyManagementAlgorithms: [SEALING_ALG],
         contentEncryptionAlgorithms: [SEALING_ENC],
-        // A small text that unpacks to a large one is nothing that a secret needs to be.
+        // No compression: secrets do not need it, and it would allow decompression bombs.
         maxDecompressedLength: 0,
       },
     );

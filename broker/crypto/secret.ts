@@ -1,12 +1,12 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 
-/** What a secret looks like wherever it was not asked for by `reveal()`. */
+/** What a secret looks like unless it is read by `reveal()`. */
 const PLACEHOLDER = '[secret]';
 
 /**
  * A value that cannot be printed, serialised or compared by accident: a log line, an error page, `JSON.stringify` and
- * `util.inspect` all show `[secret]`. The value sits in a private field, which neither spreading nor
- * `structuredClone` nor an inspector with `customInspect: false` can see.
+ * `util.inspect` all show `[secret]`. The value is in a private field, which spreading,
+ * `structuredClone` and `inspect` with `customInspect: false` cannot see.
  */
 export class Secret<T extends string | Buffer = string> {
   readonly #value: T;
@@ -16,14 +16,14 @@ export class Secret<T extends string | Buffer = string> {
     this.#value = (typeof value === 'string' ? value : Buffer.from(value)) as T;
   }
 
-  /** The value itself. To be called where the secret is used, and nowhere else; bytes are not to be written to. */
+  /** The value itself. To be called only where the secret is used; do not modify returned bytes. */
   reveal(): T {
     return this.#value;
   }
 
   /**
-   * Whether the other secret, or a text or bytes from outside, is the same value. Text counts as its UTF-8 bytes.
-   * Digests are compared, in constant time: how much of the two agrees does not show.
+   * Whether the other secret, string or bytes has the same value. Strings are compared as UTF-8. Digests are compared in
+   * constant time, so that timing reveals nothing.
    */
   equals(other: Secret<string | Buffer> | string | Uint8Array): boolean {
     const value = other instanceof Secret ? other.reveal() : other;
@@ -38,7 +38,7 @@ export class Secret<T extends string | Buffer = string> {
     return PLACEHOLDER;
   }
 
-  /** `util.inspect` and `console.log`. The well-known symbol is shared through the registry, so nothing is imported. */
+  /** `util.inspect` and `console.log`. The symbol is in the global registry, so nothing has to be imported. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return PLACEHOLDER;
   }

@@ -3,9 +3,9 @@ import { firstProblem } from '../../json/first-problem.ts';
 import type { JsonObject } from '../policy/facts.ts';
 
 /**
- * Reads a JSON object out of bytes that somebody signed. Refused, with undefined: what is no UTF-8, no JSON or no
- * object, and any object in it that names a member twice (RFC 7519 section 4 lets a verifier refuse that; two parsers
- * may otherwise read two different claims out of one signature).
+ * Parses a signed JSON object. Undefined for invalid UTF-8, invalid JSON, anything but an object, and duplicate member
+ * names at any depth (RFC 7519 section 4 lets a verifier refuse those; otherwise two parsers may read different claims
+ * under one signature).
  */
 export function parseSignedObject(bytes: Buffer): JsonObject | undefined {
   if (!isUtf8(bytes)) return undefined;

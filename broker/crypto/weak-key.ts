@@ -1,6 +1,6 @@
 /**
- * Keys that everybody can read: test vectors that get copied. Any key that this repository prints belongs here or must
- * be one that the patterns below refuse; a test walks through the repository and checks.
+ * Published keys, such as test vectors that get copied. Any key that this repository contains has to be listed here or be
+ * refused by the patterns below; a test searches the repository.
  */
 const PUBLISHED_KEYS: readonly string[] = [
   'YD3rEBXKcb4rc67whX13gR81LAc7YQjXLZgQowkU3/Q=', // NIST SP 800-38A, F.1.5
@@ -8,15 +8,15 @@ const PUBLISHED_KEYS: readonly string[] = [
 ];
 
 /**
- * Why a key of 32 bytes is none that came from a random generator, in words, or undefined when it may be one.
- * A random key meets one of these less than once in ten thousand million times.
+ * Why a key of 32 bytes is obviously not random, or undefined. A random key is refused with a probability below 10^-10.
  */
 export function weakness(key: Buffer): string | undefined {
   if (key.every((byte) => byte === 0)) return 'it is all zeros';
   if (PUBLISHED_KEYS.includes(key.toString('base64'))) return 'it is a published sample key';
   if (key.every((byte) => byte >= 0x20 && byte < 0x7f)) return 'it is text, not random bytes';
   const step = (key[1]! - key[0]!) & 0xff;
-  if (key.every((byte, at) => at === 0 || ((byte - key[at - 1]!) & 0xff) === step)) return 'it only counts';
+  if (key.every((byte, at) => at === 0 || ((byte - key[at - 1]!) & 0xff) === step))
+    return 'its bytes are a plain sequence';
   if (key.subarray(0, 16).equals(key.subarray(16))) return 'its second half repeats its first';
   if (new Set(key).size < 16) return 'it has too few different bytes';
   return undefined;

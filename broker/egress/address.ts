@@ -1,4 +1,4 @@
-/** Which IP addresses a platform may live at: public unicast and nothing else (SS-02, SS-03). */
+/** Which IP addresses a platform may have: public unicast only (SS-02, SS-03). */
 
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -8,16 +8,16 @@ import ipaddr from 'ipaddr.js';
 export type AddressClass = 'public' | { refused: string };
 
 /**
- * Azure's platform address: public in form, but what answers there is the host of the virtual machine, with its
- * secrets. The other clouds' metadata addresses are link-local, shared or unique local, and refused as such.
+ * Azure's platform address: public in form, but the host of the virtual machine answers there, with its
+ * metadata secrets. The other clouds' metadata addresses are link-local, shared or unique local, and refused as such.
  */
 const AZURE_PLATFORM = '168.63.129.16';
 
 /**
- * Classifies an address as `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets) write it. Text in
- * any other form (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or as what it stands for.
- * IPv6 addresses that carry an IPv4 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are refused whatever they
- * carry: a gateway on the way may unwrap them.
+ * Classifies an address as `dns.lookup`, `socket.remoteAddress` or `URL.hostname` (without brackets) format it. Text in
+ * any other form (octal, hexadecimal, short, with a zone) is refused as `not_an_address` or by the range that it is in.
+ * IPv6 addresses that carry an IPv4 one (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are refused whatever it
+ * is: a gateway may translate them.
  */
 export function classifyAddress(ip: string): AddressClass {
   const version = isIP(ip);
@@ -38,10 +38,10 @@ export function classifyAddress(ip: string): AddressClass {
   return 'public';
 }
 
-/** Ranges in which nothing can be called, not even when the operator lists a name that resolves to them. */
+/** Ranges that are always refused, also when the operator lists a name that resolves to them. */
 const NEVER = new Set(['not_an_address', 'unspecified', 'broadcast', 'multicast']);
 
-/** Ranges that only an operator who wrote the address itself can mean: metadata services live there. */
+/** Ranges that the operator has to list by address, not by name: metadata services are there. */
 const ONLY_BY_ADDRESS = new Set([
   'linkLocal',
   'metadata',
@@ -76,7 +76,7 @@ function canonical(ip: string): string {
   return ipaddr.process(ip.split('%', 1)[0]!).toNormalizedString();
 }
 
-/** Whether this machine itself answers at the address: loopback, or the address of an interface. */
+/** Whether the address is one of this machine: loopback, or the address of an interface. */
 export function isThisMachine(ip: string): boolean {
   const found = classifyAddress(ip);
   if (found !== 'public' && (found.refused === 'loopback' || found.refused === 'unspecified')) return true;

@@ -1,8 +1,8 @@
 /**
- * The headers of a platform's answer that an agent is given: how to page, when to come again, what to ask with the next time,
- * and what to name to the platform's support. All others stay here.
+ * Allow-list of response headers that an agent gets: paging, retry time, validators, rate limits, and request ids for the
+ * platform's support. All others are dropped.
  */
-import type { SecretNeedles } from './needles.ts';
+import type { CredentialPatterns } from './credential-patterns.ts';
 
 const NAMES = new Set(['link', 'retry-after', 'etag', 'last-modified', 'ratelimit']);
 const PREFIXES = ['x-ratelimit-', 'x-rate-limit-', 'ratelimit-'];
@@ -12,9 +12,9 @@ const MAX_NAMED = 50;
 const MAX_VALUE = 4_096;
 
 export type ShownHeaders = {
-  /** By name in lower case; several lines of one name are one, between commas (RFC 9110 §5.3). Undefined: there are none. */
+  /** By name in lower case; repeated headers are joined by commas (RFC 9110 §5.3). Undefined: there are none. */
   headers: Record<string, string> | undefined;
-  /** Whether the credential was in them and was replaced. */
+  /** Whether the credential was found in them and replaced. */
   redacted: boolean;
 };
 
@@ -23,16 +23,16 @@ const NOTHING: ShownHeaders = Object.freeze({ headers: undefined, redacted: fals
 /** `headers`: as they came, names in lower case. */
 export function readAnswerHeaders(
   headers: Readonly<Record<string, string | string[]>>,
-  needles: SecretNeedles,
+  patterns: CredentialPatterns,
 ): ShownHeaders {
   const found: [name: string, value: string][] = [];
   for (const [name, value] of Object.entries(headers)) {
     if (found.length < MAX_NAMED && isShown(name)) found.push([name, Array.isArray(value) ? value.join(', ') : value]);
   }
   if (found.length === 0) return NOTHING;
-  // One search for all of them: mostly there is nothing to take out.
-  const isClean = !needles.isIn(Buffer.from(found.map((one) => one.join(': ')).join('\n')));
-  const clean = isClean ? found : found.flatMap(([name, value]) => redacted(name, value, needles));
+  // One search over all of them: mostly there is nothing to redact.
+  const isClean = !patterns.isIn(Buffer.from(found.map((one) => one.join(': ')).join('\n')));
+  const clean = isClean ? found : found.flatMap(([name, value]) => redacted(name, value, patterns));
   return {
     headers: Object.fromEntries(clean.map(([name, value]) => [name, value.slice(0, MAX_VALUE)])),
     redacted: !isClean,
@@ -44,6 +44,6 @@ function isShown(name: string): boolean {
 }
 
 /** A name that holds the credential is left out. */
-function redacted(name: string, value: string, needles: SecretNeedles): [string, string][] {
-  return needles.redact(name) === name ? [[name, needles.redact(value)]] : [];
+function redacted(name: string, value: string, patterns: CredentialPatterns): [string, string][] {
+  return patterns.redact(name) === name ? [[name, patterns.redact(value)]] : [];
 }

@@ -1,8 +1,8 @@
-/** What an agent is given of an upstream's answer: always JSON, never the credential (decisions, Calling; BD-15, CX-*). */
+/** Turns an upstream's response into what an agent gets: always JSON, never the credential (BD-15, CX-*). */
 import { isUtf8 } from 'node:buffer';
 import { isJsonWithin } from '../../json/member-texts.ts';
 import { readAnswerHeaders } from './answer-headers.ts';
-import type { SecretNeedles } from './needles.ts';
+import type { CredentialPatterns } from './credential-patterns.ts';
 
 export type ReadAnswer =
   | {
@@ -10,24 +10,24 @@ export type ReadAnswer =
       /** JSON text: of a JSON answer the original, of any other text a JSON string, of bytes a base64 string, or `null`. */
       data: string;
       encoding?: 'base64';
-      /** Whether the credential was in the answer and was replaced. Goes into `_meta` and the audit row. */
+      /** Whether the credential was found and replaced. Goes into `_meta` and the audit row. */
       redacted: boolean;
       /** `type/subtype` in lower case, when the upstream named a well-formed one. */
       contentType?: string;
-      /** Size of the body as it came, inflated. */
+      /** Size of the body after decompression. */
       bytes: number;
-      /** Of a redirect: where it points, without the query, which may be a credential of its own. */
+      /** Target of a redirect, without the query, which may hold a credential of the platform's. */
       location?: string;
-      /** Those that an agent is given; see answer-headers.ts. */
+      /** Headers for the agent; see answer-headers.ts. */
       headers?: Readonly<Record<string, string>>;
     }
-  /** The credential is in an answer in which it cannot be replaced (CX-08). Nothing of it may be shown. */
+  /** The credential was found where it cannot be replaced (CX-08). Nothing of the answer may be shown. */
   | { kind: 'blocked'; contentType?: string; bytes: number };
 
-/** What `readAnswer` looks at of an answer. */
+/** The part of a response that `readAnswer` reads. */
 type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
 
-/** Deeper JSON is given as a string: it parses here, but breaks readers that recurse. */
+/** Deeper JSON is returned as a string: it parses here, but overflows recursive parsers. */
 const MAX_DEPTH = 256;
 const MAX_LOCATION = 2_048;
 
@@ -38,15 +38,15 @@ const TEXT_TYPES = new Set(
   application/x-sh application/x-www-form-urlencoded application/x-yaml application/xml application/yaml`.split(/\s+/),
 );
 
-/** Turns an answer into what may be shown. The result is valid JSON whatever came; nothing is thrown. */
-export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer {
+/** Turns a response into what may be shown. The result is valid JSON for any input; never throws. */
+export function readAnswer(answer: Received, patterns: CredentialPatterns): ReadAnswer {
   const { body } = answer;
   const header = first(answer.headers['content-type']) ?? '';
   const type = essence(header);
   const contentType =
-    type === undefined || (!TEXT_TYPES.has(type) && needles.redact(type) !== type) ? {} : { contentType: type };
-  const location = readLocation(answer, needles);
-  const { headers, redacted: inHeaders } = readAnswerHeaders(answer.headers, needles);
+    type === undefined || (!TEXT_TYPES.has(type) && patterns.redact(type) !== type) ? {} : { contentType: type };
+  const location = readLocation(answer, patterns);
+  const { headers, redacted: inHeaders } = readAnswerHeaders(answer.headers, patterns);
   const inHead = location.redacted || inHeaders;
   const facts = { ...contentType, bytes: body.length };
   const shown = {
@@ -60,10 +60,10 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
     return { ...shown, data: 'null', redacted: inHead };
   }
   if (!isText(type, body)) {
-    if (needles.isIn(body)) return { kind: 'blocked', ...facts };
+    if (patterns.isIn(body)) return { kind: 'blocked', ...facts };
     return { ...shown, data: `"${body.toString('base64')}"`, encoding: 'base64', redacted: inHead };
   }
-  const read = readText(body, header, needles);
+  const read = readText(body, header, patterns);
   if (read === undefined) return { kind: 'blocked', ...facts };
   const { text, redacted } = read;
   const isJsonType = type === undefined || type.endsWith('/json') || type.endsWith('+json');
@@ -72,39 +72,39 @@ export function readAnswer(answer: Received, needles: SecretNeedles): ReadAnswer
 }
 
 /**
- * The body as text, without the credential: it is looked for in the bytes, whatever the charset makes of them, and in what
- * the charset makes of them. Undefined: it cannot be taken out.
+ * The body as text, without the credential: it is searched for in the raw bytes and in the decoded text, because a charset
+ * can hide it. Undefined: it cannot be redacted.
  */
 function readText(
   body: Buffer,
   contentType: string,
-  needles: SecretNeedles,
+  patterns: CredentialPatterns,
 ): { text: string; redacted: boolean } | undefined {
   const decoder = decoderOf(contentType);
-  if (decoder?.encoding.startsWith('utf-16')) return readWide(body, decoder, needles);
-  const taken = needles.takeOut(body);
-  // With NULs the text may be UTF-16 under another name, which cannot be mended.
+  if (decoder?.encoding.startsWith('utf-16')) return readWide(body, decoder, patterns);
+  const taken = patterns.redactBytes(body);
+  // With NULs the text may be UTF-16 that is declared as something else, in which replacing bytes would break characters.
   if (taken.kind === 'blocked' || (taken.kind === 'redacted' && body.includes(0))) return undefined;
   const bytes = taken.kind === 'redacted' ? taken.bytes : body;
   const text = decoder === undefined ? withoutMark(bytes.toString('utf8')) : decoder.decode(bytes);
-  const clean = decoder === undefined ? text : withoutCredential(text, needles);
+  const clean = decoder === undefined ? text : withoutCredential(text, patterns);
   return clean === undefined ? undefined : { text: clean, redacted: taken.kind === 'redacted' || clean !== text };
 }
 
-/** UTF-16, in which ASCII is not itself: bytes that are none make other characters, which whoever gets them can turn back. */
-function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, needles: SecretNeedles) {
+/** UTF-16, where ASCII text takes two bytes a character. Raw bytes of a credential decode to other characters, which can be encoded back. */
+function readWide(body: Buffer, decoder: InstanceType<typeof TextDecoder>, patterns: CredentialPatterns) {
   const text = decoder.decode(body);
-  const clean = withoutCredential(text, needles);
+  const clean = withoutCredential(text, patterns);
   if (clean === undefined) return undefined;
   const bytes = Buffer.from(clean, 'utf16le');
   const asIs = Buffer.from(body.map((byte) => byte || 1));
-  if (needles.isIn(asIs) || needles.isIn(bytes) || needles.isIn(bytes.swap16())) return undefined;
+  if (patterns.isIn(asIs) || patterns.isIn(bytes) || patterns.isIn(bytes.swap16())) return undefined;
   return { text: clean, redacted: clean !== text };
 }
 
-/** Undefined: it cannot be taken out. */
-function withoutCredential(text: string, needles: SecretNeedles): string | undefined {
-  const taken = needles.takeOut(Buffer.from(text));
+/** Undefined: it cannot be redacted. */
+function withoutCredential(text: string, patterns: CredentialPatterns): string | undefined {
+  const taken = patterns.redactBytes(Buffer.from(text));
   if (taken.kind === 'absent') return text;
   return taken.kind === 'blocked' ? undefined : taken.bytes.toString();
 }
@@ -133,7 +133,7 @@ function isTextual(type: string): boolean {
   return type.startsWith('text/') || /[+/](?:json|xml)$/.test(type) || TEXT_TYPES.has(type);
 }
 
-/** What is not valid in a charset becomes U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8. */
+/** Invalid bytes become U+FFFD. Undefined for UTF-8, and for an unknown charset, which is read as UTF-8. */
 function decoderOf(contentType: string): InstanceType<typeof TextDecoder> | undefined {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
   if (charset === 'utf-8' || charset === 'utf8' || charset === 'us-ascii') return undefined;
@@ -148,10 +148,10 @@ function withoutMark(text: string): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
-function readLocation(answer: Received, needles: SecretNeedles): { text: string | undefined; redacted: boolean } {
+function readLocation(answer: Received, patterns: CredentialPatterns): { text: string | undefined; redacted: boolean } {
   const header = answer.status >= 300 && answer.status < 400 ? first(answer.headers.location) : undefined;
   if (header === undefined) return { text: undefined, redacted: false };
-  const clean = needles.redact(header);
+  const clean = patterns.redact(header);
   const text = clean
     .replace(/[?#].*$/s, '')
     .replace(/^([a-z][a-z0-9+.-]*:)?\/\/[^/]*@/i, '$1//')

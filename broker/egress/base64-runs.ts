@@ -1,4 +1,4 @@
-/** Base64 among other bytes: where it may stand for text, at whatever alignment, and what it says there. */
+/** Finds base64 that encodes text within other bytes, at any alignment, and decodes it. */
 
 /** Value of a character of base64 or base64url (RFC 4648 §4, §5), 64 for any other byte. */
 const VALUE = new Uint8Array(256).fill(64);
@@ -18,16 +18,16 @@ const TEXT = new Uint8Array(256);
 for (let byte = 0x20; byte < 0x7f; byte++) TEXT[byte] = 1;
 for (const byte of [0x09, 0x0a, 0x0d]) TEXT[byte] = 1;
 
-/** So many groups of four characters in a row that decode to text are decoded: by chance one in some 50,000 does. */
+/** Decode only where so many consecutive groups of four characters decode to text: one in some 50,000 does by chance. */
 const GROUPS = 4;
-/** The base64 of the shortest credential that is looked for here, and so of anything that holds it. */
+/** Length in base64 of the shortest credential that is searched for here, and so of anything that contains it. */
 const SHORTEST_RUN = 22;
 
 /**
- * Decodes the base64 that stands for text. It is tried at all four alignments, because what stands before it may look like
+ * Decodes the base64 that encodes text. All four alignments are tried, because the characters before it may look like
  * base64 too.
  *
- * @returns the decoded pieces, a NUL behind each; undefined when there is none
+ * @returns the decoded pieces, each followed by a NUL; undefined when there is none
  */
 export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefined {
   const pieces: number[] = [];
@@ -40,7 +40,7 @@ export function decodeBase64Runs(bytes: Buffer, length: number): Buffer | undefi
   return pieces.length === 0 ? undefined : decode(bytes, pieces);
 }
 
-/** Adds start and end of each piece of a run. It takes the groups around it along: some of their bytes may belong to it. */
+/** Adds start and end of each piece of a run, with the groups next to it: some of their bytes may belong to it. */
 function addPieces(pieces: number[], bytes: Buffer, start: number, end: number): void {
   for (let alignment = 0; alignment < 4; alignment++) {
     let groups = 0;

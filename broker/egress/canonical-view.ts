@@ -1,25 +1,25 @@
 /**
- * Canonical views of bytes, in which an encoded credential stands as it is: escapes of JSON, URLs and HTML undone, white
- * space and NULs left out. Made in place and in one pass each, because every answer of every platform is looked at.
+ * Canonical views of bytes, in which an escaped credential appears unescaped: escapes of JSON, URLs and HTML decoded, white
+ * space and NULs removed. Made in place and in one pass each, because every response is searched.
  */
 
-/** Bytes on their way to a canonical form; each step changes them in place. */
+/** Bytes that are being canonicalised; each step changes them in place. */
 export type View = {
   bytes: Buffer;
   /** How many of `bytes` are in use. */
   length: number;
-  /** Whether a character that begins an escape is among them: without one there is nothing to undo. */
+  /** Whether they contain a character that begins an escape: without one there is nothing to decode. */
   hasMarker: boolean;
-  /** Of each byte, where in the original it begins and ends. */
+  /** For each byte, its start and end in the original. */
   origin: { from: Uint32Array; to: Uint32Array } | undefined;
 };
 
-/** What a view makes of each byte: `SKIP`, `KEEP`, or `MARKER`, which it keeps too. */
+/** Class of each byte value: `SKIP`, `KEEP`, or `MARKER` (kept, and may begin an escape). */
 export type Classes = Readonly<Uint8Array>;
 const [SKIP, KEEP, MARKER] = [0, 1, 3];
 const [PERCENT, AMPERSAND, BACKSLASH] = [0x25, 0x26, 0x5c];
 
-/** NULs are left out, so that ASCII in UTF-16 of either byte order reads like ASCII. */
+/** NULs are removed, so that ASCII in UTF-16 of either byte order reads like ASCII. */
 export const KEEP_WHITE_SPACE: Classes = classesWithout([0]);
 export const SKIP_WHITE_SPACE: Classes = classesWithout([0, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]);
 
@@ -29,7 +29,7 @@ for (let digit = 0; digit < 16; digit++) {
   HEX[digit.toString(16).charCodeAt(0)] = digit;
   HEX[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
 }
-/** Escapes of JSON (RFC 8259 §7) and JavaScript by one letter. */
+/** Single-letter escapes of JSON (RFC 8259 §7) and JavaScript. */
 const CONTROLS: Readonly<Record<number, number>> = { 98: 8, 102: 12, 110: 10, 114: 13, 116: 9, 118: 11, 48: 0 };
 /** HTML's named character references for ASCII (HTML §13.5); no name is longer than `LONGEST_NAME`. */
 const NAMED = new Map(
@@ -81,9 +81,9 @@ const NAMED = new Map(
   }).map(([name, char]) => [name, char.charCodeAt(0)]),
 );
 const LONGEST_NAME = 8;
-/** These are read without their semicolon too. */
+/** Recognised without their semicolon too. */
 const WITHOUT_SEMICOLON = /^(?:amp|lt|gt|quot)$/i;
-/** What `escapeAt` answers in one number: the length of the escape, times this, and the character. */
+/** `escapeAt` returns one number: the length of the escape times this, plus the code point. */
 const LENGTH = 0x1000000;
 
 function classesWithout(skipped: readonly number[]): Classes {
@@ -93,7 +93,7 @@ function classesWithout(skipped: readonly number[]): Classes {
   return classes;
 }
 
-/** The classes with some of the markers only: every choice of them, the one of all included. */
+/** The classes with every non-empty subset of the markers. */
 export function choicesOfMarkers(classes: Classes): Classes[] {
   const markers = [PERCENT, AMPERSAND, BACKSLASH];
   return [1, 2, 3, 4, 5, 6, 7].map((choice) => {
@@ -103,7 +103,7 @@ export function choicesOfMarkers(classes: Classes): Classes[] {
   });
 }
 
-/** A view of the bytes as they stand. `mapped`: with the origin of each byte, which costs eight bytes for each. */
+/** A view of the bytes. `mapped`: with the origin of each byte, at eight bytes each. */
 export function viewOf(source: Uint8Array, classes: Classes, mapped = false): View {
   const bytes = Buffer.allocUnsafe(source.length);
   const origin = mapped ? { from: new Uint32Array(source.length), to: new Uint32Array(source.length) } : undefined;
@@ -123,7 +123,7 @@ export function viewOf(source: Uint8Array, classes: Classes, mapped = false): Vi
   return { bytes, length, hasMarker: seen === MARKER, origin };
 }
 
-/** Undoes one layer of escapes, in place. False: there was none. */
+/** Decodes one layer of escapes, in place. False: there was none. */
 export function undoEscapes(view: View, classes: Classes): boolean {
   const { bytes, length } = view;
   let at = 0;
@@ -160,7 +160,7 @@ function setOrigin({ from, to }: NonNullable<View['origin']>, place: number, at:
   from[place] = first;
 }
 
-/** UTF-8 of a code point, of a surrogate by itself too. No escape is shorter than what it stands for. */
+/** Writes a code point, a lone surrogate included, as UTF-8. An escape is never shorter than its decoded form. */
 function writeUtf8(bytes: Buffer, at: number, code: number): number {
   let rest = code;
   const size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -172,7 +172,7 @@ function writeUtf8(bytes: Buffer, at: number, code: number): number {
   return size;
 }
 
-/** The escape that begins at a marker: its length times `LENGTH`, and its character. 0: none begins there. */
+/** The escape that begins at a marker: its length times `LENGTH`, plus the code point. 0: there is none. */
 function escapeAt(bytes: Buffer, at: number, length: number): number {
   const byte = bytes[at]!;
   if (at + 1 >= length) return 0;
@@ -180,7 +180,7 @@ function escapeAt(bytes: Buffer, at: number, length: number): number {
   return byte === BACKSLASH ? backslashAt(bytes, at, length) : entityAt(bytes, at, length);
 }
 
-/** `digits` hexadecimal digits, `skip` bytes behind the marker. */
+/** `digits` hexadecimal digits, `skip` bytes after the marker. */
 function hexAt(bytes: Buffer, at: number, skip: number, digits: number, length: number): number {
   if (at + skip + digits > length) return 0;
   let code = 0;

@@ -1,7 +1,7 @@
 /**
- * The guard on the connection itself. A check of the name beforehand is not enough: what it resolves to may change
- * between the check and the call. So the name is resolved once, here, every address is judged, the connection goes to
- * one of the judged addresses, and the far end is judged again once it stands (SS-04 to SS-07).
+ * The SSRF guard on the connection itself. Checking the name beforehand is not enough: it may resolve to another address
+ * when the connection is made (DNS rebinding). So the name is resolved once, here, every address is checked, the socket
+ * connects to one of the checked addresses, and the peer address is checked again once it is connected (SS-04 to SS-07).
  */
 import type { LookupAddress } from 'node:dns';
 import net, { type LookupFunction, type Socket } from 'node:net';
@@ -26,7 +26,7 @@ export type ConnectorOptions = {
   timeoutMs: number;
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
-  /** Holds the sockets that are being connected, so that whoever closes can end them. */
+  /** Sockets that are being connected, so that `close` can destroy them. */
   connecting: Set<Socket>;
 };
 
@@ -45,22 +45,22 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
   let session: Buffer | undefined;
   return (request, done) => {
     const { hostname, protocol } = request;
-    const judged: string[] = [];
+    const checked: string[] = [];
     const literal = literalAddress(hostname);
     if (literal !== undefined) {
-      // Node never asks the lookup for these.
+      // Node does not call `lookup` for IP literals.
       const refused = connectionRefusal(literal, options);
       if (refused !== undefined) {
         process.nextTick(done, new OutboundFault('address_refused', refused), null);
         return;
       }
-      judged.push(literal);
+      checked.push(literal);
     }
-    const dial = { host: hostname, port: options.target.port, lookup: judgedLookup(options, judged) };
+    const dial = { host: hostname, port: options.target.port, lookup: checkedLookup(options, checked) };
     const secure = protocol === 'https:';
     const socket = secure ? dialTls(dial, options, literal === undefined, session) : net.connect(dial);
     options.connecting.add(socket);
-    let overTcp = false;
+    let isTcpConnected = false;
     let settled = false;
     const settle = (error?: unknown) => {
       if (settled) return;
@@ -68,16 +68,16 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
       clearTimeout(timer);
       options.connecting.delete(socket);
       if (error === undefined) done(null, socket);
-      else done(faultOf(error, overTcp), null);
+      else done(faultOf(error, isTcpConnected), null);
     };
     const timer = setTimeout(() => socket.destroy(new OutboundFault('timeout', 'connect')), options.timeoutMs);
     socket.on('error', settle);
     socket.once('close', () => settle(new OutboundFault('connect_failed', 'closed')));
-    // Before TLS begins: its first message already names the host.
+    // Before the TLS handshake: the ClientHello already names the host.
     socket.prependOnceListener('connect', () => {
-      overTcp = true;
-      const far = socket.remoteAddress;
-      const refused = far === undefined ? 'unknown' : farEndRefusal(far, judged, options);
+      isTcpConnected = true;
+      const peer = socket.remoteAddress;
+      const refused = peer === undefined ? 'unknown' : peerRefusal(peer, checked, options);
       if (refused !== undefined) socket.destroy(new OutboundFault('address_refused', refused));
       else if (!secure) settle();
     });
@@ -96,24 +96,24 @@ function dialTls(dial: Dial, options: ConnectorOptions, isName: boolean, session
   return tls.connect({
     ...dial,
     ALPNProtocols: ['http/1.1'],
-    // RFC 6066 §3: the server is told the name, never an address. Node tells it nothing by itself.
+    // RFC 6066 §3: SNI carries a host name, never an address. Node sends none by default.
     ...(isName ? { servername: dial.host } : {}),
     ...(session === undefined ? {} : { session }),
     ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
 }
 
-/** The far end must be an address that was judged for this very connection, and still be allowed. */
-export function farEndRefusal(
-  far: string,
-  judged: readonly string[],
+/** The peer must be an address that was checked for this connection, and still be allowed. */
+export function peerRefusal(
+  peer: string,
+  checked: readonly string[],
   options: Pick<ConnectorOptions, 'target' | 'rules'>,
 ): string | undefined {
-  if (!judged.some((ip) => sameAddress(ip, far))) return 'not_resolved';
-  return connectionRefusal(far, options);
+  if (!checked.some((ip) => sameAddress(ip, peer))) return 'not_resolved';
+  return connectionRefusal(peer, options);
 }
 
-function judgedLookup(options: ConnectorOptions, judged: string[]): LookupFunction {
+function checkedLookup(options: ConnectorOptions, checked: string[]): LookupFunction {
   return (hostname, wanted, done) => {
     options.lookup(hostname, { all: true }, (error, addresses) => {
       const first = addresses?.[0];
@@ -121,7 +121,7 @@ function judgedLookup(options: ConnectorOptions, judged: string[]): LookupFuncti
       for (const { address } of addresses) {
         const refused = connectionRefusal(address, options);
         if (refused !== undefined) return done(new OutboundFault('address_refused', refused), '', 0);
-        judged.push(address);
+        checked.push(address);
       }
       if (wanted.all) done(null, addresses);
       else done(null, first.address, first.family);
@@ -129,7 +129,7 @@ function judgedLookup(options: ConnectorOptions, judged: string[]): LookupFuncti
   };
 }
 
-function faultOf(error: unknown, overTcp: boolean): OutboundFault {
+function faultOf(error: unknown, isTcpConnected: boolean): OutboundFault {
   if (error instanceof OutboundFault) return error;
-  return new OutboundFault(overTcp ? 'tls_failed' : 'connect_failed', errorCode(error));
+  return new OutboundFault(isTcpConnected ? 'tls_failed' : 'connect_failed', errorCode(error));
 }

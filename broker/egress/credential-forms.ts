@@ -3,7 +3,7 @@
  * percent-encoded or escaped as in JSON, in hexadecimal, and in base64 at three alignments, there also across line breaks.
  * Layers of encodings are undone in buffered answers only (canonical-view.ts): on a stream they have no bound.
  */
-import { SHORTEST_CREDENTIAL } from './needles.ts';
+import { SHORTEST_CREDENTIAL } from './credential-patterns.ts';
 
 /** A form: for each of its characters the byte strings by which that character may stand. */
 export type Form = {

@@ -1,4 +1,4 @@
-/** Where a platform's credential goes in a request, and whether a secret can stand there. */
+/** Where a platform's credential goes in a request, and whether a secret can be sent there. */
 import type { Manifest } from '../platforms/manifest.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { AuthPlacement } from './rest.ts';
@@ -20,12 +20,12 @@ export function placementOf(auth: Manifest['auth']): AuthPlacement {
 }
 
 /**
- * Why a secret cannot be sent to a platform, in words that follow "the secret" and tell nothing of it: `ends with a space`;
- * undefined when it can. Basic credentials and those in the query are encoded, so anything fits but what is no text.
+ * Why a secret cannot be sent to a platform, as a phrase that follows "the secret" and reveals nothing of it: `ends with a
+ * space`; undefined when it can. Basic and query credentials are encoded, so any well-formed text can be sent.
  */
 export function whyUnsendable(auth: Manifest['auth'], secret: string): string | undefined {
   if (secret === '') return 'is empty';
-  if (!secret.isWellFormed()) return 'holds something that is no text';
+  if (!secret.isWellFormed()) return 'is not well-formed text (it has a lone surrogate)';
   const { type } = placementOf(auth);
   if (type === 'basic' || type === 'query') return undefined;
   if (isHeaderValue(secret)) return undefined;
@@ -33,6 +33,6 @@ export function whyUnsendable(auth: Manifest['auth'], secret: string): string | 
   if (/[\r\n]$/.test(secret)) return 'ends with a line break, which no header can carry';
   if (/^[ \t]/.test(secret)) return 'begins with a space, which no header can carry';
   if (/[ \t]$/.test(secret)) return 'ends with a space, which no header can carry';
-  if (/[^\x00-\x7f]/.test(secret)) return 'holds characters beyond ASCII, which no header can carry';
-  return 'holds a control character, which no header can carry';
+  if (/[^\x00-\x7f]/.test(secret)) return 'contains non-ASCII characters, which no header can carry';
+  return 'contains a control character, which no header can carry';
 }

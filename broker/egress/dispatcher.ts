@@ -24,9 +24,9 @@ type RequestHead = {
   /** Without userinfo. The query may hold the credential: never log it. */
   url: URL;
   method: string;
-  /** Names in lower case, each once. Not `host`, `content-length` or hop-by-hop names: those are written here. */
+  /** Names in lower case, each once, without `host`, `content-length` and hop-by-hop headers, which are added here. */
   headers: Readonly<Record<string, string>>;
-  /** Calls with different keys never share a connection (SS-12). The connection's id, for calls with a credential. */
+  /** Requests with different keys never share a socket (SS-12). The connection's id, for calls with a credential. */
   connectionKey?: string;
   /** Whose call it is: families take turns when calls wait for a connection. All calls without one are one family. */
   family?: string;
@@ -34,7 +34,7 @@ type RequestHead = {
 
 export type OutboundRequest = RequestHead & {
   body?: Buffer | string;
-  /** Ends the answer before its end. Only where the body comes as it is: ask for `accept-encoding: identity`. */
+  /** Stops reading the response early. Only for uncompressed bodies: send `accept-encoding: identity`. */
   enough?: Enough;
 } & Partial<ExchangeLimits>;
 
@@ -54,20 +54,20 @@ export type StreamRequest = RequestHead & {
 };
 
 export type Outbound = {
-  /** Sends one request, once. Never rejects; whatever went wrong is `unreachable`. */
+  /** Sends one request, once. Never rejects; every failure is `unreachable`. */
   send(request: OutboundRequest): Promise<Answer>;
   /** The same, but answers with the head: the body comes as it is taken. */
   stream(request: StreamRequest): Promise<StreamedAnswer | Unreachable>;
-  /** Ends what is still in flight (`closed`) and all connections. Later calls are answered `closed`. */
+  /** Aborts requests in flight (`closed`) and destroys all connections. Later requests are answered `closed`. */
   close(): Promise<void>;
 };
 
 export type OutboundOptions = {
-  /** `host:port` of origins that platforms may reach though private, or on another port, or over http. */
+  /** `host:port` of origins that are allowed though private, on another port, or over http. */
   allowPrivate: readonly string[];
-  /** `host:port` of this broker's listener and of its base URL. Refused always. */
+  /** `host:port` of this broker's listener and of its base URL. Always refused. */
   own?: readonly string[];
-  /** Resolves names; `dns.lookup` unless told. */
+  /** Resolves names; `dns.lookup` by default. */
   lookup?: Lookup;
   /** PEM certificates to trust instead of the system's. */
   ca?: string;
@@ -76,9 +76,9 @@ export type OutboundOptions = {
   maxWaitingPerOrigin?: number;
   maxHeaderBytes?: number;
   keepAliveMs?: number;
-  /** Origins whose connections are kept; the least recently used idle one goes first. */
+  /** Limit of connection pools; the least recently used idle one is evicted. */
   maxOrigins?: number;
-  /** Watches whether an origin answers, for the log. */
+  /** Tracks whether an origin answers, for the log. */
   watch?: (origin: string) => OutageWatch;
 } & Partial<ExchangeLimits>;
 
@@ -87,7 +87,7 @@ const ACCEPTED = 'gzip, br';
 const STREAM_IDLE_MS = 60_000;
 const STREAM_TAKE_MS = 30_000;
 
-/** Makes the way out. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
+/** Makes the client. Throws when an entry of `allowPrivate` or `own` is not `host:port` in normal form. */
 export function makeOutbound(options: OutboundOptions): Outbound {
   const rules = readRules(options);
   const limits: ExchangeLimits = {
@@ -97,15 +97,15 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   };
   const maxOrigins = options.maxOrigins ?? 256;
   const connecting = new Set<Socket>();
-  /** In the order of their last use, the latest last. */
+  /** In least recently used order. */
   const pools = new Map<string, OriginPool>();
   let lastUsed: string | undefined;
   let closed = false;
 
-  /** Exchanges that nobody has an answer for yet. */
+  /** Exchanges in flight. */
   const open = new OpenExchanges();
   const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
-  // One coarse timer for all calls, instead of two precise ones a call. It runs only while there are any.
+  // One coarse timer for all exchanges, instead of two precise ones for each. It runs only while there are any.
   let timer: NodeJS.Timeout | undefined;
   const tick = () => {
     timer = undefined;

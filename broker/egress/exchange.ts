@@ -5,7 +5,7 @@
 import type { Dispatcher } from 'undici';
 import { OutboundFault, type Unreachable, type UnreachableCode, unreachable, unreachableFrom } from './unreachable.ts';
 
-/** Real servers send one or two (103 Early Hints); an endless row of them would keep a call alive for ever. */
+/** Real servers send one or two (103 Early Hints); an endless series would keep a call alive forever. */
 const MAX_INTERIM_ANSWERS = 16;
 
 export type ResponseHeaders = Record<string, string | string[]>;
@@ -25,8 +25,8 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   #interim = 0;
 
   /**
-   * @param now milliseconds of any steady clock; `expire` takes the same one.
-   * @param onEnd called once, when undici has let go of the request: its connection is free again.
+   * @param now milliseconds of a monotonic clock, the same one that `expire` gets.
+   * @param onEnd called once, when undici is done with the request and its connection is free.
    */
   constructor(options: Dispatcher.DispatchOptions, family: string, now: number, onEnd: (exchange: Exchange) => void) {
     this.options = options;
@@ -38,7 +38,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   /** Whether the answer, or its beginning, is known; undici may still be busy with the request. */
   abstract get settled(): boolean;
 
-  /** Gives up when the time is over. */
+  /** Fails with `timeout` when a time limit has passed. */
   abstract expire(now: number): void;
 
   /** The answer's head. */
@@ -49,7 +49,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   /** There will be no more. Called again it changes nothing. */
   protected abstract onFailure(failure: Unreachable): void;
 
-  /** Gives up: settles the answer and, when the request is on the wire, ends its connection. */
+  /** Resolves the response as a failure and, when the request is on the wire, destroys its connection. */
   fail(code: UnreachableCode, cause?: string): void {
     this.onFailure(unreachable(code, this.sent, cause));
     this.controller?.abort(new OutboundFault(code, cause));
@@ -60,11 +60,11 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller;
     if (this.settled) {
-      // It took too long to get here. Nothing was written yet, and nothing will be.
+      // Timed out while waiting for a connection. Nothing was written yet, and nothing will be.
       controller.abort(new OutboundFault('timeout'));
       return;
     }
-    // undici writes right after this, so from here on nobody can tell whether the upstream saw the request.
+    // undici writes right after this: from here on the upstream may have seen the request.
     this.sent = true;
     this.activeAt = performance.now();
   }

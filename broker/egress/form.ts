@@ -1,4 +1,4 @@
-/** JSON as `application/x-www-form-urlencoded`, the way Stripe and others nest it. */
+/** JSON as `application/x-www-form-urlencoded`, nested as Stripe and others do. */
 
 import { namesMethod } from '../policy/endpoint.ts';
 import type { JsonObject, JsonValue } from '../policy/facts.ts';
@@ -6,10 +6,10 @@ import type { JsonObject, JsonValue } from '../policy/facts.ts';
 export type FormBody = { ok: true; body: string } | { ok: false; error: string };
 
 /**
- * Writes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty
- * text, which is how these APIs unset a value; true and false are words; numbers are written as JSON writes them.
- * What has no single meaning in a form is refused with a sentence that names the place: empty objects and lists, and
- * member names that are empty or hold brackets (`{"a[b]":1}` would arrive as something else than was judged).
+ * Encodes an object as a form: `{"a":{"b":1},"c":["x"]}` is `a[b]=1&c[0]=x`. Lists have indices; null is the empty
+ * string, which is how these APIs unset a value; booleans and numbers are written as in JSON. What is ambiguous in a form is
+ * refused with a sentence that names the place: empty objects and lists, and member names that are empty or contain
+ * brackets (`{"a[b]":1}` would be parsed as something else than was judged).
  */
 export function encodeForm(object: JsonObject): FormBody {
   const pairs: string[] = [];
@@ -18,8 +18,8 @@ export function encodeForm(object: JsonObject): FormBody {
 }
 
 /**
- * What cannot be sent as a form, in a sentence for the agent; undefined when all can. A field such as `_method` makes Rack,
- * Symfony and Laravel take a POST for another method than the one that was judged.
+ * What cannot be sent as a form, in a sentence for the agent; undefined when everything can. A field such as `_method` makes
+ * Rack, Symfony and Laravel treat a POST as another method than the one that was judged.
  */
 export function formProblem(object: JsonObject): string | undefined {
   const name = Object.keys(object).find(namesMethod);
@@ -35,11 +35,11 @@ function write(value: JsonValue, name: string, pairs: string[]): string | undefi
   const isList = Array.isArray(value);
   const members = Object.entries(value);
   if (members.length === 0 && name !== '') {
-    return `${decodeURIComponent(name).slice(0, 64).toWellFormed()}: a form has no empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
+    return `${decodeURIComponent(name).slice(0, 64).toWellFormed()}: a form cannot express an empty ${isList ? 'list' : 'object'}; leave it out, or send null to unset it`;
   }
   for (const [member, inner] of members) {
     if (member === '' || /[[\]]/.test(member)) {
-      return `${JSON.stringify(member.slice(0, 64))}: a member name in a form must not be empty or hold brackets`;
+      return `${JSON.stringify(member.slice(0, 64))}: a member name in a form must not be empty or contain brackets`;
     }
     const part = encodeURIComponent(member.toWellFormed());
     const error = write(inner, name === '' ? part : `${name}[${part}]`, pairs);

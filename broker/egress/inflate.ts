@@ -1,4 +1,4 @@
-/** Content codings of answers (RFC 9110 §8.4), undone with a bound on what comes out. */
+/** Decodes the content codings of responses (RFC 9110 §8.4), with a limit on the decompressed size. */
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 
@@ -33,7 +33,7 @@ export function contentCodings(header: string | string[] | undefined): Coding[] 
   return codings;
 }
 
-/** Undoes the codings. At most `maxBytes` come out of each; damaged or cut data is `broken_answer`. Never rejects. */
+/** Decodes. At most `maxBytes` result from each coding; corrupt or truncated data is `broken_answer`. Never rejects. */
 export async function inflate(
   body: Buffer,
   codings: readonly Coding[],

@@ -1,7 +1,7 @@
 /**
- * A client for MCP servers, through the guarded way out and through nothing else. Stateless requests (revision 2026-07-28)
- * where the server takes them; otherwise a handshake and, where the server wants one, a session. Nothing is asked twice
- * that could act twice: what is tried in another way is only ever the list of tools.
+ * A client for MCP servers on top of the guarded HTTP client. Stateless requests (revision 2026-07-28) where the server
+ * supports them; otherwise a handshake and, where the server issues one, a session id. Protocol fallback happens only on
+ * `tools/list`: a tool call is never retried.
  */
 import type { Secret } from '../crypto/secret.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -12,48 +12,48 @@ import { isHeaderValue } from './request-check.ts';
 import { type BuiltRequest, buildRequest, type RestPlatform } from './rest.ts';
 import { unreachable } from './unreachable.ts';
 
-/** How a server is spoken to. */
-export type McpManner = { era: 'stateless' } | { era: 'handshake'; version: string; session: string | undefined };
+/** The negotiated protocol: stateless, or a handshake with its version and session id. */
+export type McpSession = { era: 'stateless' } | { era: 'handshake'; version: string; id: string | undefined };
 
 export type McpTarget = {
-  /** With the server's address as its whole base URL. */
+  /** Its base URL is the server's complete address. */
   platform: RestPlatform;
   credential: Secret;
-  /** Calls with different keys share neither connections nor sessions. */
+  /** Calls with different keys share neither sockets nor sessions. */
   connectionKey: string;
-  /** Headers in lower case that go with every request, beside the protocol's own. */
+  /** Headers of every request in addition to the protocol's own, names in lower case. */
   headers: Readonly<Record<string, string>>;
-  /** Further ones, made for each request when it is sent, by its JSON-RPC method. */
+  /** Further headers, computed for each request when it is sent, by its JSON-RPC method. */
   headersOf?: (method: string) => Readonly<Record<string, string>>;
-  /** What was found out the last time, for the same credential and the same agent. */
-  manner: McpManner | undefined;
+  /** The session of an earlier call with the same credential and agent, to be resumed. */
+  session: McpSession | undefined;
 };
 
 export type McpAnswer = RpcAnswer | Extract<BuiltRequest, { ok: false }>;
 
 export type McpClient = {
-  /** A page of the list of tools; the first one finds out how the server is spoken to. */
+  /** A page of `tools/list`; the first one negotiates the protocol. */
   list(cursor?: string): Promise<McpAnswer>;
-  /** Calls a tool, once. To be asked after `list`. `meta`: members of `_meta`. */
+  /** Calls a tool, once, never retried. Call `list` first. `meta`: members of `_meta`. */
   call(tool: { name: string; inputSchema?: unknown }, args: JsonObject, meta: JsonObject): Promise<McpAnswer>;
-  /** How the server is spoken to, as far as that is known. */
-  manner(): McpManner | undefined;
+  /** The current session, to be kept for later calls. */
+  session(): McpSession | undefined;
 };
 
 const STATELESS = '2026-07-28';
 const NEWEST_HANDSHAKE = '2025-11-25';
 const HANDSHAKES = new Set([NEWEST_HANDSHAKE, '2025-06-18', '2025-03-26', '2024-11-05']);
-/** All requests of one call together. */
-const PATIENCE_MS = 120_000;
+/** Timeout of all requests of one call together. */
+const CALL_TIMEOUT_MS = 120_000;
 const MOST_SESSION_CHARACTERS = 1_024;
-/** Statuses that say something of the caller or the moment, and nothing of how the server is spoken to. */
-const NOT_ABOUT_MANNER = new Set([401, 402, 403, 407, 408, 413, 429]);
+/** Statuses about the caller or temporary conditions, which say nothing about the supported protocol. */
+const NOT_ABOUT_PROTOCOL = new Set([401, 402, 403, 407, 408, 413, 429]);
 
 /** `version`: of this program. */
 export function makeMcpClient(outbound: Outbound, target: McpTarget, version: string): McpClient {
   const clientInfo = { name: 'agent-broker', version };
-  const until = performance.now() + PATIENCE_MS;
-  let { manner } = target;
+  const until = performance.now() + CALL_TIMEOUT_MS;
+  let { session } = target;
 
   const post = async (
     message: JsonObject & { id?: string; method: string },
@@ -81,7 +81,7 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
   };
 
   const request = (
-    how: McpManner,
+    how: McpSession,
     method: string,
     params: JsonObject,
     { meta = {}, headers = {} }: { meta?: JsonObject; headers?: Record<string, string> } = {},
@@ -89,8 +89,8 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const id = crypto.randomUUID();
     if (how.era === 'handshake') {
       const withMeta = Object.keys(meta).length > 0 ? { ...params, _meta: meta } : params;
-      const session = how.session === undefined ? {} : { 'mcp-session-id': how.session };
-      const own = { 'mcp-protocol-version': how.version, ...session };
+      const sessionId = how.id === undefined ? {} : { 'mcp-session-id': how.id };
+      const own = { 'mcp-protocol-version': how.version, ...sessionId };
       return post({ jsonrpc: '2.0', id, method, params: withMeta }, own);
     }
     const envelope = {
@@ -104,65 +104,65 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     return post({ jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } }, own);
   };
 
-  const shakeHands = async (): Promise<McpManner | McpAnswer> => {
+  const initialize = async (): Promise<McpSession | McpAnswer> => {
     const params = { protocolVersion: NEWEST_HANDSHAKE, capabilities: {}, clientInfo };
     const answer = await post({ jsonrpc: '2.0', id: crypto.randomUUID(), method: 'initialize', params }, {});
     if (!('kind' in answer) || answer.kind !== 'result') return answer;
     const { protocolVersion } = answer.value;
     if (typeof protocolVersion !== 'string' || !HANDSHAKES.has(protocolVersion))
       return unreachable('not_mcp', true, 'protocol_version');
-    const session = answer.received.headers['mcp-session-id'];
-    if (session !== undefined && !isSession(session)) return unreachable('not_mcp', true, 'session');
-    const how: McpManner = { era: 'handshake', version: protocolVersion, session };
-    const headers = { 'mcp-protocol-version': protocolVersion, ...(session && { 'mcp-session-id': session }) };
-    const told = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
-    return 'kind' in told && told.kind === 'http' && told.received.status < 300 ? how : told;
+    const id = answer.received.headers['mcp-session-id'];
+    if (id !== undefined && !isSessionId(id)) return unreachable('not_mcp', true, 'session');
+    const how: McpSession = { era: 'handshake', version: protocolVersion, id };
+    const headers = { 'mcp-protocol-version': protocolVersion, ...(id && { 'mcp-session-id': id }) };
+    const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+    return 'kind' in notified && notified.kind === 'http' && notified.received.status < 300 ? how : notified;
   };
 
   return {
-    manner: () => manner,
+    session: () => session,
     list: async (cursor) => {
       const params = cursor === undefined ? {} : { cursor };
-      if (manner !== undefined) {
-        const answer = await request(manner, 'tools/list', params);
-        if (cursor !== undefined || !isOtherwise(answer)) return answer;
-        // The session is over, or the server has changed.
-        manner = undefined;
+      if (session !== undefined) {
+        const answer = await request(session, 'tools/list', params);
+        if (cursor !== undefined || !mayNeedOtherProtocol(answer)) return answer;
+        // The session has expired, or the server was upgraded: negotiate again.
+        session = undefined;
       }
       let stateless = await request({ era: 'stateless' }, 'tools/list', params);
-      // It speaks the revision that it has just refused: asked once more, it may.
-      if (isMistaken(stateless)) stateless = await request({ era: 'stateless' }, 'tools/list', params);
-      if (!isOtherwise(stateless)) {
-        if ('kind' in stateless && stateless.kind === 'result') manner = { era: 'stateless' };
+      // The server refused a revision that it lists as supported: retry once.
+      if (isInconsistentRefusal(stateless)) stateless = await request({ era: 'stateless' }, 'tools/list', params);
+      if (!mayNeedOtherProtocol(stateless)) {
+        if ('kind' in stateless && stateless.kind === 'result') session = { era: 'stateless' };
         return stateless;
       }
-      const shaken = await shakeHands();
-      if (!('era' in shaken)) return shaken;
-      manner = shaken;
-      return await request(manner, 'tools/list', params);
+      const initialized = await initialize();
+      if (!('era' in initialized)) return initialized;
+      session = initialized;
+      return await request(session, 'tools/list', params);
     },
     call: async ({ name, inputSchema }, args, meta) => {
-      if (manner === undefined) return unreachable('not_mcp', false, 'not_listed');
+      if (session === undefined) return unreachable('not_mcp', false, 'not_listed');
       const headers = parameterHeaders(inputSchema, args);
-      return await request(manner, 'tools/call', { name, arguments: args }, { meta, headers });
+      return await request(session, 'tools/call', { name, arguments: args }, { meta, headers });
     },
   };
 }
 
-/** Whether a server that answers this may take the request in another manner. */
-function isOtherwise(answer: McpAnswer): boolean {
+/** Whether the response may be due to the protocol, so that the other one is worth a try. */
+function mayNeedOtherProtocol(answer: McpAnswer): boolean {
   if (!('kind' in answer) || (answer.kind !== 'http' && answer.kind !== 'error')) return false;
   const { status } = answer.received;
-  return status < 500 && !NOT_ABOUT_MANNER.has(status);
+  return status < 500 && !NOT_ABOUT_PROTOCOL.has(status);
 }
 
-/** `-32022`: the revision is not supported. `data.supported`: those that are. */
-function isMistaken(answer: McpAnswer): boolean {
+/** `-32022` (unsupported revision) whose `data.supported` lists the very revision that was used. */
+function isInconsistentRefusal(answer: McpAnswer): boolean {
   if (!('kind' in answer) || answer.kind !== 'error' || answer.code !== -32_022) return false;
   const { data } = JSON.parse(answer.text) as { data?: { supported?: unknown } };
   return Array.isArray(data?.supported) && data.supported.includes(STATELESS);
 }
 
-function isSession(text: string | string[]): text is string {
+function isSessionId(text: string | string[]): text is string {
   return typeof text === 'string' && text !== '' && text.length <= MOST_SESSION_CHARACTERS && isHeaderValue(text);
 }

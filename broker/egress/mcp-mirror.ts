@@ -1,4 +1,4 @@
-/** What revision 2026-07-28 wants in headers beside the body, so that proxies need not read it (Streamable HTTP, headers). */
+/** Values of the body that revision 2026-07-28 mirrors in headers, so that proxies need not parse it (Streamable HTTP, headers). */
 import type { JsonObject } from '../policy/facts.ts';
 import { isHeaderValue } from './request-check.ts';
 
@@ -6,25 +6,25 @@ const MARK = 'x-mcp-header';
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 const MOST_DEPTH = 64;
-/** Marks of one tool: more headers than that, no server takes. */
+/** Marks of one tool: servers limit the number of headers. */
 const MOST_MARKS = 64;
 const ENCODED = /^=\?base64\?.*\?=$/s;
 const MIRRORED_TYPES = ['string', 'integer', 'boolean'];
-/** Keywords below which a schema holds for more than one place, or for none: a mark there names no argument. */
+/** Keywords whose subschemas apply to several places, or to none: a mark there identifies no single argument. */
 const ELSEWHERE = new Set(
   `items prefixItems contains additionalProperties unevaluatedProperties unevaluatedItems propertyNames
   patternProperties dependentSchemas oneOf anyOf allOf not if then else $defs definitions`.split(/\s+/),
 );
-/** Of these, those whose value is a map of schemas. */
+/** Of these, the ones whose value is a map of schemas. */
 const MAPS = new Set(['patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
-/** Where the arguments stand that are mirrored, by the header, in lower case. */
+/** Paths of the mirrored arguments, by header name in lower case. */
 export type Mirrored = ReadonlyMap<string, readonly string[]>;
 
-/** What is found of a schema so far. */
+/** What was found so far. */
 type Found = Map<string, readonly string[]>;
 
-/** A text as the value of a header: as it is, or in base64 between `=?base64?` and `?=`. */
+/** Text as a header value: literal, or in base64 between `=?base64?` and `?=`. */
 export function mirrored(text: string): string {
   if (text !== '' && isHeaderValue(text) && !ENCODED.test(text)) return text;
   return `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
@@ -33,14 +33,14 @@ export function mirrored(text: string): string {
 /**
  * The arguments that a tool's schema marks to be mirrored.
  *
- * @returns undefined for a mark that breaks the rules, or for too many: such a tool must not be called at all
+ * @returns undefined for an invalid mark, or too many: such a tool must not be called
  */
 export function mirroredArguments(inputSchema: unknown): Mirrored | undefined {
   const found: Found = new Map();
   return visit(inputSchema, [], true, found) ? found : undefined;
 }
 
-/** The `mcp-param-*` headers of a call of a tool whose marks are in order. What is null or absent has none. */
+/** The `mcp-param-*` headers of a call to a tool with valid marks. Null and absent arguments have none. */
 export function parameterHeaders(inputSchema: unknown, args: JsonObject): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [header, path] of mirroredArguments(inputSchema) ?? []) {
@@ -77,7 +77,7 @@ function take(schema: object, path: readonly string[], reachable: boolean, found
   return true;
 }
 
-/** Of objects alone: of a text each character would be one. */
+/** Of objects only: for a string each character would be an entry. */
 function entriesOf(value: unknown): [string, unknown][] {
   return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }

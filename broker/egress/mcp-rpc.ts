@@ -1,6 +1,6 @@
 /**
- * What an MCP server's HTTP answer says to a request of ours (JSON-RPC 2.0 over Streamable HTTP), as JSON or as a stream.
- * Exactly one answer with the id of the request counts. Everything that could pass for one and is none is refused.
+ * Reads the JSON-RPC 2.0 response to a request of ours from an MCP server's HTTP response, as JSON or as an event stream.
+ * Exactly one response with the id of the request is accepted. Anything ambiguous is refused.
  */
 import { createParser } from 'eventsource-parser';
 import { memberTexts } from '../../json/member-texts.ts';
@@ -14,14 +14,14 @@ export type RpcAnswer =
   | { kind: 'result'; received: Received; text: string; value: Record<string, unknown> }
   /** JSON text of the error object. */
   | { kind: 'error'; received: Received; text: string; code: number }
-  /** No JSON-RPC at all: a status that says why. */
+  /** No JSON-RPC: the HTTP status says why. */
   | { kind: 'http'; received: Received }
   | Unreachable;
 
-/** Progress and log notices come before an answer; whoever sends more of them does not mean to answer. */
+/** Progress and log notifications come before a response; a server that sends more will not respond. */
 const MOST_MESSAGES = 1_000;
 
-/** Reads the answer to the request with this id. Never throws. */
+/** Reads the response to the request with this id. Never throws. */
 export function readRpc(answer: Answer, id: string): RpcAnswer {
   if (answer.kind === 'unreachable') return answer;
   const type = mediaType(answer);
@@ -40,8 +40,8 @@ export function readRpc(answer: Answer, id: string): RpcAnswer {
 }
 
 /**
- * Stops reading a stream at the first message that is no mere notice: the answer, after which servers need not end it, or
- * what is refused.
+ * Stops reading a stream at the first message that is not a notification: the response, after which servers need not close
+ * it, or something that is refused.
  */
 export function untilAnswered(): Enough {
   const decoder = new TextDecoder();
@@ -83,7 +83,7 @@ function answerIn(received: Received, message: Record<string, unknown>, text: st
   const { result, error } = message;
   if (isError(error) && result === undefined) return refusal(received, members.get('error')!);
   if (!isObject(result) || error !== undefined) return refuse('not_mcp', 'result');
-  // Revision 2026-07-28: the tool wants something of whoever calls before it goes on. We declared that we give nothing.
+  // Revision 2026-07-28: the tool asks its caller for input. We declared no such capability.
   if (result.resultType !== undefined && result.resultType !== 'complete') return refuse('asked_back', 'result_type');
   return { kind: 'result', received, text: members.get('result')!, value: result };
 }
@@ -96,7 +96,7 @@ function eventsOf(body: string): string[] {
   const texts: string[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
-      // An event without data keeps the stream alive, or makes it resumable, which nothing here is.
+      // An event without data is a keep-alive or an id for resuming, which is not supported here.
       if (data !== '') texts.push(data);
     },
   });
@@ -109,7 +109,7 @@ const refuse = (code: UnreachableCode, cause: string): Unreachable => unreachabl
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A notice is nothing to answer. Nor is a ping to somebody who is about to leave. */
+/** Notifications need no response, and neither does a ping, because we are about to disconnect. */
 const isNotice = (message: Record<string, unknown> | undefined): boolean =>
   message?.method !== undefined && (message.id === undefined || message.method === 'ping');
 

@@ -1,10 +1,10 @@
-/** The exchanges under way. */
+/** The exchanges in flight. */
 import type { Exchange } from './exchange.ts';
 
 /**
- * A list in which every exchange knows its `place`. A Set does the same, but one that is filled and emptied all the time
- * leaves tables behind, and each keeps the exchanges that were in it, with all they hold, until a full collection: 3 KB of
- * every call, copied and promoted.
+ * An array in which every exchange knows its index (`place`). A Set that is constantly filled and emptied leaves old hash
+ * tables behind, each of which retains its former exchanges until a full garbage collection: 3 KB of every call, promoted
+ * to V8's old generation.
  */
 export class OpenExchanges {
   readonly #list: Exchange[] = [];
@@ -13,7 +13,7 @@ export class OpenExchanges {
     return this.#list.length;
   }
 
-  /** As they are now: whoever goes through them may make them leave. */
+  /** A copy, so that exchanges may be removed while iterating. */
   all(): Exchange[] {
     return [...this.#list];
   }

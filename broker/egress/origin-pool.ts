@@ -1,4 +1,4 @@
-/** The connections to one origin, and the calls that wait for one. */
+/** The connection pool of one origin, with the queue of calls that wait for a connection. */
 import { Pool } from 'undici';
 import { type ConnectorOptions, makeConnector } from './connector.ts';
 import type { Exchange } from './exchange.ts';
@@ -6,24 +6,24 @@ import { FairQueue } from './fair-queue.ts';
 import type { Unreachable, UnreachableCode } from './unreachable.ts';
 
 export type OriginPoolOptions = ConnectorOptions & {
-  /** Connections at the same time. */
+  /** Maximum of concurrent connections. */
   connections: number;
-  /** Calls that may wait for one; the next is `busy`. */
+  /** Maximum of queued calls; the next one fails with `busy`. */
   maxWaiting: number;
-  /** Bytes of an answer's header section. */
+  /** Maximum bytes of a response's header section. */
   maxHeaderBytes: number;
   keepAliveMs: number;
   outage: OutageWatch | undefined;
 };
 
-/** Told of each call that got an answer of the origin, and of each that got none. */
+/** Notified of each call that the origin answered, and of each that failed. */
 export type OutageWatch = { failed(error: unknown): void; worked(): void };
 
 const OURS = new Set<UnreachableCode>(['bad_request', 'address_refused', 'busy', 'closed', 'too_large']);
 
 /**
- * We queue in front of undici and never in it: a call that gave up while it waited is then simply dropped, where undici
- * would connect for it first.
+ * Calls are queued here and not in undici: one that timed out while waiting is dropped, where undici would open a
+ * connection for it first.
  */
 export class OriginPool {
   readonly #pool: Pool;
@@ -40,13 +40,13 @@ export class OriginPool {
       connections: options.connections,
       maxHeaderSize: options.maxHeaderBytes,
       keepAliveTimeout: options.keepAliveMs,
-      // `Exchange.expire` does this for the whole exchange, DNS and waiting included.
+      // `Exchange.expire` enforces both for the whole exchange, DNS and queueing included.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
   }
 
-  /** Notes what became of a call. What ended on our side says nothing of the origin. */
+  /** Reports a result to the outage watch. Failures on our side say nothing about the origin. */
   note(answer: { kind: 'answer' | 'stream' } | Unreachable): void {
     if (answer.kind !== 'unreachable') this.#options.outage?.worked();
     else if (!OURS.has(answer.code))
@@ -68,7 +68,7 @@ export class OriginPool {
     else this.#waiting.push(exchange.family, exchange);
   }
 
-  /** To be called when undici has let go of an exchange. */
+  /** To be called when undici is done with an exchange. */
   release(): void {
     this.#running--;
     while (this.#running < this.#options.connections) {
@@ -80,12 +80,12 @@ export class OriginPool {
     }
   }
 
-  /** Closes idle connections when the last call is done; nothing new may be run. */
+  /** Closes the pool when the last call is done; no new call may be started. */
   retire(): void {
     void this.#pool.close();
   }
 
-  /** Ends every connection now. */
+  /** Destroys every connection immediately. */
   async destroy(): Promise<void> {
     this.#waiting.drop(() => true);
     await this.#pool.destroy();

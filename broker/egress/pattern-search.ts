@@ -1,56 +1,56 @@
-/** Many byte patterns looked for at once, in a time that hardly depends on how many they are. */
+/** Searches for many byte patterns in one pass, in a time that hardly depends on their number. */
 
-/** A pattern. `before`, `after`: one neighbouring base64 character belongs to it in part. */
-export type Needle = { bytes: Buffer; before: boolean; after: boolean };
+/** A pattern. `before`, `after`: the adjacent base64 character belongs to it in part. */
+export type Pattern = { bytes: Buffer; before: boolean; after: boolean };
 
 /** Where a pattern was found. */
-export type Match = { at: number; needle: Needle };
+export type Match = { at: number; pattern: Pattern };
 
-/** How long the pieces are by which patterns are recognised. */
+/** Length in bytes of the samples. */
 const PIECE = 4;
-/** At most so many offsets of each pattern are kept; a text is looked at once in so many bytes. */
+/** Upper bound of the stride: how many offsets of each pattern are indexed, and how far apart samples are taken. */
 const MOST_STRIDE = 16;
-/** 2 to this power bits say whether a piece may belong to a pattern. */
+/** Log2 of the bits in the filter that tells whether a sample may belong to a pattern. */
 const FILTER_BITS = 13;
 
 /**
- * A search by sampling: one piece of four bytes is looked at in every `stride` bytes. A pattern that stands anywhere has
- * one of its own first pieces at such a place, and those are in a table. Holds credentials in private fields only.
+ * Search by sampling: one sample of four bytes is taken every `stride` bytes. Wherever a pattern is, one of its first
+ * `stride` samples is at such an offset, and those are in a hash table. Holds credentials in private fields only.
  */
 export class PatternSearch {
   readonly #stride: number;
   readonly #filter = new Uint32Array(2 ** (FILTER_BITS - 5));
-  readonly #places = new Map<number, { needle: Needle; offset: number }[]>();
+  readonly #places = new Map<number, { pattern: Pattern; offset: number }[]>();
 
-  /** `needles`: at least one, each of at least four bytes. */
-  constructor(needles: readonly Needle[]) {
-    const shortest = Math.min(...needles.map(({ bytes }) => bytes.length));
+  /** `patterns`: at least one, each of at least four bytes. */
+  constructor(patterns: readonly Pattern[]) {
+    const shortest = Math.min(...patterns.map(({ bytes }) => bytes.length));
     this.#stride = Math.min(MOST_STRIDE, shortest - PIECE + 1);
-    for (const needle of needles) {
+    for (const pattern of patterns) {
       for (let offset = 0; offset < this.#stride; offset++) {
-        const piece = needle.bytes.readInt32LE(offset);
+        const piece = pattern.bytes.readInt32LE(offset);
         const bit = bitOf(piece);
         this.#filter[bit >>> 5]! |= 1 << (bit & 31);
         const places = this.#places.get(piece);
-        if (places === undefined) this.#places.set(piece, [{ needle, offset }]);
-        else places.push({ needle, offset });
+        if (places === undefined) this.#places.set(piece, [{ pattern, offset }]);
+        else places.push({ pattern, offset });
       }
     }
   }
 
-  /** Whether one of the patterns is in the first `length` bytes. */
+  /** Whether the first `length` bytes contain a pattern. */
   has(bytes: Buffer, length: number): boolean {
     return this.#scan(bytes, length, undefined);
   }
 
-  /** Every place of every pattern in the first `length` bytes. */
+  /** All matches in the first `length` bytes. */
   all(bytes: Buffer, length: number): Match[] {
     const matches: Match[] = [];
     this.#scan(bytes, length, matches);
     return matches;
   }
 
-  /** Ends at the first match when none are collected. */
+  /** Stops at the first match when none are collected. */
   #scan(bytes: Buffer, length: number, matches: Match[] | undefined): boolean {
     const stride = this.#stride;
     const filter = this.#filter;
@@ -61,10 +61,10 @@ export class PatternSearch {
       if ((filter[bit >>> 5]! & (1 << (bit & 31))) === 0) continue;
       const places = this.#places.get(piece);
       if (places === undefined) continue;
-      for (const { needle, offset } of places) {
-        if (!isAt(bytes, length, at - offset, needle.bytes)) continue;
+      for (const { pattern, offset } of places) {
+        if (!isAt(bytes, length, at - offset, pattern.bytes)) continue;
         if (matches === undefined) return true;
-        matches.push({ at: at - offset, needle });
+        matches.push({ at: at - offset, pattern });
       }
     }
     return matches !== undefined && matches.length > 0;

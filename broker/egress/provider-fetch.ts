@@ -1,4 +1,4 @@
-/** `fetch` as OAuth libraries want it, through the guarded way out: so that no library opens a connection of its own. */
+/** A `fetch` for OAuth libraries on top of the guarded client, so that no library opens sockets of its own. */
 import type { Outbound } from './dispatcher.ts';
 import { unreachable } from './unreachable.ts';
 
@@ -7,18 +7,18 @@ export type ProviderFetch = (
   options: { method: string; headers: Record<string, string>; body?: unknown },
 ) => Promise<Response>;
 
-/** Metadata, key sets, tokens and claims are small; whoever sends more wants something else. */
+/** Metadata, key sets, tokens and claims are small. */
 const MOST_BYTES = 512 * 1024;
 const PATIENCE_MS = 10_000;
 
-/** The provider gave no answer. The message is one of the fixed sentences of this room. */
+/** The provider did not answer. The message is one of the fixed sentences of unreachable.ts. */
 export class ProviderUnreachable extends Error {}
 
 /**
  * Makes it. Redirects are not followed, answers larger than 512 KiB or slower than 10 s are errors.
  *
- * @param read names of headers, in lower case, that are handed on beside the type
- * @throws ProviderUnreachable (the function that it answers) when there is no whole answer
+ * @param read names of response headers, in lower case, that are passed on beside the content type
+ * @throws ProviderUnreachable (from the returned function) when there is no complete response
  */
 export function providerFetch(outbound: Outbound, read: readonly string[] = []): ProviderFetch {
   const handedOn = ['content-type', ...read];
@@ -34,7 +34,7 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
     });
     if (answer.kind === 'unreachable')
       throw new ProviderUnreachable(answer.cause === undefined ? answer.detail : `${answer.detail} (${answer.cause})`);
-    // The body is inflated already, so that most of what else is said of it is not true any more.
+    // The body is decompressed already, so that headers such as content-encoding and content-length no longer apply.
     const told = handedOn.flatMap((name) => {
       const value = answer.headers[name];
       return typeof value === 'string' ? [[name, value] as const] : [];
@@ -43,7 +43,7 @@ export function providerFetch(outbound: Outbound, read: readonly string[] = []):
   };
 }
 
-/** A body where there may be none (205), or a status that there is not: what no `Response` can be is no answer. */
+/** A body where none is allowed (205), or an invalid status, cannot be a `Response`: treated as no answer. */
 function responseOf(status: number, body: Buffer, headers: Record<string, string>): Response {
   try {
     return new Response(body.length === 0 ? null : new Uint8Array(body), { status, headers });
@@ -55,5 +55,5 @@ function responseOf(status: number, body: Buffer, headers: Record<string, string
 function textOf(body: unknown): string {
   if (typeof body === 'string') return body;
   if (body instanceof URLSearchParams) return body.toString();
-  throw new TypeError('a body of this kind is not sent to identity providers');
+  throw new TypeError('request bodies of this type are not supported');
 }

@@ -1,9 +1,9 @@
-/** What undici would throw at: checked first, because a pool loses a connection's place to each request that throws. */
+/** Rejects what undici would throw at, because a pool leaks a connection slot for each request that throws. */
 import type { OutboundRequest, StreamRequest } from './dispatcher.ts';
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
 
-/** Written by undici from the URL and the body, or of this hop only (RFC 9110 §7.6.1). */
+/** Set by undici from the URL and the body, or hop-by-hop (RFC 9110 §7.6.1). */
 const NOT_OURS = new Set([
   'host',
   'content-length',
@@ -19,11 +19,11 @@ const NOT_OURS = new Set([
 
 /** RFC 9110 §5.6.2 (token), in lower case. */
 const NAME = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/;
-/** RFC 9110 §5.5 without obs-text and without spaces at the ends, so that what is sent is what was looked at. */
+/** RFC 9110 §5.5 without obs-text and without spaces at the ends, so that what is sent is what was checked. */
 const VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 const PATH = /^\/[\x21-\x7e]*$/;
 
-/** A word for what cannot be sent, or undefined. Says nothing of the content: a value may be a credential. */
+/** A code for what is wrong with the request, or undefined. Contains no value: it may be a credential. */
 export function requestProblem(request: OutboundRequest | StreamRequest): string | undefined {
   if (!METHODS.has(request.method)) return 'method';
   const { pathname, search, username, password } = request.url;
@@ -37,7 +37,7 @@ export function requestProblem(request: OutboundRequest | StreamRequest): string
   return undefined;
 }
 
-/** Whether a text can be the value of a header as it is. */
+/** Whether a text is a valid header value as it is. */
 export function isHeaderValue(text: string): boolean {
   return VALUE.test(text);
 }

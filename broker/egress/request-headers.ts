@@ -1,10 +1,10 @@
-/** Which of an agent's headers are sent on (decisions, Calling; HD-01 to HD-09). */
+/** Which of an agent's headers are forwarded (HD-01 to HD-09). */
 import { foldName } from '../policy/names.ts';
 import { isHeaderValue } from './request-check.ts';
 
 /**
- * Names that are never an agent's to set: of this hop only (RFC 9110 §7.6.1), about the body and its coding, about who
- * asks or where the request came from, ways to change the method or the path behind our back, and credentials.
+ * Headers that an agent may not set: hop-by-hop (RFC 9110 §7.6.1), about the body and its coding, about the client or the
+ * origin of the request, overrides of the method or the path, and credentials.
  */
 const DROPPED = new Set(
   `accept-encoding alt-used authorization cf-connecting-ip client-ip connection cookie cookie2 early-data expect forwarded
@@ -19,25 +19,25 @@ const MAX_HEADERS = 100;
 const MAX_VALUE_BYTES = 8 * 1024;
 /** RFC 9110 §5.6.2. */
 const NAME = /^[A-Za-z0-9!#$%&'*+\-.^_`|~]{1,256}$/;
-/** Names that servers read alike. Any other may stand for one of these where names are folded (CGI: `X_A` is `X-A`). */
+/** Names without aliases. Any other may be read as one of these by servers that fold names (CGI: `X_A` is `X-A`). */
 const PLAIN_NAME = /^[a-z0-9-]+$/;
 
 export type FilteredHeaders =
-  /** `headers` is a fresh map, names in lower case; `dropped` the names that were left out, in lower case, sorted. */
+  /** `headers` is a new map, names in lower case; `dropped` the dropped names, in lower case, sorted. */
   | { ok: true; headers: Record<string, string>; dropped: string[] }
   /** A sentence that names the header; for a 400. */
   | { ok: false; error: string };
 
 /**
  * Filters the `headers` of an action. Forbidden names are dropped, because agents' libraries add them innocently; a
- * malformed name or value, a name twice (whatever the case) and more than 100 headers are errors. Values are visible
- * ASCII with inner spaces, at most 8 KiB. A name with other characters than letters, digits and `-` is dropped: servers
- * that fold names would take it for another one.
+ * malformed name or value, a duplicate name (ignoring case) and more than 100 headers are errors. Values are visible
+ * ASCII with inner spaces, at most 8 KiB. A name with characters other than letters, digits and `-` is dropped: servers
+ * that fold names would read it as another one.
  *
  * @param platformHeaderNames names, folded by `foldName`, that the platform authenticates with, sets itself or forbids.
- * @param platform.prefixes what names must not begin with on this platform, in lower case.
- * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; in another
- *   spelling the header would be there twice.
+ * @param platform.prefixes forbidden prefixes of names on this platform, in lower case.
+ * @param platform.defaults the platform's default headers, which an agent overrides by exactly that name; another spelling would
+ *   send the header twice.
  */
 export function filterAgentHeaders(
   headers: Readonly<Record<string, unknown>>,
@@ -47,14 +47,14 @@ export function filterAgentHeaders(
   const refuse = (error: string) => ({ ok: false as const, error });
   const entries = Object.entries(headers);
   const named = new Map(Object.keys(defaults).map((name) => [foldName(name), name.toLowerCase()]));
-  if (entries.length > MAX_HEADERS) return refuse(`headers: at most ${MAX_HEADERS} headers are taken`);
+  if (entries.length > MAX_HEADERS) return refuse(`headers: at most ${MAX_HEADERS} headers are allowed`);
   const kept = new Map<string, string>();
   const dropped = new Set<string>();
   let perHop: string[] = [];
   for (const [written, value] of entries) {
     const name = written.toLowerCase();
     if (!NAME.test(written) || name === '__proto__') return refuse(`headers: ${shown(written)} is not a header name`);
-    if (kept.has(name) || dropped.has(name)) return refuse(`headers: ${name} is there twice`);
+    if (kept.has(name) || dropped.has(name)) return refuse(`headers: ${name} is duplicated`);
     if (typeof value !== 'string') return refuse(`headers: the value of ${name} must be a string`);
     if (value.length > MAX_VALUE_BYTES)
       return refuse(`headers: the value of ${name} is longer than ${MAX_VALUE_BYTES} bytes`);
@@ -68,7 +68,7 @@ export function filterAgentHeaders(
     if (!isSent || platformHeaderNames.has(folded)) dropped.add(name);
     else kept.set(name, value);
   }
-  // What Connection names is of this hop too. Only the agent's own: the broker's headers are added later.
+  // Headers named by Connection are hop-by-hop too. Only the agent's own are here: the broker's are added later.
   for (const token of perHop) {
     const name = token.trim();
     if (kept.delete(name)) dropped.add(name);
@@ -80,7 +80,7 @@ function isDropped(name: string): boolean {
   return DROPPED.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
-/** As servers that fold names read it. */
+/** The name as servers read it that fold names. */
 function withDashes(name: string): string {
   return name.replace(/[^a-z0-9]/g, '-');
 }

@@ -1,4 +1,4 @@
-/** A governed call as the HTTP request that is sent: the platform's facts, the agent's request, the credential last. */
+/** Builds the HTTP request of a governed call from the manifest, the agent's request and the credential. */
 import type { Secret } from '../crypto/secret.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import type { JsonObject, Method } from '../policy/facts.ts';
@@ -13,28 +13,28 @@ export type AuthPlacement =
   | { type: 'bearer' }
   /** `authorization: Basic …` (RFC 7617); the credential is `user:password`, without a colon it is the user. */
   | { type: 'basic' }
-  /** `prefix` is put before the credential as it stands, a space at its end included. */
+  /** `prefix` is put before the credential literally, trailing spaces included. */
   | { type: 'header'; name: string; prefix?: string | undefined }
   | { type: 'query'; name: string };
 
 export type RestPlatform = {
   baseUrl: string;
-  /** The base URL is the whole address, and the endpoint `/`, the only one, stands for it (GraphQL). */
+  /** The base URL is the complete address, and `/` is the only endpoint (GraphQL). */
   wholeAddress?: boolean | undefined;
-  /** Headers that the platform always gets; they win over the agent's. */
+  /** Headers that are always sent; they override the agent's. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Headers that the platform gets unless the agent sends another value. */
+  /** Headers that are sent unless the agent sends another value. */
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
-  /** Headers that the platform never gets from an agent. */
+  /** Headers that are never taken from an agent. */
   forbiddenHeaders?: readonly string[] | undefined;
   auth: AuthPlacement;
-  /** How a body is written; JSON unless told. */
+  /** Encoding of the body; JSON by default. */
   body?: 'json' | 'form' | undefined;
 };
 
 export type RestCall = {
   method: Method;
-  /** In normal form, as `parseEndpoint` returned it. */
+  /** In canonical form, as `parseEndpoint` returned it. */
   endpoint: { path: string; query: string };
   /** The agent's headers, filtered by `filterAgentHeaders`. */
   headers: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export type BuiltRequest =
   | { ok: false; error: 'endpoint_refused' | 'body_refused' | 'credential_malformed'; detail: string };
 
 const USER_AGENT = 'agent-broker';
-const MALFORMED = 'the stored credential is empty or holds characters that no header can carry; connect it again';
+const MALFORMED = 'the stored credential is empty or contains characters that no header can carry; connect it again';
 
 /** The headers, folded, that agents do not set: the fixed ones, the forbidden ones and the one that authenticates. */
 export function platformHeaderNames(
@@ -59,9 +59,9 @@ export function platformHeaderNames(
 }
 
 /**
- * Builds the request. Headers are a fresh map in lower case: defaults, then the agent's, then the platform's, then ours, so that the
- * credential is there exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that
- * is the whole address, and for `query` placement the credential after it. With `body: 'form'` see `encodeForm`.
+ * Builds the request. Headers are a new map in lower case: defaults, then the agent's, then the platform's, then ours, so that
+ * the credential appears exactly once. The URL is base path + endpoint, byte for byte, or the base URL itself where that is
+ * the complete address, followed by the credential for `query` placement. With `body: 'form'` see `encodeForm`.
  */
 export function buildRequest(platform: RestPlatform, call: RestCall, credential: Secret): BuiltRequest {
   const refuse = (error: 'endpoint_refused' | 'body_refused' | 'credential_malformed', detail: string) =>

@@ -1,4 +1,4 @@
-/** Where a request may go, judged on the text of its URL: before any name is resolved, and for IP literals instead. */
+/** Checks the origin of a URL by its text: before any name is resolved, and in place of that for IP literals. */
 import { isIP } from 'node:net';
 import { addressRefusal, isThisMachine, sameAddress } from './address.ts';
 
@@ -6,9 +6,9 @@ import { addressRefusal, isThisMachine, sameAddress } from './address.ts';
 export type HostPort = { host: string; port: number };
 
 export type TargetRules = {
-  /** Origins that the operator lets platforms reach though private or on a port of their own (`host:port`). */
+  /** Origins that the operator allows though private or on another port (`host:port`). */
   allowPrivate: ReadonlySet<string>;
-  /** Where this broker itself listens and is reached; calling it is refused, listed or not. */
+  /** The broker's own addresses; calling them is refused, listed or not. */
   own: readonly HostPort[];
 };
 
@@ -16,10 +16,10 @@ export type Target =
   | { ok: true; host: string; port: number; listed: 'no' | 'name' | 'address' }
   | { ok: false; refused: string };
 
-/** Ports of platforms on the public internet. Any other is listed by the operator as `host:port` (SS-09). */
+/** Allowed ports on the public internet. Any other has to be listed by the operator as `host:port` (SS-09). */
 const PUBLIC_PORTS = new Set([443, 8443]);
 
-/** Reads `host:port` of the operator's settings; undefined when it is not in normal form. */
+/** Reads `host:port` of the operator's settings; undefined when it is not in canonical form. */
 export function parseHostPort(text: string): HostPort | undefined {
   const found = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/i.exec(text);
   if (!found || !URL.canParse(`http://${found[1]}`)) return undefined;
@@ -36,10 +36,10 @@ export function hostPortText({ host, port }: HostPort): string {
 }
 
 /**
- * Judges the origin of a URL. https only (http where the operator listed the origin), ports 443 and 8443 or listed, no
+ * Checks the origin of a URL. https only (http where the operator listed the origin), ports 443 and 8443 or listed, no
  * userinfo, no trailing dot, no `localhost`, no address that is not public, never this broker itself (SS-02, SS-03,
- * SS-04, SS-08, SS-09, SS-10). A name that passes is judged again by its addresses when a connection is made.
- * `refused` is one word for the record; it holds nothing of the URL.
+ * SS-04, SS-08, SS-09, SS-10). The addresses of a name that passes are checked when a connection is made.
+ * `refused` is a code for the audit row; it contains nothing of the URL.
  */
 export function checkTarget(url: URL, rules: TargetRules): Target {
   const refuse = (refused: string) => ({ ok: false as const, refused });
@@ -63,7 +63,7 @@ export function checkTarget(url: URL, rules: TargetRules): Target {
   return refused === undefined ? { ok: true, host, port, listed } : refuse(refused);
 }
 
-/** Whether an address that a name resolved to is where this broker listens. */
+/** Whether a resolved address is the broker's own. */
 export function isOwnAddress(own: readonly HostPort[], ip: string, port: number): boolean {
   return own.some((entry) => {
     if (entry.port !== port) return false;
@@ -78,7 +78,7 @@ function isOwn(own: readonly HostPort[], host: string, port: number): boolean {
   return own.some((entry) => entry.port === port && entry.host === name);
 }
 
-/** The address that a URL's host is, without brackets; undefined for a name. */
+/** The IP address of a URL's host, without brackets; undefined for a name. */
 export function literalAddress(host: string): string | undefined {
   const bare = host.startsWith('[') ? host.slice(1, -1) : host;
   return isIP(bare) === 0 ? undefined : bare;

@@ -1,21 +1,22 @@
-/** What can go wrong on the way to an upstream, as values with fixed texts: no library's message leaves this room (CX-06). */
+/** Failures of outgoing requests, as values with fixed texts: no library's message leaves this module (CX-06). */
 
 const TEXTS = {
   address_refused: 'The address of the upstream is not one that this broker may connect to.',
-  bad_request: 'The request to the upstream could not be written.',
+  bad_request: 'The request to the upstream is not valid HTTP.',
   dns_failed: 'The host name of the upstream could not be resolved.',
-  connect_failed: 'No connection to the upstream could be made.',
-  tls_failed: 'The upstream could not prove its identity, or TLS failed.',
-  connection_lost: 'The connection to the upstream ended before the whole answer was there.',
+  connect_failed: 'Could not connect to the upstream.',
+  tls_failed: 'TLS handshake with the upstream failed, or its certificate is not valid.',
+  connection_lost: 'The connection to the upstream closed before the response was complete.',
   timeout: 'The upstream did not answer in time.',
-  too_large: 'The answer of the upstream is larger than allowed.',
-  broken_answer: 'The upstream answered with something that is not valid HTTP, or that cannot be decoded.',
-  not_mcp: 'The MCP server answered with something that is no answer to the request.',
-  asked_back: 'The MCP server asked for something itself instead of answering, which nobody here does.',
-  too_many_tools: 'The MCP server lists more tools than are taken, or never comes to an end.',
+  too_large: 'The response of the upstream is larger than allowed.',
+  broken_answer: 'The response of the upstream is not valid HTTP, or cannot be decoded.',
+  not_mcp: 'The MCP server did not send a valid JSON-RPC response to the request.',
+  asked_back:
+    'The MCP server sent a request of its own (such as sampling or elicitation) instead of a response; that is not supported.',
+  too_many_tools: 'The MCP server lists more tools than are allowed, or its pagination does not end.',
   credential_echoed:
-    'The MCP server gives the credential of the connection back in its tools. Nothing of them is kept, and no tool was called.',
-  tools_unknown: 'What the MCP server offers could not be compared with what was accepted, so no tool was called.',
+    'The MCP server echoes the credential of the connection in its tool definitions. They were not stored, and no tool was called.',
+  tools_unknown: 'The tools of the MCP server could not be compared with the accepted ones, so no tool was called.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
 } as const;
@@ -27,13 +28,13 @@ export type Unreachable = {
   code: UnreachableCode;
   /** Whether any byte of the request may have reached the upstream. When true, the outcome is unknown. */
   sent: boolean;
-  /** A fixed sentence. Holds nothing of the request, of the answer or of the upstream's address. */
+  /** A fixed sentence. Contains nothing of the request, the response or the upstream's address. */
   detail: string;
-  /** A word for the log: the system's or library's error code (`ECONNREFUSED`), or the class of a refused address. */
+  /** A code for the log: the system's or library's error code (`ECONNREFUSED`), or the class of a refused address. */
   cause?: string;
 };
 
-/** An error that carries nothing but two words from fixed sets; the only one that passes through undici from us. */
+/** An error that carries only two fixed codes; the only one of ours that passes through undici. */
 export class OutboundFault extends Error {
   readonly code: UnreachableCode;
   readonly reason: string | undefined;
@@ -45,7 +46,7 @@ export class OutboundFault extends Error {
   }
 }
 
-/** Makes the answer for a failure. `cause` is kept only when it looks like an error code. */
+/** The result of a failure. `cause` is kept only when it looks like an error code. */
 export function unreachable(code: UnreachableCode, sent: boolean, cause?: unknown): Unreachable {
   const word = typeof cause === 'string' && /^\w{1,64}$/.test(cause) ? cause : undefined;
   return { kind: 'unreachable', code, sent, detail: TEXTS[code], ...(word === undefined ? {} : { cause: word }) };
@@ -71,7 +72,7 @@ const BY_LIBRARY_CODE: Readonly<Record<string, UnreachableCode>> = {
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'bad_request',
 };
 
-/** Turns whatever undici or the system reported into an answer; the error itself is dropped. */
+/** Maps an error of undici or the system to a result; the error itself is dropped. */
 export function unreachableFrom(error: unknown, sent: boolean): Unreachable {
   if (error instanceof OutboundFault) return unreachable(error.code, sent, error.reason);
   const code = errorCode(error) ?? '';

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { whyUnsendable } from '../egress/credential-placement.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/needles.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';

@@ -1,4 +1,4 @@
-/** Whose account it is that was connected, for owners to read: nothing is decided by it. */
+/** The name of the connected account, for display only: no decision depends on it. */
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { Secret } from '../crypto/secret.ts';
@@ -9,12 +9,12 @@ const PATIENCE_MS = 10_000;
 const MOST_BYTES = 256 * 1024;
 
 /**
- * What the server calls the account: in its ID token (which came straight from it, so OpenID Connect Core section 3.1.3.7
- * asks for no signature), at its userinfo endpoint, or where the manifest says. Null when nobody says; never throws.
+ * The account's name from the ID token (received directly over TLS, so OpenID Connect Core section 3.1.3.7 requires no
+ * signature check), from the userinfo endpoint, or from the manifest's account request. Null when unknown; never throws.
  */
 export async function accountOf(
   { outbound }: Pick<Broker, 'outbound'>,
-  { manners, headers }: Registered,
+  { serverOptions, headers }: Registered,
   configuration: client.Configuration,
   accessToken: Secret,
   claims: Readonly<Record<string, unknown>> | undefined,
@@ -28,9 +28,9 @@ export async function accountOf(
     const known = nameIn(person) ?? textOf(claims.sub);
     if (known !== null) return known;
   }
-  if (!manners.account) return textOf(claims?.sub);
+  if (!serverOptions.account) return textOf(claims?.sub);
   const answer = await outbound.send({
-    url: new URL(manners.account.url),
+    url: new URL(serverOptions.account.url),
     method: 'GET',
     headers: {
       'user-agent': 'agent-broker',
@@ -43,14 +43,14 @@ export async function accountOf(
   });
   if (answer.kind === 'unreachable' || answer.status !== 200) return null;
   const text = answer.body.toString('utf8');
-  const found = textOf(at(text, manners.account.pointer));
+  const found = textOf(at(text, serverOptions.account.pointer));
   return found?.includes(accessToken.reveal()) ? null : found;
 }
 
 const nameIn = (claims: Readonly<Record<string, unknown>> | undefined): string | null =>
   textOf(claims?.email) ?? textOf(claims?.preferred_username) ?? textOf(claims?.name);
 
-/** One line without control characters; null for what is no text. Well-formed after it is cut, too. */
+/** One line without control characters, truncated, well-formed; null when it is not a string. */
 function textOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const line = value

@@ -1,12 +1,12 @@
 /**
- * The credential of a connection that a person made through OAuth, as it is stored (and sealed) where other connections
- * store their secret: the access token with what a call has to know of it. So a call reads nothing more.
+ * The credential of an OAuth connection, stored (sealed) in the same column as other connections' secrets: the access token with
+ * the metadata that a call needs, so that a call needs no further read.
  */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 
-/** No secret that an owner gives can begin like this: no header carries a NUL. */
+/** An owner's own secret cannot begin like this: headers cannot carry NUL. */
 const MARK = '\0oauth\n';
 
 const Stored = z.strictObject({
@@ -21,16 +21,16 @@ const Stored = z.strictObject({
 
 export type OAuthCredential = {
   token: Secret;
-  /** Which tokens these are: the connection's `token_id`. */
+  /** The version of the tokens: the connection's `token_id`. */
   id: string;
   issuedAt: Instant;
-  /** From when on it is refreshed before it is used; null: when the upstream refuses it. */
+  /** From this time on it is refreshed before use; null: only when the upstream refuses it. */
   refreshAt: Instant | null;
-  /** From when on it is good for nothing; null: nobody said. */
+  /** When it expires; null: unknown. */
   expiresAt: Instant | null;
   /** Whether there is a refresh token. */
   refreshable: boolean;
-  /** The server has ended the consent: a person has to connect again. */
+  /** The consent was revoked (the refresh failed for good): a person has to connect again. */
   lapsed: boolean;
 };
 
@@ -48,7 +48,7 @@ export function writeCredential(credential: OAuthCredential): string {
   return MARK + JSON.stringify(stored);
 }
 
-/** Undefined: the text is a secret that an owner gave. */
+/** Undefined: the text is not an OAuth credential but a plain secret. */
 export function readCredential(text: string): OAuthCredential | undefined {
   if (!text.startsWith(MARK)) return undefined;
   const stored = Stored.parse(JSON.parse(text.slice(MARK.length)));
@@ -64,11 +64,11 @@ export function readCredential(text: string): OAuthCredential | undefined {
 }
 
 const MARGIN_MS = 60_000;
-/** A shorter life than this would mean a refresh for every call. */
+/** Minimum lifetime before a refresh: a shorter one would mean a refresh for every call. */
 const SHORTEST_MS = 20_000;
 const LONGEST_MS = 366 * 24 * 3600_000;
 
-/** When a token that was issued now is refreshed and when it ends. `seconds`: its life as the server says it, if it does. */
+/** When a token issued now is to be refreshed, and when it expires. `seconds`: `expires_in`, when the server sent it. */
 export function lifeOf(
   seconds: number | undefined,
   now: Instant,
@@ -78,5 +78,6 @@ export function lifeOf(
   return { issuedAt: now, refreshAt: now + ms - Math.min(MARGIN_MS, ms / 4), expiresAt: now + ms };
 }
 
-/** Whether it can no longer be used by itself. */
-export const isOver = ({ expiresAt }: OAuthCredential, now: Instant): boolean => expiresAt !== null && expiresAt <= now;
+/** Whether the access token has expired. */
+export const isExpired = ({ expiresAt }: OAuthCredential, now: Instant): boolean =>
+  expiresAt !== null && expiresAt <= now;

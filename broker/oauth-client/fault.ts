@@ -1,10 +1,10 @@
-/** What an error of the library, or of the way out, means: for people, and for the log. */
+/** Maps errors of the OAuth library and of egress to problems, for people and for the log. */
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable } from '../egress/provider-fetch.ts';
 import type { OAuthProblem } from './problem.ts';
 
-/** What RFC 6749 calls invalid_grant, and what GitHub and Slack call it. */
+/** `invalid_grant` of RFC 6749, and its equivalents at GitHub and Slack. */
 const ENDED = new Set([
   'invalid_grant',
   'bad_refresh_token',
@@ -14,7 +14,7 @@ const ENDED = new Set([
   'token_revoked',
 ]);
 
-/** What RFC 6749 section 5.2 has for a client that is not set up as it should be, and what GitHub and Slack call it. */
+/** Errors of RFC 6749 section 5.2 for a misconfigured client, and their equivalents at GitHub and Slack. */
 const CLIENT_REJECTED = new Set([
   'invalid_client',
   'unauthorized_client',
@@ -25,20 +25,20 @@ const CLIENT_REJECTED = new Set([
   'invalid_client_id',
 ]);
 
-/** The name of an error as servers say it (RFC 6749 sections 4.1.2.1 and 5.2): nothing else of theirs is told. */
+/** The error code of a server (RFC 6749 sections 4.1.2.1 and 5.2), if it looks like one: nothing else of theirs is repeated. */
 const wordOf = (text: string): string => (/^[a-z_]{1,64}$/.test(text) ? text : 'an error');
 
-/** What an error means. Of the library's own words only the first go into the log: its causes quote what was answered. */
+/** The problem that an error stands for. Only the library's message is logged, not its causes: those quote the response. */
 export function problemOf(error: unknown, platformId: string, log: Broker['log']): OAuthProblem {
   if (error instanceof client.AuthorizationResponseError)
     return {
       problem: 'declined',
-      detail: `The authorization server did not give its consent (${wordOf(error.error)}). Begin again.`,
+      detail: `The authorization server denied the authorization (${wordOf(error.error)}). Start again.`,
     };
   if (error instanceof client.ResponseBodyError) {
     const word = wordOf(error.error);
-    log.warn({ platform: platformId, problem: word }, 'an authorization server refused');
-    const detail = `The authorization server of ${platformId} refused (${word}).`;
+    log.warn({ platform: platformId, problem: word }, 'authorization server returned an error');
+    const detail = `The authorization server of ${platformId} returned an error (${word}).`;
     if (CLIENT_REJECTED.has(word)) return { problem: 'client_rejected', detail, error: word };
     return { problem: ENDED.has(word) ? 'invalid_grant' : 'failed', detail };
   }
@@ -46,7 +46,7 @@ export function problemOf(error: unknown, platformId: string, log: Broker['log']
   const problem = unreachable ?? error;
   log.warn(
     { platform: platformId, problem: problem instanceof Error ? problem.message.slice(0, 200) : 'unknown' },
-    'an authorization server could not be used',
+    'request to an authorization server failed',
   );
   return unreachable
     ? {
@@ -55,6 +55,6 @@ export function problemOf(error: unknown, platformId: string, log: Broker['log']
       }
     : {
         problem: 'failed',
-        detail: `The authorization server of ${platformId} answered with something that cannot be used. The broker's log says what.`,
+        detail: `The authorization server of ${platformId} sent a response that cannot be used. The broker's log has the details.`,
       };
 }

@@ -1,6 +1,6 @@
 /**
- * Connections that a person makes through OAuth, whatever kind of platform they are for: begun, finished, refreshed, ended.
- * The libraries are loaded with the first use: a broker without such platforms does not pay for them.
+ * OAuth connections of all kinds of platforms: start, callback, refresh, revocation. The libraries are loaded lazily, so that a
+ * broker without such platforms does not pay for them.
  */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
@@ -25,22 +25,22 @@ const FLOW_MS = 10 * 60_000;
 
 export type ConnectionId = Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id'>;
 
-/** What a finished flow gives a connection. */
+/** The result of a finished flow. */
 export type Connected = { tokens: NewTokens; account: string | null; scopes: readonly string[] };
 
 export type OAuthConnections = {
   /**
-   * Begins a flow. `sessionId`: of the browser that alone may finish it; null: any browser of this owner. `more`: scopes to
-   * ask for beside those of the manifest.
+   * Starts an authorization code flow. `sessionId`: the browser session that alone may finish it; null: any session of this
+   * owner. `more`: scopes to request in addition to the manifest's.
    */
   begin(
     connection: ConnectionId,
     manifest: Manifest,
     by: { ownerId: string; sessionId: string | null; more: readonly string[] },
   ): Promise<{ url: string; expiresAt: Instant } | OAuthProblem>;
-  /** The flow that an answer belongs to; undefined: none that is under way and that waits at this path. */
+  /** The flow that a callback belongs to; undefined: no pending flow with this redirect path. */
   flowOf(path: string, query: URLSearchParams): Promise<OAuthFlowTable | undefined>;
-  /** Takes the answer to a flow that was just used up. */
+  /** Finishes a flow that was just claimed, with its callback. */
   finish(
     flow: OAuthFlowTable,
     connection: ConnectionId,
@@ -53,11 +53,11 @@ export type OAuthConnections = {
     seen: Parameters<Refresher>[0]['seen'],
     refused: boolean,
   ): Promise<Refreshed>;
-  /** Ends the consent at the server, with the tokens as they were stored. False: the server has no place for that. */
+  /** Revokes the stored tokens at the server. False: it has no revocation endpoint. */
   revoke(connection: ConnectionTable, manifest: Manifest): Promise<boolean | OAuthProblem>;
 };
 
-/** Makes it. Asks nobody for anything yet. */
+/** Makes it, without any request. */
 export function makeOAuthConnections(broker: Broker): OAuthConnections {
   type Loaded = { steps: Steps; refresh: Refresher; resolve: Resolver };
   let loaded: Promise<Loaded> | undefined;
@@ -161,8 +161,8 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
             refreshed_at: null,
             expires_at: life.expiresAt,
           }),
-          // Of a server that was asked for nothing by name, and says nothing, nobody knows what it granted. One that says
-          // "" granted nothing.
+          // Without requested scopes and without `scope` in the response, the granted scopes are unknown. `scope: ""` means that
+          // none were granted.
           upstreamScopes: tokens.scopes === undefined && scopes.length === 0 ? null : JSON.stringify(scopes),
         },
       };
@@ -190,7 +190,7 @@ export function makeOAuthConnections(broker: Broker): OAuthConnections {
         const { credential: sealed, refresh_token: sealedRefresh } = connection;
         const access = readCredential(opened({ table: 'connections', organisationId, rowId: id }, sealed))?.token;
         const refresh = sealedRefresh && new Secret(opened(refreshPlace({ organisationId, id }), sealedRefresh));
-        // The refresh token stands for the whole consent (RFC 7009 section 2.1), at servers that see it so.
+        // Revoking the refresh token revokes the whole grant (RFC 7009 section 2.1), at servers that implement that.
         const tokens = [refresh, access].filter((token) => token instanceof Secret);
         if (tokens.length === 0) return false;
         const { steps } = await load();

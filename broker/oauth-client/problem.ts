@@ -1,23 +1,23 @@
-/** What can keep a connection from being made or refreshed. Values, because each of them is promised an answer. */
+/** Expected failures of making or refreshing a connection, as values. */
 
 export type OAuthProblem = {
-  problem: /** The platform's manifest, or what it names, does not say enough. */
+  problem: /** The platform's manifest, or what it names, is incomplete. */
     | 'unsuitable'
-    /** This is not, or no longer, the answer to what was begun. */
+    /** The callback belongs to no flow, or not to this one any more. */
     | 'stale'
-    /** The person, or the server, did not consent. */
+    /** The person, or the server, denied the authorization. */
     | 'declined'
-    /** The server does not take the refresh token any more (RFC 6749 section 5.2). */
+    /** The server rejected the refresh token (RFC 6749 section 5.2). */
     | 'invalid_grant'
-    /** The server does not take the broker's client, or what it asks for: an operator has to correct that (section 5.2). */
+    /** The server rejected the broker's client or its request: an operator has to correct that (section 5.2). */
     | 'client_rejected'
-    /** The server answered with something that cannot be used. */
+    /** The server's response cannot be used. */
     | 'failed'
-    /** The server gave no answer. */
+    /** The server did not answer. */
     | 'unreachable';
-  /** A sentence for people. Holds nothing that the server or a browser sent but an error's name. */
+  /** A sentence for people. Contains nothing that the server or a browser sent, except an error code. */
   detail: string;
-  /** Of `client_rejected`: the server's name for the error. */
+  /** Of `client_rejected`: the server's error code. */
   error?: string;
 };
 

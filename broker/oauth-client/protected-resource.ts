@@ -1,4 +1,4 @@
-/** Which authorization server an upstream trusts, as it says itself (RFC 9728): what MCP servers publish. */
+/** Protected resource metadata (RFC 9728): which authorization server an MCP server trusts. */
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
@@ -6,11 +6,11 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { OAuthProblem } from './problem.ts';
 
 export type ProtectedResource = {
-  /** What tokens are asked for (RFC 8707). */
+  /** The resource indicator (RFC 8707). */
   resource: string;
   /** The issuer of its authorization server. */
   issuer: string;
-  /** What it has scopes for; empty when it does not say. */
+  /** `scopes_supported`; empty when absent. */
   scopes: readonly string[];
 };
 
@@ -26,7 +26,7 @@ const FRESH_MS = 10 * 60_000;
 const KEPT = 200;
 const LIMITS = { maxResponseBytes: 256 * 1024, totalTimeoutMs: 10_000 };
 
-/** Finds it, through the guarded way out; what was found is kept for a while, by address. */
+/** Fetches the metadata through the egress guard; cached for a while, by address. */
 export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'clock'>): ResourceFinder {
   const kept = recentlyUsed<{ found: ProtectedResource; at: Instant }>(KEPT);
 
@@ -55,12 +55,12 @@ export function resourceFinder({ outbound, clock }: Pick<Broker, 'outbound' | 'c
     }
     return {
       problem: 'failed',
-      detail: `${new URL(baseUrl).host} does not say which authorization server it trusts (RFC 9728). Name its issuer in the manifest.`,
+      detail: `${new URL(baseUrl).host} publishes no authorization server that it trusts (RFC 9728). Name its issuer in the manifest.`,
     };
   };
 }
 
-/** Where a 401 says that the metadata are (RFC 9728 section 5.1), if it is a place that may be asked. */
+/** The metadata URL from the challenge of a 401 (RFC 9728 section 5.1), if it is allowed. */
 async function challengeOf(outbound: Broker['outbound'], baseUrl: string): Promise<string | undefined> {
   const answer = await outbound.send({
     url: new URL(baseUrl),
@@ -76,14 +76,14 @@ async function challengeOf(outbound: Broker['outbound'], baseUrl: string): Promi
     : undefined;
 }
 
-/** RFC 9728 section 3.1: between host and path; and without the path, for servers that are there alone. */
+/** RFC 9728 section 3.1: the well-known path inserted before the path; and without the path, for servers that are alone on their host. */
 function wellKnown(baseUrl: string): string[] {
   const { origin, pathname } = new URL(baseUrl);
   const root = `${origin}/.well-known/oauth-protected-resource`;
   return pathname === '/' ? [root] : [root + pathname.replace(/\/$/, ''), root];
 }
 
-/** Whether the metadata are about this address, or a part of the server that it is in (RFC 9728 section 3.3). */
+/** Whether the metadata's resource is this address or contains it (RFC 9728 section 3.3). */
 function covers(resource: string, baseUrl: string): boolean {
   if (!URL.canParse(resource)) return false;
   const [one, other] = [new URL(resource), new URL(baseUrl)];
@@ -92,7 +92,7 @@ function covers(resource: string, baseUrl: string): boolean {
   return one.origin === other.origin && isBelow && one.search === '' && one.hash === '';
 }
 
-/** https, or http where the server itself is on this machine. */
+/** https, or http where the server itself is on loopback. */
 function mayBeIssuer(issuer: string, baseUrl: string): boolean {
   if (!URL.canParse(issuer)) return false;
   const { protocol, username, password, search, hash } = new URL(issuer);

@@ -1,7 +1,7 @@
 /**
- * Where an authorization server sends the browser back to. A connection has a redirect URI of its own, so that the answer
- * of one server cannot be taken for the answer of another (RFC 9700 section 4.4.2). Clients that somebody registered by
- * hand at a server which the manifest names may use one shared redirect URI, which is what such registrations have.
+ * Redirect URIs. Each connection has its own, so that the response of one authorization server cannot be taken for the
+ * response of another (mix-up attack, RFC 9700 section 4.4.2). Clients that were registered by hand at a server which the
+ * manifest names may use the shared one, which is what such registrations have.
  */
 
 /** The path of the shared redirect URI; a connection's own is one segment below it. */
@@ -10,7 +10,7 @@ export const CONNECTED_PATH = '/console/connections/callback';
 /**
  * The redirect URI of a connection.
  *
- * @param namesServer whether the manifest, and not the platform itself, says which authorization server is used
+ * @param namesServer whether the manifest, not the platform itself, selects the authorization server
  */
 export function redirectUriOf(
   {

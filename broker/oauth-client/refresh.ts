@@ -1,7 +1,7 @@
 /**
- * Refreshing tokens: one attempt a connection at a time, across all replicas. The claim is durable before the server is
- * asked, and no transaction spans the asking. If a process dies in between, nobody knows whether the server has replaced
- * the refresh token: when the claim's time is over the next one tries the old token, once.
+ * Token refresh: one attempt for a connection at a time, across all replicas. The claim (a lease) is durable before the
+ * request, and no transaction spans the request. If a process dies in between, it is unknown whether the server has rotated
+ * the refresh token: when the lease expires, the next process tries the old token, once.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
@@ -19,36 +19,36 @@ import type { Registered } from './registered.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
 
 export type Refreshed =
-  /** The connection's credential as it is stored now: newer tokens, or word that there will be none. */
+  /** The connection's credential as it is stored now: newer tokens, or marked as revoked. */
   | { kind: 'replaced'; credential: Uint8Array }
-  /** The connection is gone, or has no credential any more. */
+  /** The connection was deleted, or its credential was removed. */
   | { kind: 'gone' }
-  /** Nobody knows yet; the tokens stay. `client_rejected`: not before an operator has corrected the broker's client. */
+  /** Temporary; the tokens stay. `client_rejected`: until an operator has corrected the broker's client. */
   | { kind: 'unavailable'; code: 'token_unavailable' | 'client_rejected'; detail: string };
 
-/** `refused`: the upstream does not take the access token, whatever was said of its life. */
+/** `refused`: the upstream rejected the access token before it expired. */
 export type RefreshAsk = {
   place: ConnectionPlace;
   seen: OAuthCredential;
   refused: boolean;
-  /** The client of this id, whose tokens they are. */
+  /** Finds the client that the tokens were issued to, by its id. */
   registered: (client: string) => Promise<Registered | OAuthProblem>;
 };
 
-/** Longer than an attempt can take: the server has 10 seconds, and the store the rest. */
+/** Longer than an attempt takes: 10 seconds for the server, the rest for the store. */
 const LEASE_MS = 30_000;
-/** After a failure nobody asks again for so long. */
+/** Pause after a failure. */
 const PAUSE_MS = 2_000;
-/** The longest pause, after a server has rejected the broker's client again and again. */
+/** Upper bound of the back-off while a server rejects the broker's client. */
 const LONGEST_PAUSE_MS = 5 * 60_000;
 const PATIENCE_MS = 15_000;
-/** A store that is away is asked again for as long as nobody else may take the claim over, less this. */
+/** Storing is retried until the lease expires, less this margin. */
 const SPARE_MS = 2_000;
 const LONGEST_WAIT_MS = 1_000;
 
 export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
-/** Makes it. Calls of this process that want the same tokens refreshed wait for one attempt. */
+/** Makes it. Concurrent refreshes of the same tokens in this process share one attempt. */
 export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>, steps: Steps): Refresher {
   const running = new Map<string, Promise<Refreshed>>();
   return (ask) => {
@@ -76,7 +76,7 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
     registered ??= await ask.registered(readFacts(present.oauth)!.client_id);
     if (isProblem(registered)) return { kind: 'unavailable', code: 'token_unavailable', detail: registered.detail };
     if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
-      // Before the claim, whose time is for asking and storing alone.
+      // Before the claim, so that the lease covers only the request and storing its result.
       const ready = await steps.refreshing(registered);
       const name = uuidv4();
       const claimed = await claimAnyhow(broker, place, seen.id, name);
@@ -87,14 +87,14 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
       return {
         kind: 'unavailable',
         code: 'token_unavailable',
-        detail: `The authorization server of ${registered.platformId} did not answer just now. Try again shortly.`,
+        detail: `The authorization server of ${registered.platformId} did not answer. Try again shortly.`,
       };
     }
     await wait(Math.min(400, 25 * turn) * (0.75 + Math.random() / 2));
   }
 }
 
-/** Claims the refresh, also where somebody did and never came back. */
+/** Claims the refresh, also when an earlier lease has expired. */
 async function claimAnyhow(
   { store: { db }, clock, log }: Base,
   place: ConnectionPlace,
@@ -106,13 +106,14 @@ async function claimAnyhow(
   const claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
   if (claimed) return claimed;
   const taken = await claimRefresh(db, place, { ...claim, abandoned: true });
-  if (taken) log.warn({ connection: place.id }, 'a refresh broke off; its old refresh token is tried once');
+  if (taken)
+    log.warn({ connection: place.id }, 'token refresh lease expired; retrying once with the old refresh token');
   return taken;
 }
 
 type Claimed = {
   registered: Registered;
-  /** Its server, or why that was not found. */
+  /** Its server, or why it was not found. */
   ready: Refreshing | OAuthProblem;
   steps: Steps;
   claimed: ConnectionTable;
@@ -132,8 +133,8 @@ async function withClaim(
       ? isProblem(ready)
         ? ready
         : await ready(oldToken, facts.server)
-      : { problem: 'stale', detail: 'The tokens are of another client.' };
-  // Made for another server or client, or ended: only a person can help.
+      : { problem: 'stale', detail: 'The tokens were issued to another client.' };
+  // Issued by another server or to another client, or revoked: a person has to connect again.
   const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');
   if (isProblem(answer) && answer.problem === 'client_rejected')
     return await noteRejection(broker, { place, name, facts, platformId: registered.platformId }, answer.error!);
@@ -168,17 +169,18 @@ async function withClaim(
       status: isProblem(answer) ? 'reauth_needed' : 'active',
     }),
   );
-  if (isProblem(answer)) broker.log.warn({ connection: place.id }, 'a connection has to be made again by a person');
+  if (isProblem(answer))
+    broker.log.warn({ connection: place.id }, 'OAuth consent revoked: an owner has to connect again');
   if (stored) return { kind: 'replaced', credential };
   const present = await findConnection(broker.store.db, place.organisationId, place.id);
-  // Unless a commit was made of which we never heard, somebody disconnected or connected anew: these tokens are nobody's.
+  // Unless our own commit succeeded without its answer, an owner disconnected or reconnected meanwhile: these tokens are orphaned.
   if (present?.token_id !== next.id && !isProblem(answer))
     await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
   return present?.credential ? { kind: 'replaced', credential: present.credential } : { kind: 'gone' };
 }
 
 /**
- * Marks the connection, and has the server asked less and less often. The refresh token stays: with the right client it is good.
+ * Marks the connection and backs off exponentially. The refresh token is kept: it is valid once the client is corrected.
  */
 async function noteRejection(
   { store, clock, log }: Base,
@@ -191,7 +193,10 @@ async function noteRejection(
   const pause = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
   const rejected = { error, since: facts.rejected?.since ?? now, times };
   if (times === 1)
-    log.error({ connection: place.id, platform: platformId, problem: error }, "the broker's client is rejected");
+    log.error(
+      { connection: place.id, platform: platformId, problem: error },
+      "authorization server rejects the broker's client",
+    );
   const oauth = writeFacts({ ...facts, rejected });
   await releaseRefresh(store.db, place, name, { until: now + pause, oauth });
   return rejectedAnswer(platformId, error);
@@ -200,7 +205,7 @@ async function noteRejection(
 const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
   kind: 'unavailable',
   code: 'client_rejected',
-  detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then repeating the call does not help.`,
+  detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then retrying does not help.`,
 });
 
 export const refreshPlace = ({ organisationId, id }: ConnectionPlace) =>
@@ -217,7 +222,7 @@ function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | 
   }
 }
 
-/** A new refresh token that is not stored is lost, and the old one with it: so a store that is away is waited for. */
+/** Losing a rotated refresh token loses the connection, so storing it is retried while the store is unavailable. */
 async function storeSurely(broker: Base, until: Instant, work: () => Promise<boolean>): Promise<boolean> {
   for (let attempt = 1; ; attempt++)
     try {
@@ -225,7 +230,7 @@ async function storeSurely(broker: Base, until: Instant, work: () => Promise<boo
     } catch (error) {
       const pause = Math.min(150 * attempt, LONGEST_WAIT_MS);
       if (broker.clock() + pause > until) throw error;
-      broker.log.warn({ err: error, attempt }, 'refreshed tokens could not be stored; trying again');
+      broker.log.warn({ err: error, attempt }, 'could not store refreshed tokens; retrying');
       await wait(pause);
     }
 }

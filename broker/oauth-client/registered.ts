@@ -1,4 +1,4 @@
-/** The broker as a client of a platform's authorization server: what the manifest says, with the secrets that it names. */
+/** The broker's client configuration at a platform's authorization server, from the manifest and the secrets that it names. */
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -8,8 +8,8 @@ import { redirectUriOf } from './redirect-uri.ts';
 
 export type OAuthAuth = Extract<Manifest['auth'], { type: 'oauth2' }>;
 
-/** Facts of the server that no metadata document says. */
-export type ServerManners = Pick<
+/** Properties of the server that metadata documents do not have. */
+export type ServerOptions = Pick<
   NonNullable<Manifest['oauth']>,
   'scope_separator' | 'token_endpoint_auth_method' | 'token_type' | 'authorization_parameters' | 'account'
 >;
@@ -20,47 +20,46 @@ export type Endpoints = {
   revocation_endpoint?: string | undefined;
 };
 
-/** Whatever kind of platform it is for: from here on nobody looks at the manifest again. */
+/** For any kind of platform: later steps do not read the manifest. */
 export type Registered = {
   organisationId: string;
   platformId: string;
   connectionId: string;
-  /** Where the browser comes back to. */
+  /** The redirect URI. */
   redirectUri: string;
   clientId: string;
   clientSecret: Secret | undefined;
-  /** Where metadata is found (RFC 8414); without one the endpoints are all that is known. */
+  /** For metadata discovery (RFC 8414); without one only the endpoints are known. */
   issuer: string | undefined;
-  /** These win over what the metadata says. */
+  /** Override those of the metadata. */
   endpoints: Endpoints;
-  manners: ServerManners;
-  /** What to ask for. */
+  serverOptions: ServerOptions;
+  /** Scopes to request. */
   scopes: readonly string[];
-  /** Headers that the platform always gets. */
+  /** Headers that are always sent to the platform. */
   headers: Readonly<Record<string, string>>;
-  /** What tokens are asked for (RFC 8707), of servers that have to be told; undefined: nothing is said. */
+  /** Resource indicator (RFC 8707), for servers that need one; undefined: none is sent. */
   resource: string | undefined;
-  /** Whether the metadata must say that the server knows PKCE (MCP, Authorization Code Protection). */
+  /** Whether the metadata must advertise PKCE (MCP, Authorization Code Protection). */
   strictPkce: boolean;
-  /** Where the platform is asked for the issuer (RFC 9728); undefined: the manifest names the server. */
+  /** Where the issuer is discovered (RFC 9728); undefined: the manifest names the server. */
   discoverAt: string | undefined;
 };
 
-/** What a manifest says, before anybody was asked. Without a client id the broker has to register itself. */
+/** The configuration before discovery. Without a client id the broker has to register itself. */
 export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined };
 
-/** The secrets of a platform, by the names that they have in its `auth`. */
+/** Names of a platform's secrets in its `auth`. */
 export const PLATFORM_SECRETS = ['client_id', 'client_secret'] as const;
 
-/** Reads what the manifest names from the store. @throws SealError when a stored secret was altered */
+/** Reads the secrets that the manifest names from the store. @throws SealError when a stored secret was modified */
 export async function describedFor(
   { store, vault, baseUrl }: Pick<Broker, 'store' | 'vault' | 'baseUrl'>,
   { organisationId, platformId, connectionId }: { organisationId: string; platformId: string; connectionId: string },
   manifest: Manifest,
 ): Promise<Described | OAuthProblem> {
   const { auth, oauth, kind } = manifest;
-  if (auth.type !== 'oauth2')
-    return { problem: 'unsuitable', detail: `${platformId} does not take its credential through OAuth.` };
+  if (auth.type !== 'oauth2') return { problem: 'unsuitable', detail: `${platformId} does not use OAuth.` };
   const stored = await listPlatformSecrets(store.db, organisationId, platformId);
   const secretOf = (name: (typeof PLATFORM_SECRETS)[number]): Secret | undefined => {
     const found = stored.find((one) => one.name === name);
@@ -73,12 +72,15 @@ export async function describedFor(
   if ((auth.client_id !== undefined && clientId === undefined) || (auth.client_secret && !clientSecret))
     return {
       problem: 'unsuitable',
-      detail: `The client of ${platformId} at its authorization server is not here yet: apply the governance file where its client_id and client_secret are found.`,
+      detail: `The client of ${platformId} at its authorization server is not stored yet: apply the governance file on the machine that has its client_id and client_secret.`,
     };
-  // Tokens go to no address of another server: who names one says of it all that there is to say.
+  // Tokens must not go to an address of another server: a manifest that names a server has to name all of its endpoints.
   const namesServer = auth.issuer !== undefined || auth.token_endpoint !== undefined;
   const builtin = namesServer ? { ...oauth, revocation_endpoint: undefined, account: undefined } : oauth;
-  const { authorization_endpoint, token_endpoint, revocation_endpoint, ...manners } = { ...builtin, ...given(auth) };
+  const { authorization_endpoint, token_endpoint, revocation_endpoint, ...serverOptions } = {
+    ...builtin,
+    ...given(auth),
+  };
   const endpoints = auth.issuer ? endpointsOf(auth) : { authorization_endpoint, token_endpoint, revocation_endpoint };
   const isKnown = auth.issuer !== undefined || endpoints.token_endpoint !== undefined;
   return {
@@ -90,7 +92,7 @@ export async function describedFor(
     clientSecret,
     issuer: auth.issuer,
     endpoints,
-    manners,
+    serverOptions,
     scopes: auth.scopes ?? scopesNeeded(manifest),
     headers: manifest.headers ?? {},
     resource: kind === 'mcp' ? manifest.base_url : undefined,
@@ -105,8 +107,8 @@ const endpointsOf = ({ authorization_endpoint, token_endpoint, revocation_endpoi
   revocation_endpoint,
 });
 
-/** What an `auth` says of its server. */
-function given(auth: OAuthAuth): Endpoints & ServerManners {
+/** The server's properties in an `auth`. */
+function given(auth: OAuthAuth): Endpoints & ServerOptions {
   const {
     type: _type,
     issuer: _issuer,
@@ -119,7 +121,7 @@ function given(auth: OAuthAuth): Endpoints & ServerManners {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
-/** Of what each scope needs the first, which is the one to ask for. */
+/** For each scope, the first of its alternatives in `needs`, which is the one to request. */
 function scopesNeeded({ needs = {} }: Manifest): string[] {
   return [...new Set(Object.values(needs).flatMap(([first]) => first ?? []))].sort();
 }

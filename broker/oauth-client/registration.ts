@@ -1,4 +1,4 @@
-/** The broker registers itself at an authorization server that lets it (RFC 7591), and keeps what it is called there. */
+/** Dynamic client registration of the broker (RFC 7591) at authorization servers that support it. */
 import type { ServerMetadata } from 'openid-client';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
@@ -8,9 +8,9 @@ import { deleteNamedPlatformSecret, listPlatformSecrets, putPlatformSecret } fro
 import type { Db } from '../store/store.ts';
 import type { OAuthProblem } from './problem.ts';
 
-/** The name under which a connection's registration is kept among the secrets of its platform. */
+/** The name of a connection's registration among the secrets of its platform. */
 const nameOf = (connectionId: string): string => `registration:${connectionId}`;
-/** One registration for all connections of a platform, as releases before this one made it: still used for its tokens. */
+/** One registration for all connections of a platform, as older releases made it: still used for the tokens issued to it. */
 const FORMER_NAME = 'registration';
 
 const Registration = z.object({
@@ -19,12 +19,12 @@ const Registration = z.object({
   client_id: z.string(),
   client_secret: z.string().optional(),
   auth_method: z.enum(['client_secret_basic', 'client_secret_post', 'none']),
-  /** Milliseconds; null: it does not end. */
+  /** Milliseconds; null: it does not expire. */
   expires_at: z.number().nullable(),
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** RFC 7591 section 3.2.1, as far as it is used. */
+/** The members of RFC 7591 section 3.2.1 that are used. */
 const Answer = z.object({
   client_id: z.string().min(1).max(2048),
   client_secret: z.string().min(1).max(4096).optional(),
@@ -38,8 +38,8 @@ type Place = { organisationId: string; platformId: string; connectionId: string 
 const METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const;
 
 /**
- * The broker's registration at this issuer for a connection, or undefined. `client`: the one of this client id, whose tokens
- * or code there are; undefined: one that a new authorization request can use, with the redirect URI of the connection.
+ * The broker's registration at this issuer for a connection, or undefined. `client`: the registration with this client id, to which
+ * a code or tokens were issued; undefined: one for a new authorization request, with the redirect URI of the connection.
  */
 export async function findRegistration(
   { store, vault, clock }: Base,
@@ -57,11 +57,11 @@ export async function findRegistration(
   return undefined;
 }
 
-/** Forgets the registration of a connection that was removed. */
+/** Deletes the registration of a removed connection. */
 export const forgetRegistration = (db: Db, { organisationId, platformId, connectionId }: Place): Promise<void> =>
   deleteNamedPlatformSecret(db, { organisationId, platformId, name: nameOf(connectionId) });
 
-/** Registers, and keeps the answer. Of two that do so at once the later one counts. */
+/** Registers and stores the response. Of two concurrent registrations the later one wins. */
 export async function register(
   broker: Base,
   fetch: ProviderFetch,
@@ -71,7 +71,7 @@ export async function register(
   const { issuer, registration_endpoint: endpoint, token_endpoint_auth_methods_supported: methods } = metadata;
   const failed: OAuthProblem = {
     problem: 'failed',
-    detail: `The authorization server of ${platformId} does not let clients register themselves. Register the broker there, and give its client_id in the manifest.`,
+    detail: `The authorization server of ${platformId} does not support dynamic client registration. Register the broker there, and put its client_id into the manifest.`,
   };
   if (endpoint === undefined) return failed;
   const method = METHODS.find((one) => (methods ?? ['client_secret_basic']).includes(one)) ?? 'none';

@@ -1,4 +1,4 @@
-/** From what a manifest says to a client that can be used: what it leaves out is asked for (RFC 9728, RFC 8414, RFC 7591). */
+/** Completes a manifest's client configuration by discovery and registration (RFC 9728, RFC 8414, RFC 7591). */
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
@@ -9,12 +9,12 @@ import { findRegistration, type Registration, register } from './registration.ts
 import { mixUpRisk, type ServerFinder } from './server.ts';
 
 /**
- * `client`: the client id whose code or tokens there are; undefined: an owner is connecting, so that the broker may register
- * itself where it has to.
+ * `client`: the client id to which a code or tokens were issued; undefined: an owner is connecting, so the broker may register
+ * itself if it has to.
  */
 export type Resolver = (described: Described, client: string | undefined) => Promise<Registered | OAuthProblem>;
 
-/** Makes it. Nobody is asked where the manifest says everything. */
+/** Makes it. Sends no request where the manifest is complete. */
 export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'outbound'>, find: ServerFinder): Resolver {
   const findResource = resourceFinder(broker);
   const fetch = providerFetch(broker.outbound);
@@ -28,7 +28,7 @@ export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'out
     const known = await findRegistration(broker, described, { issuer, redirectUri, client });
     if (known) return known;
     if (client !== undefined)
-      return { problem: 'stale', detail: `The broker is not registered any more for ${platformId}. Connect again.` };
+      return { problem: 'stale', detail: `The broker's client registration for ${platformId} is gone. Connect again.` };
     const metadata = await find({ ...described, issuer });
     if (isProblem(metadata)) return metadata;
     const misled = mixUpRisk(metadata, described);
@@ -67,7 +67,7 @@ export function resolver(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'out
       ...known,
       clientId: client_id,
       clientSecret: secret === undefined ? undefined : new Secret(secret),
-      manners: { ...known.manners, ...(method !== 'none' && { token_endpoint_auth_method: method }) },
+      serverOptions: { ...known.serverOptions, ...(method !== 'none' && { token_endpoint_auth_method: method }) },
     };
   };
 }

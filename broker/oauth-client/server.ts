@@ -1,4 +1,4 @@
-/** A platform's authorization server as its client sees it: what its metadata says, checked, and asked for now and then. */
+/** A platform's authorization server: its metadata, validated and cached. */
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
@@ -7,16 +7,16 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 
-/** Endpoints seldom change, and a person who mends a server does not want to wait long. */
+/** Endpoints seldom change, and whoever fixes a server does not want to wait long. */
 const FRESH_MS = 10 * 60_000;
 const KEPT = 200;
 export const PATIENCE_SECONDS = 15;
 
-/** What a server is found by. */
+/** What is needed to find a server. */
 export type ServerOf = Pick<Registered, 'issuer' | 'endpoints' | 'platformId' | 'strictPkce'>;
 export type ServerFinder = (server: ServerOf) => Promise<client.ServerMetadata | OAuthProblem>;
 
-/** Finds servers; what their metadata said is kept for a while, by issuer. */
+/** Fetches server metadata; cached for a while, by issuer. */
 export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' | 'clock' | 'log'>): ServerFinder {
   const kept = recentlyUsed<{ metadata: client.ServerMetadata; at: Instant }>(KEPT);
   const fetch = providerFetch(outbound);
@@ -26,7 +26,7 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     if (found && Math.abs(clock() - found.at) < FRESH_MS) return found.metadata;
     const { host, protocol } = new URL(issuer);
     let unreachable = false;
-    // RFC 8414 first; many servers have only what OpenID Connect Discovery asks for.
+    // RFC 8414 first; many servers have only OpenID Connect Discovery.
     for (const algorithm of ['oauth2', 'oidc'] as const)
       try {
         const configuration = await client.discovery(new URL(issuer), 'agent-broker', undefined, client.None(), {
@@ -36,19 +36,19 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
           ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
         });
         const metadata = configuration.serverMetadata();
-        // Exactly (RFC 8414 section 3.3): otherwise one server could speak for another.
+        // Must be identical (RFC 8414 section 3.3): otherwise one server could impersonate another.
         if (metadata.issuer !== issuer) continue;
         kept.set(issuer, { metadata, at: clock() });
         return metadata;
       } catch (error) {
         unreachable ||= [error, (error as Error).cause].some((one) => one instanceof ProviderUnreachable);
       }
-    log.warn({ server: host, unreachable }, 'the metadata of an authorization server cannot be used');
+    log.warn({ server: host, unreachable }, 'authorization server metadata cannot be used');
     return unreachable
       ? { problem: 'unreachable', detail: `The authorization server ${host} could not be reached. Try again shortly.` }
       : {
           problem: 'failed',
-          detail: `The authorization server ${host} publishes no metadata that says what the manifest calls its issuer.`,
+          detail: `The authorization server ${host} publishes no metadata with the issuer that the manifest names.`,
         };
   };
 
@@ -58,13 +58,13 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     const own = Object.fromEntries(Object.entries(endpoints).filter(([, value]) => value !== undefined));
     const merged = { ...discovered, ...own } as client.ServerMetadata;
     const { authorization_endpoint: authorize = '', token_endpoint: token = '' } = merged;
-    // Without an issuer the origin of its page stands in for one; nothing is compared with it.
+    // The library needs an issuer: without one the origin of the authorization endpoint is used; nothing is compared with it.
     const metadata = { ...merged, issuer: issuer ?? (URL.canParse(authorize) ? new URL(authorize).origin : '') };
     const insecure = (issuer ?? authorize).startsWith('http:');
     if (!isEndpoint(authorize, insecure) || !isEndpoint(token, insecure))
       return {
         problem: 'failed',
-        detail: `The authorization server of ${platformId} names no authorization_endpoint or token_endpoint that may be used.`,
+        detail: `The authorization server of ${platformId} has no authorization_endpoint or token_endpoint that is allowed.`,
       };
     for (const name of ['revocation_endpoint', 'registration_endpoint'] as const)
       if (metadata[name] !== undefined && !isEndpoint(metadata[name], insecure)) delete metadata[name];
@@ -72,16 +72,16 @@ export function serverFinder({ outbound, clock, log }: Pick<Broker, 'outbound' |
     if (methods === undefined ? strictPkce : !methods.includes('S256'))
       return {
         problem: 'failed',
-        detail: `The authorization server of ${platformId} does not take PKCE with S256 (RFC 7636), so codes could be stolen.`,
+        detail: `The authorization server of ${platformId} does not support PKCE with S256 (RFC 7636), so codes could be stolen.`,
       };
     return metadata;
   };
 }
 
 /**
- * Why no browser may be sent to a server that the platform itself chose (RFC 9728), or undefined. Its metadata could name
- * the authorization endpoint of another server, whose code would then be sent to the token endpoint of this one. A server
- * that says `iss` in its answers (RFC 9207), or that has its authorization endpoint at its own origin, cannot do that.
+ * Why a server that the platform itself selected (RFC 9728) is refused because of the mix-up attack, or undefined. Its metadata
+ * could name the authorization endpoint of another server, whose code would then be sent to the token endpoint of this one.
+ * A server that sends `iss` in its responses (RFC 9207), or has its authorization endpoint at its own origin, cannot do that.
  */
 export function mixUpRisk(
   {
@@ -96,11 +96,11 @@ export function mixUpRisk(
   if (own.origin === asked.origin) return undefined;
   return {
     problem: 'failed',
-    detail: `The authorization server that ${platformId} chose, ${own.host}, sends people to ${asked.host} and does not say who answers (RFC 9207), so the answer of another server could be given to it. If ${asked.host} is right, name it in the manifest as authorization_endpoint, or name the issuer.`,
+    detail: `The authorization server that ${platformId} chose, ${own.host}, sends people to ${asked.host} and does not support the iss parameter (RFC 9207), so the code of another server could be sent to it. If ${asked.host} is right, name it in the manifest as authorization_endpoint, or name the issuer.`,
   };
 }
 
-/** https, or http where the whole server is on this machine; never `javascript:`, and never with a password in it. */
+/** https, or http where the whole server is on loopback; never `javascript:`, and never with userinfo. */
 function isEndpoint(text: string, insecure: boolean): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password, hash } = new URL(text);

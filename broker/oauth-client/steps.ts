@@ -1,8 +1,8 @@
-/** The steps with an authorization server: code flow with PKCE (RFC 6749, 7636, 9207, 9700), refreshing, revoking (7009). */
+/** Requests to an authorization server: code flow with PKCE (RFC 6749, 7636, 9207, 9700), refresh, revocation (RFC 7009). */
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/needles.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
 import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
@@ -12,8 +12,8 @@ import { mixUpRisk, PATIENCE_SECONDS, type ServerFinder } from './server.ts';
 import { tokenFetch } from './token-fetch.ts';
 
 /**
- * What a flow has to remember until the browser is back. `server`, because codes and tokens go to no other one; `redirectUri`,
- * because an answer that comes in anywhere else is another server's.
+ * State of a flow until the callback. `server`, because codes and tokens must go to no other one; `redirectUri`, because a
+ * callback at another path belongs to another server.
  */
 export type Kept = {
   verifier: string;
@@ -21,42 +21,42 @@ export type Kept = {
   server: string;
   clientId: string;
   redirectUri: string;
-  /** What was asked for, which is what was granted where the server does not say (RFC 6749 section 5.1). */
+  /** The requested scopes, which are the granted ones when the response has no `scope` (RFC 6749 section 5.1). */
   scopes: readonly string[];
 };
 
 export type Tokens = {
   accessToken: Secret;
   refreshToken: Secret | undefined;
-  /** Seconds, as the server says it. */
+  /** `expires_in`, in seconds. */
   life: number | undefined;
-  /** What was granted; undefined: what was asked for (RFC 6749 section 5.1). */
+  /** The granted scopes; undefined: the requested ones (RFC 6749 section 5.1). */
   scopes: readonly string[] | undefined;
 };
 
 export type Steps = {
-  /** Where to send the browser, and what to remember. */
+  /** The authorization URL for the browser, and the state to store. */
   begin(registered: Registered, flow: { state: string }): Promise<{ url: string; kept: Kept } | OAuthProblem>;
-  /** Takes the answer, as it stands in the query of the callback. */
+  /** Exchanges the code of a callback, given its query. */
   exchange(
     registered: Registered,
     query: URLSearchParams,
     flow: { state: string; kept: Kept },
   ): Promise<{ tokens: Tokens; account: string | null; server: string } | OAuthProblem>;
-  /** Finds the server, which may take a while. What it answers asks that server, once. */
+  /** Finds the server, which may take a while. The returned function sends one refresh request to it. */
   refreshing(registered: Registered): Promise<Refreshing | OAuthProblem>;
-  /** `server`: whose tokens they are; no other one sees them. */
+  /** `server`: the issuer of the tokens; they are sent to no other one. */
   revoke(registered: Registered, tokens: readonly Secret[], server: string): Promise<boolean | OAuthProblem>;
 };
 
-/** `server`: whose token it is; no other one sees it. */
+/** `server`: the issuer of the token; it is sent to no other one. */
 export type Refreshing = (refreshToken: Secret, server: string) => Promise<Tokens | OAuthProblem>;
 
-/** Longer ones fit into no header. */
+/** Longer ones do not fit into a header. */
 const LONGEST_TOKEN = 16 * 1024;
 const HEADER_SAFE = /^[\x21-\x7e]+$/;
 
-/** Makes them, with everything that is kept between them. */
+/** Makes them, with their caches. */
 export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: ServerFinder): Steps {
   const fetch = providerFetch(broker.outbound);
 
@@ -70,7 +70,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
       authentication(metadata, registered),
     );
     configuration[client.customFetch] = tokenFetch(fetch, {
-      tokenType: registered.manners.token_type,
+      tokenType: registered.serverOptions.token_type,
       withoutIdToken: withoutIdToken || registered.issuer === undefined,
     });
     configuration.timeout = PATIENCE_SECONDS;
@@ -78,7 +78,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
     return configuration;
   };
 
-  /** Does something with the server; what goes wrong becomes an answer. */
+  /** Runs a request; errors become problems. */
   const asking = async <T>({ platformId }: Registered, work: () => Promise<T>): Promise<T | OAuthProblem> => {
     try {
       return await work();
@@ -89,7 +89,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
 
   const moved = ({ platformId }: Registered): OAuthProblem => ({
     problem: 'stale',
-    detail: `The authorization server of ${platformId}, or the broker's client there, is another one now. Connect again.`,
+    detail: `The authorization server of ${platformId}, or the broker's client there, has changed. Connect again.`,
   });
 
   return {
@@ -99,14 +99,14 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         if (isProblem(configuration)) return configuration;
         const misled = mixUpRisk(configuration.serverMetadata(), registered);
         if (misled) return misled;
-        const { manners, scopes, clientId, redirectUri } = registered;
+        const { serverOptions, scopes, clientId, redirectUri } = registered;
         const verifier = client.randomPKCECodeVerifier();
         const nonce = scopes.includes('openid') && registered.issuer !== undefined ? client.randomNonce() : null;
         const url = client.buildAuthorizationUrl(configuration, {
-          ...manners.authorization_parameters,
+          ...serverOptions.authorization_parameters,
           redirect_uri: redirectUri,
           ...resourceOf(registered),
-          ...(scopes.length > 0 && { scope: scopes.join(manners.scope_separator ?? ' ') }),
+          ...(scopes.length > 0 && { scope: scopes.join(serverOptions.scope_separator ?? ' ') }),
           state,
           ...(nonce !== null && { nonce }),
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
@@ -127,7 +127,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         if (!answer)
           return {
             problem: 'stale' as const,
-            detail: 'This is not the answer of the authorization server that was asked. Begin again.',
+            detail: 'This response is not from the authorization server of this flow. Start again.',
           };
         const given = await client.authorizationCodeGrant(
           configuration,
@@ -163,7 +163,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
         if (isProblem(configuration)) return configuration;
         if (serverOf(registered, configuration) !== server) return moved(registered);
         if (configuration.serverMetadata().revocation_endpoint === undefined) return false;
-        // One after the other: many servers end the second one with the first, and answer 200 all the same (RFC 7009).
+        // Sequentially: many servers revoke the second token with the first, and answer 200 for it anyway (RFC 7009).
         for (const token of tokens) await client.tokenRevocation(configuration, token.reveal());
         return true;
       }),
@@ -172,27 +172,30 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
 
 const resourceOf = ({ resource }: Registered): Record<string, string> => (resource === undefined ? {} : { resource });
 
-/** What a server is known by: its issuer, which may move its endpoints; without one, where it gives tokens. */
+/** The identity of a server: its issuer, whose endpoints may change; without one, its token endpoint. */
 const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>
   issuer ?? configuration.serverMetadata().token_endpoint!;
 
-/** RFC 8414 section 2: a server that does not say takes the secret by HTTP Basic. */
-function authentication(metadata: client.ServerMetadata, { clientSecret, manners }: Registered): client.ClientAuth {
+/** RFC 8414 section 2: the default is client_secret_basic. */
+function authentication(
+  metadata: client.ServerMetadata,
+  { clientSecret, serverOptions }: Registered,
+): client.ClientAuth {
   if (clientSecret === undefined) return client.None();
   const methods = metadata.token_endpoint_auth_methods_supported;
   const usual =
     methods && !methods.includes('client_secret_basic') && methods.includes('client_secret_post')
       ? 'client_secret_post'
       : 'client_secret_basic';
-  const method = manners.token_endpoint_auth_method ?? usual;
+  const method = serverOptions.token_endpoint_auth_method ?? usual;
   return method === 'client_secret_post'
     ? client.ClientSecretPost(clientSecret.reveal())
     : client.ClientSecretBasic(clientSecret.reveal());
 }
 
 /**
- * The answer with nothing in it twice. `iss` is compared by the library (RFC 9207); of a server that is known by its
- * addresses alone, it must at least be of the same origin.
+ * The callback's parameters, without duplicates. `iss` is compared by the library (RFC 9207); for a server that is known only by its
+ * endpoints, it must at least have the same origin.
  */
 function answerTo(
   query: URLSearchParams,
@@ -220,7 +223,7 @@ function tokensOf(given: client.TokenEndpointResponse, { platformId }: Registere
   if (type !== 'bearer' || !usable || (refresh?.length ?? 0) > LONGEST_TOKEN)
     return {
       problem: 'failed',
-      detail: `The authorization server of ${platformId} answered with a token that cannot be used.`,
+      detail: `The authorization server of ${platformId} issued a token that cannot be used.`,
     };
   return {
     accessToken: new Secret(token),

@@ -1,15 +1,15 @@
-/** What token endpoints answer, made what RFC 6749 section 5 says they answer, as far as everybody knows what was meant. */
+/** Normalises responses of token endpoints to RFC 6749 section 5, where the deviation is unambiguous. */
 import type { ProviderFetch } from '../egress/provider-fetch.ts';
 
-export type TokenManners = {
-  /** What the server calls a bearer token. */
+export type TokenOptions = {
+  /** The server's `token_type` for bearer tokens. */
   tokenType: string | undefined;
-  /** An ID token counts for nothing here: its issuer is not known, or it was read when the person connected. */
+  /** Ignore an ID token: its issuer is unknown, or it was read when the person connected. */
   withoutIdToken: boolean;
 };
 
-/** The fetch through which a token is asked for. Answers that are not JSON objects come through as they are. */
-export function tokenFetch(fetch: ProviderFetch, manners: TokenManners): ProviderFetch {
+/** A fetch for token requests. Responses that are not JSON objects are passed through. */
+export function tokenFetch(fetch: ProviderFetch, tokenOptions: TokenOptions): ProviderFetch {
   return async (url, options) => {
     const response = await fetch(url, options);
     if (!(response.headers.get('content-type') ?? '').includes('json')) return response;
@@ -18,9 +18,9 @@ export function tokenFetch(fetch: ProviderFetch, manners: TokenManners): Provide
     const again = (status: number, value: string) =>
       new Response(value === '' ? null : value, { status, headers: { 'content-type': 'application/json' } });
     if (!body) return again(response.status, text);
-    // GitHub and Slack say with 200 that there is no token.
+    // GitHub and Slack send errors with status 200.
     const isError = response.status === 200 && typeof body.error === 'string' && body.access_token === undefined;
-    return again(isError ? 400 : response.status, JSON.stringify(isError ? body : tidy(body, manners)));
+    return again(isError ? 400 : response.status, JSON.stringify(isError ? body : tidy(body, tokenOptions)));
   };
 }
 
@@ -33,17 +33,17 @@ function objectIn(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function tidy(body: Record<string, unknown>, { tokenType, withoutIdToken }: TokenManners): Record<string, unknown> {
+function tidy(body: Record<string, unknown>, { tokenType, withoutIdToken }: TokenOptions): Record<string, unknown> {
   const { token_type: type, expires_in: life, refresh_token: refresh, scope, id_token: idToken, ...rest } = body;
   const seconds = typeof life === 'string' && /^\d{1,10}$/.test(life) ? Number(life) : life;
   const isOurs = tokenType !== undefined && typeof type === 'string' && type.toLowerCase() === tokenType.toLowerCase();
   return {
     ...rest,
     ...(type !== undefined && { token_type: isOurs ? 'bearer' : type }),
-    // A life that nobody can read is one that nobody said: the upstream tells when it is over.
+    // An unreadable lifetime counts as absent: the upstream refuses the token once it has expired.
     ...(typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 && { expires_in: seconds }),
     ...(typeof refresh === 'string' && refresh !== '' && { refresh_token: refresh }),
-    // Some write commas between scopes, whatever was sent.
+    // Some servers separate scopes by commas.
     ...(typeof scope === 'string' && { scope: scope.split(/[ ,]+/).filter(Boolean).join(' ') }),
     ...(idToken !== undefined && !withoutIdToken && { id_token: idToken }),
   };

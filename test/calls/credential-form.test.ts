@@ -8,8 +8,8 @@ const BAD = [
   ['a trailing blank line', 'goodsecret9\n\n', 'ends with a line break'],
   ['a trailing space', 'goodsecret9 ', 'ends with a space'],
   ['a leading space', ' goodsecret9', 'begins with a space'],
-  ['characters beyond ASCII', 'sécrét-ünïcode', 'holds characters beyond ASCII'],
-  ['a control character', 'good\u0007secret9', 'holds a control character'],
+  ['non-ASCII characters', 'sécrét-ünïcode', 'contains non-ASCII characters'],
+  ['a control character', 'good\u0007secret9', 'contains a control character'],
 ] as const;
 
 describe.each(STORES)(`a secret that fits into no header, on %s${postgresNote}`, (store) => {

@@ -492,7 +492,7 @@ agents:
     ]);
     world.secret('file:t.pem', 'hello');
     expect((await world.refusal(text))[0]).toContain(
-      'A public key in PEM form (-----BEGIN PUBLIC KEY-----) belongs here.',
+      'A public key in PEM form (-----BEGIN PUBLIC KEY-----) is required.',
     );
     world.secret('file:t.pem', newPublicKey());
     expect(titles((await world.apply(text)).plan.changes)).toEqual(['create agent t']);

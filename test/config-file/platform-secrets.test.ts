@@ -180,7 +180,7 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
     const found = await client('it');
     if (isProblem(found)) throw new Error(found.detail);
     expect([found.clientId, found.endpoints.authorization_endpoint]).toEqual(['mine', authorize]);
-    expect(found.manners.authorization_parameters).toEqual(parameters);
+    expect(found.serverOptions.authorization_parameters).toEqual(parameters);
     expect(found.clientSecret?.reveal()).toBe(SECRET);
   });
 
@@ -212,7 +212,7 @@ describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store)
 `);
       const found = await client('it');
       if (isProblem(found)) throw new Error(found.detail);
-      expect(found.manners.account?.url).toBe(account);
+      expect(found.serverOptions.account?.url).toBe(account);
       expect(found.endpoints.revocation_endpoint).toBe(revoke);
     },
   );

@@ -72,9 +72,9 @@ describe('a master key', () => {
 describe('KEY-06 a key that no generator made is refused in words', () => {
   const weak: Record<string, [Uint8Array | string, string]> = {
     'all zeros': [Buffer.alloc(32), 'all zeros'],
-    'one byte repeated': [Buffer.alloc(32, 0xa5), 'counts'],
-    'counting up': [Uint8Array.from({ length: 32 }, (_, at) => at + 0xf0), 'counts'],
-    'counting down in steps': [Uint8Array.from({ length: 32 }, (_, at) => 255 - 3 * at), 'counts'],
+    'one byte repeated': [Buffer.alloc(32, 0xa5), 'plain sequence'],
+    'counting up': [Uint8Array.from({ length: 32 }, (_, at) => at + 0xf0), 'plain sequence'],
+    'counting down in steps': [Uint8Array.from({ length: 32 }, (_, at) => 255 - 3 * at), 'plain sequence'],
     'a pass phrase': ['correct horse battery staple 123', 'text'],
     'hexadecimal digits taken as bytes': [randomBytes(16).toString('hex'), 'text'],
     'sixteen bytes twice': [Buffer.concat(Array(2).fill(randomBytes(16))), 'repeats'],

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeNeedles } from '../../broker/egress/needles.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
 
 const CANARY = 'CANARY-7f3a+9/b&c d"e\\f=';
 const PLAIN = 'CANARY7f3a9bcdef0123456789';
@@ -16,7 +16,7 @@ const read = (
 ) =>
   readAnswer(
     { status: 200, headers: type === undefined ? {} : { 'content-type': type }, body: Buffer.from(body), ...more },
-    makeNeedles(new Secret(secret)),
+    makeCredentialPatterns(new Secret(secret)),
   );
 const data = (...args: Parameters<typeof read>) => {
   const answer = read(...args);
@@ -65,7 +65,9 @@ describe('BD-15 whatever the upstream answers, data is JSON', () => {
         bytes: 5,
       });
     }
-    expect(readAnswer({ status: 200, headers: {}, body: bytes }, makeNeedles(new Secret(CANARY)))).toMatchObject({
+    expect(
+      readAnswer({ status: 200, headers: {}, body: bytes }, makeCredentialPatterns(new Secret(CANARY))),
+    ).toMatchObject({
       encoding: 'base64',
     });
   });
@@ -218,22 +220,22 @@ describe('CX-01 an echoed credential is replaced', () => {
     });
   });
   it('a short password, as Basic sends it', () => {
-    const needles = makeNeedles(new Secret('admin:changeme1'), { basic: true });
+    const patterns = makeCredentialPatterns(new Secret('admin:changeme1'), { basic: true });
     const headers = { 'content-type': 'application/json' };
     const body = Buffer.from('{"authorization":"Basic YWRtaW46Y2hhbmdlbWUx","password":"changeme1"}');
-    expect(readAnswer({ status: 200, headers, body }, needles)).toMatchObject({
+    expect(readAnswer({ status: 200, headers, body }, patterns)).toMatchObject({
       data: '{"authorization":"Basic [redacted]","password":"[redacted]"}',
     });
   });
   it('Basic: user and password together, and the password alone', () => {
-    const needles = makeNeedles(new Secret('ann@up.test:s3cret-Passw0rd!'), { basic: true });
+    const patterns = makeCredentialPatterns(new Secret('ann@up.test:s3cret-Passw0rd!'), { basic: true });
     const answer = readAnswer(
       {
         status: 200,
         headers: { 'content-type': 'application/json' },
         body: Buffer.from('{"p":"s3cret-Passw0rd!","u":"ann@up.test","b":"YW5uQHVwLnRlc3Q6czNjcmV0LVBhc3N3MHJkIQ=="}'),
       },
-      needles,
+      patterns,
     );
     expect(answer).toMatchObject({ data: '{"p":"[redacted]","u":"ann@up.test","b":"[redacted]"}' });
   });
@@ -286,7 +288,7 @@ describe('HD-13 of the headers only the place of a redirect is shown', () => {
   const location = (text: string | string[], status = 302) => {
     const answer = readAnswer(
       { status, headers: { location: text, 'set-cookie': 'a' }, body: Buffer.alloc(0) },
-      makeNeedles(new Secret(PLAIN)),
+      makeCredentialPatterns(new Secret(PLAIN)),
     );
     return answer.kind === 'data' ? [answer.location, answer.redacted] : [];
   };
@@ -304,29 +306,29 @@ describe('HD-13 of the headers only the place of a redirect is shown', () => {
 });
 
 describe('CX-11 what holds credentials cannot be printed', () => {
-  it('needles show nothing', () => {
-    const needles = makeNeedles(new Secret(PLAIN));
+  it('patterns show nothing', () => {
+    const patterns = makeCredentialPatterns(new Secret(PLAIN));
     for (const text of [
-      JSON.stringify({ needles }),
-      inspect(needles, { depth: 9, showHidden: true }),
-      inspect(needles, { customInspect: false }),
-      String(needles),
-      JSON.stringify(structuredClone(needles)),
+      JSON.stringify({ patterns }),
+      inspect(patterns, { depth: 9, showHidden: true }),
+      inspect(patterns, { customInspect: false }),
+      String(patterns),
+      JSON.stringify(structuredClone(patterns)),
     ]) {
       expect(text).not.toContain('CANARY');
     }
-    expect(JSON.stringify(needles)).toBe('"[secret]"');
+    expect(JSON.stringify(patterns)).toBe('"[secret]"');
   });
 });
 
 it('is cheap: 10 MiB are read in well under a second, 1 KiB in microseconds', () => {
-  const needles = makeNeedles(new Secret(PLAIN));
+  const patterns = makeCredentialPatterns(new Secret(PLAIN));
   const big = Buffer.from(
     JSON.stringify(Array.from({ length: 80_000 }, (_, i) => ({ i, text: 'a "quoted" line\nwith escapes '.repeat(3) }))),
   );
   // CPU, because a busy machine takes its time.
   const before = process.cpuUsage();
-  readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body: big }, needles);
+  readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body: big }, patterns);
   const { user, system } = process.cpuUsage(before);
   expect((user + system) / 1_000).toBeLessThan(2_000);
 });

@@ -3,9 +3,9 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
 import type { Answer, Outbound } from '../../broker/egress/dispatcher.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
-import { makeNeedles } from '../../broker/egress/needles.ts';
 import { type AuthPlacement, buildRequest } from '../../broker/egress/rest.ts';
 import { certificateFor } from './certificate.ts';
 import {
@@ -142,7 +142,7 @@ describe('CX-01, CX-02 an upstream that echoes what it got', () => {
         if (!built.ok) throw new Error(built.detail);
         const answer = await outbound.send(built.request);
         if (answer.kind !== 'answer') throw new Error(answer.code);
-        const shown = readAnswer(answer, makeNeedles(new Secret(CANARY), { basic: auth.type === 'basic' }));
+        const shown = readAnswer(answer, makeCredentialPatterns(new Secret(CANARY), { basic: auth.type === 'basic' }));
         expect(shown).toMatchObject({ kind: 'data', redacted: true });
         const text = JSON.stringify(shown);
         for (const needle of [CANARY, btoa(CANARY).slice(0, -4), btoa(`${CANARY}:`)])
@@ -158,6 +158,9 @@ describe('CX-01, CX-02 an upstream that echoes what it got', () => {
     await using outbound = outboundTo(upstream);
     const answer = await callWith(outbound, `http://${upstream.origin}`, { type: 'bearer' });
     if (answer.kind !== 'answer') throw new Error(answer.code);
-    expect(readAnswer(answer, makeNeedles(new Secret(CANARY)))).toMatchObject({ data: '{}', redacted: false });
+    expect(readAnswer(answer, makeCredentialPatterns(new Secret(CANARY)))).toMatchObject({
+      data: '{}',
+      redacted: false,
+    });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { farEndRefusal } from '../../broker/egress/connector.ts';
+import { peerRefusal } from '../../broker/egress/connector.ts';
 import { makeOutbound } from '../../broker/egress/dispatcher.ts';
 import { certificateFor } from './certificate.ts';
 import { fixedUpstream, get, lookupOf, outboundTo, rawUpstream, tlsUpstream } from './upstream.ts';
@@ -66,10 +66,10 @@ describe('SS-06 rebinding', () => {
       target: { ok: true, host: 'up.test', port: 443, listed: 'no' } as const,
       rules: { allowPrivate: new Set<string>(), own: [] },
     };
-    expect(farEndRefusal(PUBLIC, [PUBLIC], options)).toBeUndefined();
-    expect(farEndRefusal('8.8.8.8', [PUBLIC], options)).toBe('not_resolved');
-    expect(farEndRefusal('127.0.0.1', ['127.0.0.1'], options)).toBe('loopback');
-    expect(farEndRefusal('::ffff:127.0.0.1', ['127.0.0.1'], options)).toBe('ipv4Mapped');
+    expect(peerRefusal(PUBLIC, [PUBLIC], options)).toBeUndefined();
+    expect(peerRefusal('8.8.8.8', [PUBLIC], options)).toBe('not_resolved');
+    expect(peerRefusal('127.0.0.1', ['127.0.0.1'], options)).toBe('loopback');
+    expect(peerRefusal('::ffff:127.0.0.1', ['127.0.0.1'], options)).toBe('ipv4Mapped');
   });
 });
 

@@ -3,19 +3,19 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeNeedles } from '../../broker/egress/needles.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
 import { publicJson } from '../world/public-json.ts';
 
 /** With characters that every encoding treats in another way. */
 const SECRET = 'sk/Ab+c=d&e~f*g!h"i<jQ9zz==';
 const PLAIN = 'CANARY7f3a9bcdef0123456789';
-const needlesOf = (secret: string, basic = false) => makeNeedles(new Secret(secret), { basic });
-const NEEDLES = new Map([SECRET, PLAIN].map((secret) => [secret, needlesOf(secret)]));
+const patternsOf = (secret: string, basic = false) => makeCredentialPatterns(new Secret(secret), { basic });
+const PATTERNS = new Map([SECRET, PLAIN].map((secret) => [secret, patternsOf(secret)]));
 
 const read = (body: string | Buffer, type: string, secret = SECRET, headers: object = {}, status = 200) =>
   readAnswer(
     { status, headers: { 'content-type': type, ...headers }, body: Buffer.from(body) },
-    NEEDLES.get(secret) ?? needlesOf(secret),
+    PATTERNS.get(secret) ?? patternsOf(secret),
   );
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -144,7 +144,7 @@ it('up to three layers of any escapes, inside base64 and around it, are seen thr
       const body = inBase64 ? wrap(base64(escaped).replace(/.{76}/g, '$&\n'), outer) : escaped;
       const answer = readAnswer(
         { status: 200, headers: { 'content-type': 'text/plain' }, body: Buffer.from(body) },
-        needlesOf(value),
+        patternsOf(value),
       );
       expect(answer.kind === 'blocked' || answer.redacted, body).toBe(true);
     }),
@@ -265,9 +265,9 @@ describe('short credentials', () => {
 });
 
 it('finds nothing in JSON as public APIs answer it', () => {
-  const needles = [needlesOf(SECRET), needlesOf(`ann@up.test:${PLAIN}`, true), needlesOf('admin:changeme1', true)];
+  const patterns = [patternsOf(SECRET), patternsOf(`ann@up.test:${PLAIN}`, true), patternsOf('admin:changeme1', true)];
   for (const body of publicJson(1, 2_000_000))
-    for (const one of needles)
+    for (const one of patterns)
       expect(readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body }, one)).toMatchObject({
         kind: 'data',
         data: body.toString(),

@@ -2,14 +2,14 @@
 import { expect, it } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { readAnswer } from '../../broker/egress/answer.ts';
-import { makeNeedles } from '../../broker/egress/needles.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
 import { publicJson } from '../world/public-json.ts';
 
 it('leaves 100 MB as they came', { timeout: 300_000 }, () => {
-  const needles = makeNeedles(new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz=='), { basic: true });
+  const patterns = makeCredentialPatterns(new Secret('svc-broker:sk/Ab+c=d&e~f*g!h"i<jQ9zz=='), { basic: true });
   let bytes = 0;
   for (const body of publicJson(20_261, 100_000_000)) {
-    const answer = readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body }, needles);
+    const answer = readAnswer({ status: 200, headers: { 'content-type': 'application/json' }, body }, patterns);
     if (answer.kind !== 'data' || answer.redacted || answer.data !== body.toString())
       expect(answer).toBe(body.toString());
     bytes += body.length;

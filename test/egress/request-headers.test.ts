@@ -93,8 +93,8 @@ describe('HD-09 malformed headers are an error that names the header', () => {
     [{ '': 'x' }, '"" is not a header name'],
     [{ é: 'x' }, '"é" is not a header name'],
     [JSON.parse('{"__proto__":"x"}'), '"__proto__" is not a header name'],
-    [{ 'X-A': '1', 'x-a': '2' }, 'x-a is there twice'],
-    [{ Host: '1', host: '2' }, 'host is there twice'],
+    [{ 'X-A': '1', 'x-a': '2' }, 'x-a is duplicated'],
+    [{ Host: '1', host: '2' }, 'host is duplicated'],
     [Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`x-${i}`, '1'])), 'at most 100 headers'],
   ])('%j', (headers, error) => {
     expect(filter(headers)).toEqual({ ok: false, error: expect.stringContaining(error) });

@@ -156,7 +156,7 @@ describe('bodies', () => {
     });
     expect(build({ body: 'form' }, { method: 'POST', body: { 'a[b]': 5 } })).toMatchObject({
       error: 'body_refused',
-      detail: 'data: "a[b]": a member name in a form must not be empty or hold brackets',
+      detail: 'data: "a[b]": a member name in a form must not be empty or contain brackets',
     });
   });
 });
@@ -191,11 +191,11 @@ describe('forms', () => {
   it('refuse what has no single meaning', () => {
     expect(encodeForm({ a: {} })).toEqual({
       ok: false,
-      error: 'a: a form has no empty object; leave it out, or send null to unset it',
+      error: 'a: a form cannot express an empty object; leave it out, or send null to unset it',
     });
     expect(encodeForm({ a: { b: [] } })).toMatchObject({
       ok: false,
-      error: expect.stringContaining('a[b]: a form has no empty list'),
+      error: expect.stringContaining('a[b]: a form cannot express an empty list'),
     });
     for (const name of ['a[b]', 'a]', '[', '']) expect(encodeForm({ [name]: 1 })).toMatchObject({ ok: false });
   });

@@ -92,7 +92,7 @@ describe.runIf(STORES.includes('postgres'))(`a store that is away on postgres${p
     let inVain = 0;
     const back = new Promise<void>((resolve, reject) => {
       vi.spyOn(world.running.broker.log, 'warn').mockImplementation((...[, words]: unknown[]) => {
-        if (!String(words).startsWith('refreshed tokens could not be stored') || ++inVain !== 6) return;
+        if (!String(words).startsWith('could not store refreshed tokens') || ++inVain !== 6) return;
         cut.mend().then(resolve, reject);
       });
     });

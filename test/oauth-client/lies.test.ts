@@ -77,10 +77,10 @@ describe('connecting where somebody lies', () => {
   test.each<[string, (parameters: URLSearchParams) => void, number, RegExp]>([
     ['another issuer', (p) => p.set('iss', 'https://evil.test'), 502, /cannot be used/],
     ['no issuer, though it says that it names it', (p) => p.delete('iss'), 502, /cannot be used/],
-    ['two issuers', (p) => p.append('iss', p.get('iss')!), 400, /not the answer/],
-    ['no code', (p) => p.delete('code'), 400, /not the answer/],
-    ['two codes', (p) => p.append('code', 'x'), 400, /not the answer/],
-    ['a code and an error', (p) => p.set('error', 'access_denied'), 400, /not the answer/],
+    ['two issuers', (p) => p.append('iss', p.get('iss')!), 400, /not from the authorization server/],
+    ['no code', (p) => p.delete('code'), 400, /not from the authorization server/],
+    ['two codes', (p) => p.append('code', 'x'), 400, /not from the authorization server/],
+    ['a code and an error', (p) => p.set('error', 'access_denied'), 400, /not from the authorization server/],
     ['another state', (p) => p.set('state', `sta_${'A'.repeat(43)}`), 400, /Nothing that was begun/],
     ['no state', (p) => p.delete('state'), 400, /Nothing that was begun/],
     ['two states', (p) => p.append('state', p.get('state')!), 400, /Nothing that was begun/],
@@ -106,7 +106,7 @@ describe('connecting where somebody lies', () => {
     );
     server.callback = lie;
     if (taken) await connect();
-    else await expectRefused(await visitOf(), 400, /not the answer/);
+    else await expectRefused(await visitOf(), 400, /not from the authorization server/);
     expect(server.seen.filter((one) => one.includes('well-known')).length).toBe(0);
   });
 
@@ -335,7 +335,7 @@ describe('connecting where somebody lies', () => {
     const plain = await organisation.connection('plain');
     const without = await platform(server.auth({ client_secret: { env: 'NOT_GIVEN' } }), 'without');
     for (const [id, says] of [
-      [plain, /does not take its credential through OAuth/],
+      [plain, /does not use OAuth/],
       [without, /apply the governance file/],
     ] as const) {
       const refused = await organisation.ask('POST', `/owner/connections/${id}/oauth/start`);

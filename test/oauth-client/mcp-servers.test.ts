@@ -188,7 +188,7 @@ describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => 
       expect((await start()).body.detail).toContain('PKCE');
       world.clock.skewMs += 11 * MINUTE_MS;
       lying.metadata = {};
-      expect((await start()).body.detail).toContain('does not let clients register themselves');
+      expect((await start()).body.detail).toContain('does not support dynamic client registration');
       world.clock.skewMs += 11 * MINUTE_MS;
       lying.metadata = { registration_endpoint: `${lying.issuer}/register` };
       expect((await start()).status).toBe(200);

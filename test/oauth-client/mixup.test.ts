@@ -174,7 +174,7 @@ describe.each(STORES)(`authorization servers side by side on %s${postgresNote}`,
     const { browser, url } = await begin(connection);
     const answer = await answerTo(url);
     await restPlatform(changed(), 'docs', connection);
-    await expectRefused(await browser.get(answer.href), connection, /is another one now\. Connect again/);
+    await expectRefused(await browser.get(answer.href), connection, /has changed\. Connect again/);
   });
 
   test('tokens of a client that an earlier release registered for the whole platform are refreshed and revoked as before', async () => {

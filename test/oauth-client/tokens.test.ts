@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
-import { isOver, lifeOf, readCredential, writeCredential } from '../../broker/oauth-client/credential.ts';
+import { isExpired, lifeOf, readCredential, writeCredential } from '../../broker/oauth-client/credential.ts';
 import { tokenFetch } from '../../broker/oauth-client/token-fetch.ts';
 
 const RUNS = { numRuns: 300 };
@@ -45,7 +45,7 @@ describe('a stored token', () => {
       fc.property(credential, ({ token, ...facts }) => {
         const { token: read, ...rest } = readCredential(writeCredential({ token: new Secret(token), ...facts }))!;
         expect([read.reveal(), rest]).toEqual([token, facts]);
-        expect(isOver({ token: read, ...rest }, NOW)).toBe(facts.expiresAt !== null && facts.expiresAt <= NOW);
+        expect(isExpired({ token: read, ...rest }, NOW)).toBe(facts.expiresAt !== null && facts.expiresAt <= NOW);
       }),
       RUNS,
     );

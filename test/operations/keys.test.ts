@@ -107,13 +107,13 @@ describe.each(STORES)(`the master key at the start on %s${postgresNote}`, (store
 
   test('ST-08 a missing key is refused, and no new one is made while sealed values exist', async () => {
     rmSync(keyFile);
-    await refusedStart({}, /There is no master key: .* does not exist, and no new one is made/);
+    await refusedStart({}, /There is no master key: .* does not exist, and no new one is created/);
     expect(existsSync(keyFile)).toBe(false);
   });
 
   test.each<[string, string, RegExp]>([
     ['is all zeros', `${Buffer.alloc(32).toString('base64')}\n`, /it is all zeros/],
-    ['is too short', 'c2hvcnQ=\n', /is not a master key: 32 bytes in base64/],
+    ['is too short', 'c2hvcnQ=\n', /is not a master key: it must be 32 bytes in base64/],
     ['is empty', '', /is not a master key/],
   ])('KEY-06 a key file that %s is refused', async (_what, text, words) => {
     writeFileSync(keyFile, text);
@@ -122,7 +122,7 @@ describe.each(STORES)(`the master key at the start on %s${postgresNote}`, (store
 
   test('a key file that others may read is refused', async () => {
     chmodSync(keyFile, 0o644);
-    await refusedStart({}, /others than its owner may use it. Run: chmod 600/);
+    await refusedStart({}, /its permissions let other users access it. Run: chmod 600/);
   });
 
   test('the twin: the right key, from the file or from the environment', async () => {

@@ -261,7 +261,7 @@ test('whoever never answers is given up', async () => {
     credential: new Secret('not-a-secret-at-all'),
     connectionKey: 'a',
     headers: {},
-    manner: undefined,
+    session: undefined,
   };
   listed = () => {};
   const silent = await listAll(makeMcpClient(outbound, target, '1'));

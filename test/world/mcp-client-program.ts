@@ -14,7 +14,7 @@ const client = makeMcpClient(
     credential: new Secret('nobodys-credential'),
     connectionKey: 'test',
     headers: {},
-    manner: undefined,
+    session: undefined,
   },
   '1.0.0',
 );

@@ -1,44 +1,44 @@
 /**
- * The credential that was injected, in the forms in which an upstream may echo it, and how to take it out of an answer
- * (CX-01, CX-09). Only whole credentials are looked for: if parts counted, an agent that makes the upstream echo its
- * guesses could read the credential off the redactions, letter by letter.
+ * Finds the injected credential in the encodings in which an upstream may echo it, and redacts it from a response (CX-01,
+ * CX-09). Only complete credentials match: if parts did, an agent that makes the upstream echo guesses could use the
+ * redaction as an oracle, character by character.
  */
 import type { Secret } from '../crypto/secret.ts';
 import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
 import { type Classes, KEEP_WHITE_SPACE, SKIP_WHITE_SPACE, undoEscapes, type View, viewOf } from './canonical-view.ts';
-import { patternsOf, ROUNDS } from './needle-forms.ts';
+import { patternsOf, ROUNDS } from './pattern-forms.ts';
 import { type Match, PatternSearch } from './pattern-search.ts';
 
-/** What is put in the place of a credential. */
+/** Replaces a credential. */
 export const REDACTED = '[redacted]';
 
-/** Below this many characters nothing is looked for: such texts occur by themselves. */
+/** Shorter credentials are not searched for: such strings occur by chance. */
 export const SHORTEST_CREDENTIAL = 8;
 
 /**
- * From this many bytes on, a credential is also looked for across white space and in what base64 decodes to. A shorter one
- * may occur there by itself.
+ * Minimum bytes of a credential that is also searched for across white space and in decoded base64. A shorter one may occur
+ * there by chance.
  */
 const SHORTEST_ACROSS = 16;
 
-/** What a search found: nothing, bytes without the credential, or that it cannot be taken out. */
+/** Nothing was found, the redacted bytes, or the credential was found and cannot be redacted. */
 export type Redaction = { kind: 'absent' } | { kind: 'redacted'; bytes: Buffer } | { kind: 'blocked' };
 
 const EQUALS = 0x3d;
 
-/** A stretch of the original, from its first byte to behind its last. */
+/** A range of the original; `to` is exclusive. */
 type Span = { from: number; to: number };
 
 /** Holds credentials, so like `Secret` it cannot be printed or serialised. */
-export class SecretNeedles {
-  /** Long ones across white space, which is taken out first. */
+export class CredentialPatterns {
+  /** Long patterns, with white space removed. */
   readonly #across: PatternSearch | undefined;
-  /** Long ones with white space as it stands: taken out, it may join what is before them to an escape with their first characters. */
+  /** Long patterns with white space kept: removing it may join the text before them with their first characters to an escape. */
   readonly #inPlace: PatternSearch | undefined;
-  /** Short ones. */
+  /** Short patterns. */
   readonly #short: PatternSearch | undefined;
 
-  /** Use `makeNeedles`. */
+  /** Internal: use `makeCredentialPatterns`. */
   constructor(secrets: readonly string[]) {
     const isLong = (secret: string) => viewOf(Buffer.from(secret), SKIP_WHITE_SPACE).length >= SHORTEST_ACROSS;
     const searchFor = (some: readonly string[], classes: Classes) => {
@@ -54,16 +54,16 @@ export class SecretNeedles {
     );
   }
 
-  /** Whether the credential is in the bytes, in any form that is looked for. */
+  /** Whether the bytes contain the credential in any of the encodings. */
   isIn(bytes: Buffer): boolean {
     return (this.#short !== undefined && isInPlace(this.#short, bytes)) || this.#isLongIn(bytes, 0);
   }
 
-  /** Without white space, then as the bytes stand, each with escapes undone, then in what base64 in them decodes to. */
+  /** Searches without white space, then with it, each with escapes decoded, then in decoded base64. */
   #isLongIn(bytes: Buffer, depth: number): boolean {
     if (this.#across === undefined) return false;
     const view = viewOf(bytes, SKIP_WHITE_SPACE);
-    // Without an escape there is nothing that white space could have joined.
+    // Without an escape character, removing white space cannot have formed an escape.
     const { hasMarker } = view;
     if (isInEscapes(this.#across, view, SKIP_WHITE_SPACE) || (hasMarker && isInPlace(this.#inPlace!, bytes)))
       return true;
@@ -71,8 +71,8 @@ export class SecretNeedles {
     return decoded !== undefined && this.#isLongIn(decoded, depth + 1);
   }
 
-  /** Takes the credential out of the bytes. What can be seen but not be traced to its place is blocked. */
-  takeOut(bytes: Buffer): Redaction {
+  /** Redacts the credential. `blocked` when it is found in a view but cannot be mapped back to the original bytes. */
+  redactBytes(bytes: Buffer): Redaction {
     if (!this.isIn(bytes)) return { kind: 'absent' };
     const spans = [
       ...(this.#across === undefined ? [] : spansIn(this.#across, bytes, SKIP_WHITE_SPACE)),
@@ -82,9 +82,9 @@ export class SecretNeedles {
     return this.isIn(clean) ? { kind: 'blocked' } : { kind: 'redacted', bytes: clean };
   }
 
-  /** The text without the credential; the very same text when it is not in it. */
+  /** The redacted text; the same string when the credential is not in it. */
   redact(text: string): string {
-    const redaction = this.takeOut(Buffer.from(text));
+    const redaction = this.redactBytes(Buffer.from(text));
     if (redaction.kind === 'absent') return text;
     return redaction.kind === 'blocked' ? REDACTED : redaction.bytes.toString();
   }
@@ -99,15 +99,15 @@ export class SecretNeedles {
 }
 
 /**
- * Prepares the search for a credential; takes some microseconds, so make it once a connection.
+ * Compiles the patterns of a credential; takes some microseconds, so do it once for each connection.
  *
- * @param options.basic the credential is `user:password`: the password alone is looked for as well.
+ * @param options.basic the credential is `user:password`: the password alone is searched for as well.
  */
-export function makeNeedles(secret: Secret, options: { basic?: boolean } = {}): SecretNeedles {
+export function makeCredentialPatterns(secret: Secret, options: { basic?: boolean } = {}): CredentialPatterns {
   const whole = secret.reveal();
   const colon = options.basic ? whole.indexOf(':') : -1;
   const secrets = colon === -1 ? [whole] : [whole, whole.slice(colon + 1)];
-  return new SecretNeedles(secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
+  return new CredentialPatterns(secrets.filter(({ length }) => length >= SHORTEST_CREDENTIAL));
 }
 
 const isInPlace = (search: PatternSearch, bytes: Buffer): boolean =>
@@ -120,7 +120,7 @@ function isInEscapes(search: PatternSearch, view: View, classes: Classes): boole
   return false;
 }
 
-/** Where the credential is in the original, as far as that can be told. */
+/** Ranges of the original that hold the credential, as far as they can be mapped back. */
 function spansIn(search: PatternSearch, bytes: Buffer, classes: Classes): Span[] {
   const view = viewOf(bytes, classes, true);
   const spans = search.all(view.bytes, view.length).map((match) => spanOf(view, match));
@@ -129,12 +129,12 @@ function spansIn(search: PatternSearch, bytes: Buffer, classes: Classes): Span[]
   return spans;
 }
 
-function spanOf({ bytes, length, origin }: View, { at, needle }: Match): Span {
+function spanOf({ bytes, length, origin }: View, { at, pattern }: Match): Span {
   let start = at;
-  let end = at + needle.bytes.length;
-  // The neighbours carry some bits of the credential's first and last byte.
-  if (needle.before && isBase64(bytes[start - 1])) start--;
-  if (needle.after) {
+  let end = at + pattern.bytes.length;
+  // The adjacent base64 characters carry some bits of the credential's first and last byte.
+  if (pattern.before && isBase64(bytes[start - 1])) start--;
+  if (pattern.after) {
     if (end < length && isBase64(bytes[end])) end++;
     while (end < length && bytes[end] === EQUALS) end++;
   }
@@ -146,7 +146,7 @@ function replaceSpans(bytes: Buffer, spans: readonly Span[]): Buffer {
   const marker = Buffer.from(REDACTED);
   let copied = 0;
   for (const { from, to } of spans.toSorted((a, b) => a.from - b.from)) {
-    // One that overlaps what was taken out already belongs to it.
+    // Overlapping ranges are merged.
     if (from >= copied) parts.push(bytes.subarray(copied, from), marker);
     copied = Math.max(copied, to);
   }

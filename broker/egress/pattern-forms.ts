@@ -1,29 +1,29 @@
-/** The byte patterns by which a credential is recognised in a canonical view of an answer. */
+/** The byte patterns of a credential that are searched for in a canonical view of a response. */
 import { type Classes, choicesOfMarkers, undoEscapes, viewOf } from './canonical-view.ts';
-import type { Needle } from './pattern-search.ts';
+import type { Pattern } from './pattern-search.ts';
 
-/** How many layers of escapes are undone, in an answer and in the credential itself. */
+/** How many layers of escapes are decoded, in a response and in the credential itself. */
 export const ROUNDS = 3;
 
 /**
- * The credential as it may stand in a view of these classes: itself, in hexadecimal and in base64.
+ * The credential as it may appear in a view of these classes: literally, in hexadecimal and in base64.
  *
- * @param shortest patterns of fewer bytes are left out
+ * @param shortest minimum length of a pattern in bytes; shorter ones are omitted
  */
-export function patternsOf(secret: string, classes: Classes, shortest: number): Needle[] {
+export function patternsOf(secret: string, classes: Classes, shortest: number): Pattern[] {
   const hex = Buffer.from(secret).toString('hex');
   const whole = [...spellings(secret).flatMap((bytes) => layers(bytes, classes)), hex, hex.toUpperCase()];
-  const needles = [...whole.map((bytes) => ({ bytes: Buffer.from(bytes), before: false, after: false }))];
-  const byBytes = new Map<string, Needle>();
-  for (const needle of [...needles, ...base64Forms(secret)]) {
-    const { bytes, length } = viewOf(needle.bytes, classes);
+  const patterns = [...whole.map((bytes) => ({ bytes: Buffer.from(bytes), before: false, after: false }))];
+  const byBytes = new Map<string, Pattern>();
+  for (const pattern of [...patterns, ...base64Forms(secret)]) {
+    const { bytes, length } = viewOf(pattern.bytes, classes);
     const key = bytes.toString('latin1', 0, length);
-    if (length >= shortest && !byBytes.has(key)) byBytes.set(key, { ...needle, bytes: Buffer.from(key, 'latin1') });
+    if (length >= shortest && !byBytes.has(key)) byBytes.set(key, { ...pattern, bytes: Buffer.from(key, 'latin1') });
   }
   return [...byBytes.values()];
 }
 
-/** In the encodings of characters that an upstream may write, and with blanks as forms write them. */
+/** In the character encodings that an upstream may use, and with spaces as `+` as in forms. */
 function spellings(secret: string): Buffer[] {
   const utf8 = [secret, secret.replaceAll(' ', '+')].map((text) => Buffer.from(text));
   if (/^[\0-\x7f]*$/.test(secret)) return utf8;
@@ -32,7 +32,7 @@ function spellings(secret: string): Buffer[] {
   return [...utf8, cesu8(secret), ...latin1, utf16, Buffer.from(utf16).swap16()];
 }
 
-/** Surrogates one by one, as two \u escapes of JSON name them. */
+/** CESU-8: surrogates encoded separately, as from two \u escapes of JSON. */
 function cesu8(secret: string): Buffer {
   const units = secret.split('').map((unit) => {
     const code = unit.charCodeAt(0);
@@ -43,8 +43,8 @@ function cesu8(secret: string): Buffer {
 }
 
 /**
- * What looks like an escape in the credential itself is undone in a view of an answer, too; of each kind as soon as no layer
- * of the answer hides it, so in any order.
+ * A credential that itself contains what looks like an escape is decoded in a view of the response, too. The kinds of escapes may
+ * be decoded in any order, depending on the outer layers, so all orders are generated.
  */
 function layers(bytes: Buffer, classes: Classes): Buffer[] {
   const { bytes: whole, length, hasMarker } = viewOf(bytes, classes);
@@ -70,12 +70,12 @@ function layers(bytes: Buffer, classes: Classes): Buffer[] {
 }
 
 /**
- * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside anything longer: there it may begin at any of
- * three alignments, and only the characters that depend on nothing else can be looked for.
+ * Base64 and base64url (RFC 4648 §4, §5) of the credential, alone or inside longer input. There it may begin at any of
+ * three alignments, and only characters that depend on the credential alone can be searched for.
  */
-function base64Forms(secret: string): Needle[] {
+function base64Forms(secret: string): Pattern[] {
   const bytes = Buffer.from(secret);
-  const forms: Needle[] = [];
+  const forms: Pattern[] = [];
   for (const shift of [0, 1, 2]) {
     const bits = (shift + bytes.length) * 8;
     const from = Math.ceil((shift * 8) / 6);
