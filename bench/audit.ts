@@ -4,7 +4,7 @@ import { createPublicKey } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { RECEIPT_TYPE, rowHash } from '../broker/audit/receipt.ts';
+import { RECEIPT_TYPE, receiptOf, rowHash } from '../broker/audit/receipt.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
 
@@ -54,8 +54,9 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
 }
 
 function isVerified(row: AuditRow, keys: ReadonlyMap<string, KeyObject>): boolean {
-  if (row.state !== 'final' || row.receipt === null) return false;
-  const found = verifyCompact(row.receipt, keys, { typ: RECEIPT_TYPE });
+  const receipt = row.state === 'final' ? receiptOf(row) : null;
+  if (receipt === null) return false;
+  const found = verifyCompact(receipt, keys, { typ: RECEIPT_TYPE });
   return found.ok && found.payload.jti === row.id && found.payload.row_hash === rowHash(row);
 }
 

@@ -1,12 +1,11 @@
 /** Receipts: what the broker signs for every decision (specification, Receipt). */
 
 import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
-import type { SignCompact } from '../crypto/jws.ts';
+import { compactJws, type SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { JsonObject, MatchedRule } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
-import type { ApprovalProvenance } from './approval-state.ts';
-import { NOT_LOOKED_AT } from './pii.ts';
+import { payloadText1 } from './receipt-format-1.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -92,53 +91,6 @@ export type OwnersChange = {
   how: 'console' | 'api' | 'local' | 'token' | 'broker' | 'start' | 'agent' | 'time';
 } & JsonObject;
 
-/** Who signs, as receipts name it: the broker, and what stands before an agent's id. */
-export type ReceiptIssuer = { did: string; didOfAgents: string };
-
-export const receiptIssuer = (did: string): ReceiptIssuer => ({ did, didOfAgents: `${did}:agents:` });
-
-/**
- * The payload of a final row's receipt. It never carries bodies, the query, addresses (of people or machines), or the
- * agent's own words: those only as a hash, keyed with the row's random id, because a short sentence can be guessed.
- */
-export function receiptPayload(row: AuditRow, issuer: ReceiptIssuer): Record<string, unknown> {
-  return {
-    iss: issuer.did,
-    jti: row.id,
-    iat: Math.floor((row.finished_at ?? row.created_at) / 1000),
-    sub: row.agent_public_id ? `${issuer.didOfAgents}${row.agent_public_id}` : null,
-    agent: row.agent_public_id,
-    organisation: row.organisation_id,
-    platform: row.platform_id,
-    connection: row.connection_id,
-    scope: row.scope,
-    method: row.method,
-    path: row.path,
-    ...(row.kind === 'event' && { kind: row.kind }),
-    ...changeIn(row),
-    result: row.result,
-    reason: row.reason,
-    decision: row.decision === null ? null : JSON.parse(row.decision),
-    approval: row.approval_id === null ? null : { approval_id: row.approval_id, ...provenanceIn(row) },
-    session_id: row.session_id,
-    pii: row.pii === null ? NOT_LOOKED_AT : JSON.parse(row.pii),
-    upstream_status: row.upstream_status,
-    ...(row.agent_reason !== null && { agent_reason_hash: sha256Hex(`${row.id}\n${row.agent_reason}`) }),
-    row_hash: row.row_hash,
-  };
-}
-
-/** Who approved: on the rows of a decision and of a replay. */
-function provenanceIn({ flags }: AuditRow): Partial<ApprovalProvenance> {
-  return flags === null ? {} : ((JSON.parse(flags) as { approval?: ApprovalProvenance }).approval ?? {});
-}
-
-/** What an owner changed: on the rows of changes. */
-function changeIn({ kind, flags }: AuditRow): { change?: OwnersChange } {
-  const change = kind === 'event' && flags !== null && (JSON.parse(flags) as { change?: OwnersChange }).change;
-  return change ? { change } : {};
-}
-
 /**
  * Reasons of the events that have no receipt: breaker transitions and connect events (specification, Audit receipts). Their
  * rows have a hash all the same.
@@ -150,10 +102,39 @@ const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
   'connection_disconnected',
 ]);
 
-/** Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt. */
-export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issuer: ReceiptIssuer): void {
+/** What new rows are written with. */
+const FORMAT = 1;
+
+/** The payload's text by `receipt_format`. None of them ever changes: rows are read with what they were signed with. */
+const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> = new Map([[1, payloadText1]]);
+
+/**
+ * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
+ * `issuer`: the broker's DID.
+ */
+export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issuer: string): void {
   row.row_hash = rowHash(row);
+  // A process holds an intent only: what is final has no use for 36 bytes that name one.
+  row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
+  const jws = sign(key, { typ: RECEIPT_TYPE }, payloadText1(row, issuer));
   row.receipt_kid = key.kid;
-  row.receipt = sign(key, { typ: RECEIPT_TYPE }, JSON.stringify(receiptPayload(row, issuer)));
+  row.receipt = jws.slice(jws.lastIndexOf('.') + 1);
+  row.receipt_format = FORMAT;
+  row.receipt_issuer = issuer;
+}
+
+/**
+ * The receipt of a row, a compact JWS, byte for byte as it was signed; null when it has none. Of a row that was changed
+ * behind the broker's back comes one that does not verify.
+ */
+export function receiptOf(row: AuditRow): string | null {
+  const { id, receipt, receipt_format: format, receipt_kid: kid, receipt_issuer: issuer } = row;
+  if (receipt === null || format === null) return receipt;
+  const payload = PAYLOADS.get(format);
+  if (!payload || kid === null || issuer === null)
+    throw new Error(
+      `The receipt of audit row ${id} has format ${format}, which this version of agent-broker does not know: read it with the version that wrote it, or a later one.`,
+    );
+  return compactJws({ kid }, { typ: RECEIPT_TYPE }, payload(row, issuer), receipt);
 }

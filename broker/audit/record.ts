@@ -12,7 +12,7 @@ import { AuditUnavailable, MaybeRecorded } from './audit-unavailable.ts';
 import { isRecorded } from './is-recorded.ts';
 import { makeLateRows } from './late-rows.ts';
 import { makeReadNotes, readsFolder } from './read-notes.ts';
-import { receiptIssuer, rowHash, signRow } from './receipt.ts';
+import { rowHash, signRow } from './receipt.ts';
 import { makeRowQueue } from './row-queue.ts';
 import { makeRowWriter } from './row-writer.ts';
 import { makeStorable } from './storable-row.ts';
@@ -80,7 +80,6 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   const queue = makeRowQueue(broker.store, writer);
   const reads = makeReadNotes(readsFolder(broker.config.dataFolder), broker.instanceId, log);
   const sign = createCompactSigner();
-  const issuer = receiptIssuer(broker.did);
   /** Calls between their intent and their outcome. */
   const inFlight = new Set<string>();
   /** Those among them whose intent may be in the store. */
@@ -96,7 +95,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
 
   /** For a row that is written with something else: that happens here, and not in the thread that writes the others. */
   const putSigned = async (db: Db, row: AuditRow): Promise<boolean> => {
-    if (row.state === 'final') signRow(row, broker.keys.signer('evidence', broker.clock()), sign, issuer);
+    if (row.state === 'final') signRow(row, broker.keys.signer('evidence', broker.clock()), sign, broker.did);
     return await putAuditRow(db, row);
   };
 

@@ -6,16 +6,16 @@ import type { KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { AppendStatement, AppendTo } from '../store/appender.ts';
+import type { AuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
-import type { ReceiptIssuer } from './receipt.ts';
 import { openRowAppender } from './row-appender.ts';
 
-export type ThreadData = { appendTo: AppendTo; issuer: ReceiptIssuer };
+export type ThreadData = { appendTo: AppendTo; issuer: string };
 
-/** A group in the order of AUDIT_COLUMNS. What was told once (a key, a statement) is not told again. */
+/** A group. What was told once (a key, a statement) is not told again. */
 export type GroupMessage = {
   group: number;
-  rows: unknown[][];
+  rows: readonly AuditRow[];
   areNew: boolean;
   kid: string;
   key?: { kid: string; privateKey: KeyObject };

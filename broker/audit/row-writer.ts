@@ -2,9 +2,8 @@
 import { Worker } from 'node:worker_threads';
 import type { Broker } from '../broker.ts';
 import type { AppendStatement } from '../store/appender.ts';
-import { AUDIT_COLUMNS, type AuditRow, auditStatement } from '../store/audit.ts';
+import { type AuditRow, auditStatement } from '../store/audit.ts';
 import { RowFault } from '../store/row-fault.ts';
-import { receiptIssuer } from './receipt.ts';
 import type { FromThread, ThreadData, ToThread } from './recording-thread.ts';
 import { openRowAppender, type RowAppender } from './row-appender.ts';
 
@@ -40,7 +39,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
   const statements = new Map<number, AppendStatement>();
   let thread: Thread | undefined;
   let last = 0;
-  const issuer = receiptIssuer(broker.did);
+  const issuer = broker.did;
   let appender = store.appendHere && openRowAppender(store.appendHere, issuer);
   let isBusyHere = false;
 
@@ -66,7 +65,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
     thread.send(
       {
         group: ++last,
-        rows: rows.map(valuesOf),
+        rows,
         areNew,
         kid: key.kid,
         ...(thread.isNew(key.kid) && { key: { kid: key.kid, privateKey: key.privateKey } }),
@@ -85,7 +84,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
     isBusyHere = true;
     try {
       const key = keys.signer('evidence', clock());
-      return new Set(await by.append(rows.map(valuesOf), key, statementFor(rows.length), areNew));
+      return new Set(await by.append(rows, key, statementFor(rows.length), areNew));
     } finally {
       isBusyHere = false;
     }
@@ -112,8 +111,6 @@ export function makeRowWriter(broker: Broker): RowWriter {
     },
   };
 }
-
-const valuesOf = (row: AuditRow): unknown[] => AUDIT_COLUMNS.map((column) => row[column]);
 
 type Thread = {
   groups: ReadonlyMap<number, Group>;

@@ -46,6 +46,8 @@ export function beginRow(
     row_hash: null,
     receipt_kid: null,
     receipt: null,
+    receipt_format: null,
+    receipt_issuer: null,
     instance_id: broker.instanceId,
   };
 }

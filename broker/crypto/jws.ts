@@ -72,12 +72,18 @@ export function verifyCompact(
   return { ok: true, kid: kid as string, payload };
 }
 
-const encodeHeader = (key: SigningKey, { typ }: JwsHeader): string =>
-  Buffer.from(JSON.stringify({ alg: 'ES256', typ, kid: key.kid })).toString('base64url');
+/** The compact JWS that was signed with this key and header over this text, put together again. `signature`: its third part. */
+export const compactJws = (key: { kid: string }, header: JwsHeader, payload: string, signature: string): string =>
+  `${signedPart(encodeHeader(key, header), payload)}.${signature}`;
+
+const encodeHeader = ({ kid }: { kid: string }, { typ }: JwsHeader): string =>
+  Buffer.from(JSON.stringify({ alg: 'ES256', typ, kid })).toString('base64url');
+
+const signedPart = (header: string, payload: string): string =>
+  `${header}.${Buffer.from(payload, 'utf8').toString('base64url')}`;
 
 function finish(key: SigningKey, header: string, payload: JsonObject | string): string {
-  const text = typeof payload === 'string' ? payload : JSON.stringify(payload);
-  const signed = `${header}.${Buffer.from(text, 'utf8').toString('base64url')}`;
+  const signed = signedPart(header, typeof payload === 'string' ? payload : JSON.stringify(payload));
   const signature = rawSignature(sign('sha256', Buffer.from(signed, 'latin1'), key.privateKey));
   return `${signed}.${signature.toString('base64url')}`;
 }

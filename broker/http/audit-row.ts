@@ -52,7 +52,13 @@ export const AuditRowWithReceipt = AuditRowShown.extend({
 const open = (json: string | null) => (json === null ? null : JSON.parse(json));
 
 /** An audit row as an owner reads it: the hashed columns, JSON opened, and whether it is signed. */
-export const auditRowShown = ({ instance_id: _instance, receipt: _receipt, ...row }: AuditRow) => ({
+export const auditRowShown = ({
+  instance_id: _instance,
+  receipt: _receipt,
+  receipt_format: _format,
+  receipt_issuer: _issuer,
+  ...row
+}: AuditRow) => ({
   ...row,
   created_at: instant(row.created_at),
   finished_at: instant(row.finished_at),

@@ -39,23 +39,13 @@ export const AUDIT_COLUMNS: readonly (keyof AuditTable)[] = [
   'row_hash',
   'receipt_kid',
   'receipt',
+  'receipt_format',
+  'receipt_issuer',
   'instance_id',
 ];
 
-/** What the outcome adds to an intent. */
-const OUTCOME: readonly (keyof AuditTable)[] = [
-  'state',
-  'finished_at',
-  'result',
-  'reason',
-  'detail',
-  'upstream_status',
-  'flags',
-  'pii',
-  'row_hash',
-  'receipt_kid',
-  'receipt',
-];
+/** What an outcome writes over its intent: all, so that the row which stands there is the one that was signed. */
+const OUTCOME = AUDIT_COLUMNS.filter((column) => column !== 'organisation_id' && column !== 'id');
 
 /**
  * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that

@@ -15,6 +15,7 @@ import { storedResponses } from './migrations/0015-stored-responses.ts';
 import { clientSources } from './migrations/0016-client-sources.ts';
 import { passkeyChallenges } from './migrations/0017-passkey-challenges.ts';
 import { governanceVersions } from './migrations/0018-governance-versions.ts';
+import { derivedReceipts } from './migrations/0019-derived-receipts.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
@@ -34,6 +35,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0016-client-sources': { up: clientSources },
   '0017-passkey-challenges': { up: passkeyChallenges },
   '0018-governance-versions': { up: (db: Kysely<unknown>) => governanceVersions(db, dialect) },
+  '0019-derived-receipts': { up: derivedReceipts },
 });
 
 const migratorOf = (store: Store): Migrator =>

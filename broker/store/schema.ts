@@ -185,8 +185,12 @@ export type AuditTable = {
   correlation_id: string;
   row_hash: string | null;
   receipt_kid: string | null;
+  /** A compact JWS where `receipt_format` is null, as rows of earlier versions have it; otherwise its signature alone. */
   receipt: string | null;
-  /** The process that holds the intent; not part of the hashed row. */
+  /** By which serialiser the rest of the receipt follows from this row, and with which `iss`. */
+  receipt_format: number | null;
+  receipt_issuer: string | null;
+  /** The process that holds the intent, empty once the row is signed; not part of the hashed row. */
   instance_id: string;
 };
 

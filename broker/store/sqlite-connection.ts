@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { makePrivate } from './lock.ts';
 
 /**
- * Of a new database; it cannot be changed later. An audit row with its receipt has 2.2 KB: of SQLite's own 4,096 it takes a
- * page to itself, and 4.2 KB of the disk; of these 2.4 KB, for no more time of the processor.
+ * Of a new database; it cannot be changed later. An audit row of 2.2 KB, as earlier versions wrote them and as long
+ * decisions make them, takes a page of SQLite's own 4,096 bytes to itself; of these it takes 2.4 KB, for no more CPU time.
  */
 export const PAGE_BYTES = 16_384;
 /** The write-ahead log goes into the database when it has this many bytes; SQLite counts in pages, 1,000 of whatever size. */

@@ -1,5 +1,6 @@
 /** A child's time, its session, and who sees it (specification, Child identity; Authentication 4). */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { receiptOf } from '../../broker/audit/receipt.ts';
 import { retireFollowedKeys } from '../../broker/keys.ts';
 import { moveAgent, updateAgent } from '../../broker/store/agents.ts';
 import { freeChildPlace } from '../../broker/store/children.ts';
@@ -88,7 +89,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
       await mortal.act(READ);
       const events = (await eventsOf(mortal)).filter(({ reason }) => reason === 'agent_expired');
       expect(events).toHaveLength(1);
-      const { payload } = await verifyReceipt(world, events[0]!.receipt!);
+      const { payload } = await verifyReceipt(world, receiptOf(events[0]!)!);
       expect(payload.change).toMatchObject({ by: 'time', how: 'time' });
       expect(body.halt.since).toBe(payload.change.expired_at);
       const me = (await mortal.get('/v1/agents/me')).body;

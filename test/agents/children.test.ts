@@ -1,6 +1,7 @@
 /** POST /v1/agents/children: what a parent can pass on (specification, Child identity). */
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { receiptOf } from '../../broker/audit/receipt.ts';
 import { findAgent, listGrants } from '../../broker/store/agents.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO, childOf, issue } from '../world/child.ts';
@@ -82,7 +83,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
     expect(row).toMatchObject({ parent_id: parent.id, policy_id: null, public_key_pem: null });
     const [event] = (await listAuditRows(db(), organisation.id, { limit: 5 })).filter((one) => one.kind === 'event');
     expect(event).toMatchObject({ reason: 'child_issued', agent_public_id: answer.body.child_agent_id });
-    const { payload } = await verifyReceipt(world, event!.receipt!);
+    const { payload } = await verifyReceipt(world, receiptOf(event!)!);
     expect(payload.change).toEqual({
       by: parent.agentId,
       how: 'agent',

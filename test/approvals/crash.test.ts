@@ -1,7 +1,7 @@
 /** Decisions and replays, and kill -9 at every instant of them (crash points R1 to R6). */
 import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { RECEIPT_TYPE, rowHash } from '../../broker/audit/receipt.ts';
+import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -294,7 +294,7 @@ function checkReceipts(rows: readonly AuditRow[], published: { keys: { kid: stri
   const keys = new Map(published.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
   for (const row of rows) {
     expect(row.state, row.id).toBe('final');
-    const verified = verifyCompact(row.receipt ?? '', keys, { typ: RECEIPT_TYPE });
+    const verified = verifyCompact(receiptOf(row) ?? '', keys, { typ: RECEIPT_TYPE });
     expect(verified, row.id).toMatchObject({ ok: true, payload: { jti: row.id, row_hash: rowHash(row) } });
   }
 }

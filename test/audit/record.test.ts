@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { AuditUnavailable } from '../../broker/audit/audit-unavailable.ts';
 import { makeLateRows } from '../../broker/audit/late-rows.ts';
 import { readsFolder } from '../../broker/audit/read-notes.ts';
-import { RECEIPT_TYPE, rowHash } from '../../broker/audit/receipt.ts';
+import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { makeRecorder, type Recorded, type Recorder } from '../../broker/audit/record.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/audit/row-writer.ts';
 import { isHopeless } from '../../broker/audit/superseded.ts';
@@ -60,7 +60,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     expect(rowHash(found)).toBe(rowHash(row));
     expect(found.row_hash).toBe(rowHash(found));
     const { verifyKeys } = world.running.broker.keys.set('evidence');
-    const verified = verifyCompact(found.receipt!, verifyKeys, { typ: RECEIPT_TYPE });
+    const verified = verifyCompact(receiptOf(found)!, verifyKeys, { typ: RECEIPT_TYPE });
     expect(verified).toMatchObject({
       ok: true,
       kid: found.receipt_kid,

@@ -126,6 +126,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     const { child, through } = await spawnReplica();
     const other = await startReplica();
     const { answer, response } = await callInFlight(through, 'stopped');
+    const { instance_id } = (await rowOf(other, 'stopped'))!;
     child.signal('SIGSTOP');
     const closed = await untilFinal(other, 'stopped');
     response.end('{"withheld":true}');
@@ -136,7 +137,7 @@ describe.runIf(STORES.includes('postgres'))(`calls of another process on postgre
     expect(late.text).not.toContain('withheld"');
     expect(await findAuditRow(other.broker.store.db, organisation.id, closed.id)).toEqual(closed);
     // It is back: its beats put it on the list again, and its next call is an ordinary one.
-    await vi.waitUntil(async () => (await seenAt(other, closed.instance_id!)) !== undefined, { timeout: 10_000 });
+    await vi.waitUntil(async () => (await seenAt(other, instance_id)) !== undefined, { timeout: 10_000 });
     world.upstream.answer = undefined;
     expect((await through.act(patch('next'))).status).toBe(200);
     child.signal('SIGTERM');

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { RECEIPT_TYPE, rowHash } from '../../broker/audit/receipt.ts';
+import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { makeRowWriter } from '../../broker/audit/row-writer.ts';
 import type { Broker } from '../../broker/broker.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
@@ -44,7 +44,7 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
       }
       expect(found.row_hash).toBe(rowHash(row));
       const keys = broker.keys.set('evidence').verifyKeys;
-      expect(verifyCompact(found.receipt!, keys, { typ: RECEIPT_TYPE })).toMatchObject({
+      expect(verifyCompact(receiptOf(found)!, keys, { typ: RECEIPT_TYPE })).toMatchObject({
         ok: true,
         kid: found.receipt_kid,
         payload: { jti: row.id, row_hash: found.row_hash },

@@ -1,6 +1,6 @@
 /** The flags of personal data in rows and receipts say what was looked at, whatever became of the call. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { receiptPayload } from '../../broker/audit/receipt.ts';
+import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
@@ -120,7 +120,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
     const { row } = await evidenceOf(world, agent, auditIdOf(await agent.act(READ)));
     for (const pii of [null, '{"request":["email"],"response":[]}']) {
       const old = { ...row, pii };
-      const { pii: shown } = receiptPayload(old, { did: 'did:web:x', didOfAgents: 'did:web:x:agents:' });
+      const { pii: shown } = JSON.parse(payloadText1(old, 'did:web:x'));
       expect(shown).toEqual(pii === null ? { request: null, response: null } : JSON.parse(pii));
     }
   });

@@ -109,7 +109,6 @@ describe('agent-broker backup', () => {
     const [{ page_size: bytes } = {}] = await query(environment, 'pragma page_size');
     expect(bytes).toBe(16_384);
     const [pages] = await query(environment, 'pragma page_count');
-    // 4.2 KB in pages of 4,096 bytes.
-    expect((Number(pages!.page_count) * 16_384) / ROWS).toBeLessThan(2_800);
+    expect((Number(pages!.page_count) * 16_384) / ROWS).toBeLessThan(1_300);
   });
 });

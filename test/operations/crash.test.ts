@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { RECEIPT_TYPE, rowHash } from '../../broker/audit/receipt.ts';
+import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { readConfig } from '../../broker/config.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { makeLog } from '../../broker/log.ts';
@@ -138,7 +138,7 @@ function checkRows(rows: readonly AuditRow[], published: { keys: { kid: string }
   const keys = new Map(published.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
   for (const row of rows) {
     expect(row.state, row.id).toBe('final');
-    const verified = verifyCompact(row.receipt ?? '', keys, { typ: RECEIPT_TYPE });
+    const verified = verifyCompact(receiptOf(row) ?? '', keys, { typ: RECEIPT_TYPE });
     expect(verified, row.id).toMatchObject({ ok: true, payload: { jti: row.id, row_hash: rowHash(row) } });
   }
 }

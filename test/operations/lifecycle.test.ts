@@ -6,9 +6,11 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { receiptOf } from '../../broker/audit/receipt.ts';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, type ServeOptions, serve } from '../../broker/main.ts';
 import { runFile } from '../../broker/run-file.ts';
+import type { AuditRow } from '../../broker/store/audit.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { query } from '../world/stored.ts';
@@ -106,7 +108,7 @@ describe.each(STORES)(`the end of a process on %s${postgresNote}`, (store) => {
     expect(rows.map(({ method }) => method)).toEqual(['PATCH', 'GET']);
     for (const row of rows) {
       expect(row).toMatchObject({ state: 'final', result: 'errored', reason: 'outcome_unknown' });
-      expect((await agent.get(`/v1/audit/${row.id}/receipt`)).body.receipt).toBe(row.receipt);
+      expect((await agent.get(`/v1/audit/${row.id}/receipt`)).body.receipt).toBe(receiptOf(row as AuditRow));
     }
     expect(world.upstream.seen).toHaveLength(2);
     next.signal('SIGTERM');

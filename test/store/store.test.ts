@@ -49,6 +49,7 @@ const MIGRATIONS = [
   '0016-client-sources',
   '0017-passkey-challenges',
   '0018-governance-versions',
+  '0019-derived-receipts',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
@@ -210,6 +211,33 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
     expect(await stored(intent)).toMatchObject({ state: 'final', receipt: winner.receipt });
     expect((await write([intent])).size, 'a final row becomes no intent again').toBe(0);
     expect(await stored(intent)).toMatchObject({ state: 'final' });
+  });
+
+  test('an outcome stands as it was signed, whatever its intent said', async () => {
+    const write = groupWriter(store);
+    for (const put of [(row: AuditRow) => write([row]), (row: AuditRow) => putAuditRow(store.db, row)]) {
+      const intent = auditRow();
+      await put(intent);
+      const { organisation_id, id } = intent;
+      // Every column another.
+      const outcome: AuditRow = {
+        ...{ organisation_id, id, state: 'final', kind: 'event', created_at: 1, finished_at: 2 },
+        ...{ agent_id: 'a', agent_public_id: 'b', platform_id: 'c', connection_id: 'd', scope: 'e', method: 'GET' },
+        ...{
+          path: '/f',
+          result: 'errored',
+          reason: 'g',
+          detail: 'h',
+          decision: '{}',
+          approval_id: 'i',
+          session_id: 'j',
+        },
+        ...{ agent_reason: 'k', violating: '[]', upstream_status: 200, flags: '{}', pii: '{}', correlation_id: 'l' },
+        ...{ row_hash: 'm', receipt_kid: 'n', receipt: 'o', receipt_format: 1, receipt_issuer: 'p', instance_id: 'q' },
+      };
+      await put(outcome);
+      expect(await stored(intent)).toEqual(outcome);
+    }
   });
 
   test('one organisation’s row is not another’s, even with the same id', async () => {

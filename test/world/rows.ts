@@ -35,6 +35,8 @@ export function auditRow(different: Partial<AuditRow> = {}): AuditRow {
     row_hash: null,
     receipt_kid: null,
     receipt: null,
+    receipt_format: null,
+    receipt_issuer: null,
     instance_id: uuidv4(),
     ...different,
   };

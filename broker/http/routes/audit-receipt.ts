@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { receiptOf } from '../../audit/receipt.ts';
 import { UUID_PATTERN } from '../../crypto/ids.ts';
 import { findAuditRow } from '../../store/audit.ts';
 import { Refusal } from '../errors.ts';
@@ -44,20 +45,21 @@ export const auditReceipt = route({
       throw new Refusal('not_your_row', 'An agent may fetch the receipts of its own calls only.', {
         headers: { 'WWW-Authenticate': 'Bearer' },
       });
-    if (!row?.receipt)
+    const receipt = row && receiptOf(row);
+    if (!receipt)
       throw new Refusal(
         'not_found',
         'There is no such row, or it has no receipt: its call has no outcome yet, or it is of a breaker transition or a connect event.',
       );
     if (prefersJose(request.headers.accept))
-      return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: row.receipt };
+      return { status: 200, type: 'application/jose', headers: { Vary: 'Accept' }, body: receipt };
     const jwksUrl = `${broker.baseUrl}/.well-known/svc-receipt-keys.json`;
     return json(
       200,
       {
         audit_id: row.id,
         kid: row.receipt_kid,
-        receipt: row.receipt,
+        receipt,
         jwks_url: jwksUrl,
         did: broker.did,
         verify_hint: `Save the key set of jwks_url once, then: agent-broker verify receipt --keys keys.json receipt.jws`,

@@ -1,6 +1,7 @@
 /** What was decided and changed, as owners read it. */
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
+import { receiptOf } from '../../../audit/receipt.ts';
 import { type AuditFilter, type Found, findAuditRows } from '../../../store/audit-search.ts';
 import type { Db } from '../../../store/store.ts';
 import { AUDIT_FILTER, AuditRowShown, AuditRowWithReceipt, auditFilter, auditRowShown } from '../../audit-row.ts';
@@ -89,7 +90,7 @@ async function* exported(db: Db, organisationId: string, filter: AuditFilter, af
       beyond,
       limit: EXPORT_PAGE,
     });
-    yield found.rows.map((row) => ({ ...auditRowShown(row), receipt: row.receipt }));
+    yield found.rows.map((row) => ({ ...auditRowShown(row), receipt: receiptOf(row) }));
     beyond = found.reached ?? undefined;
     await setImmediate();
   } while (beyond !== undefined);
