@@ -17,8 +17,8 @@ import { noteBreaker } from './calls/breakers.ts';
 import type { CallServices } from './calls/call-services.ts';
 import { credentialOpener } from './calls/forward.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
-import { mcpManners } from './calls/mcp-manners.ts';
-import { toolLooks } from './calls/tool-looks.ts';
+import { mcpSessions } from './calls/mcp-sessions.ts';
+import { toolChecks } from './calls/tool-checks.ts';
 import { type Compiled, compiledGovernance } from './facts/compiled.ts';
 import { factsLoader } from './facts/facts.ts';
 import { type PermissionsReader, permissionsReader } from './facts/permissions.ts';
@@ -64,8 +64,8 @@ export function makeServices(broker: Broker): Services {
     loadFacts,
     credentials: credentialOpener(broker),
     freshRefusals: freshRefusals(),
-    manners: mcpManners(),
-    toolLooks: toolLooks(),
+    mcpSessions: mcpSessions(),
+    toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
   };
   return {

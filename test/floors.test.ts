@@ -138,6 +138,11 @@ describe('the rooms', () => {
     expect(outside.filter((one) => !isDoor(one))).toEqual([]);
   });
 
+  test('only the recorder can say that something is recorded', () => {
+    const makers = broker.filter((file) => /\bDurableValue\b/.test(readFileSync(join(ROOT, file), 'utf8')));
+    expect(makers).toEqual(['broker/audit/record.ts', 'broker/audit/recorder.ts']);
+  });
+
   test('there are no utils, helpers, commons or barrels', () => {
     const files = ROOMS.flatMap(filesBelow);
     expect(files.filter((file) => /(^|\/)(utils?|helpers?|commons?|index)(\.ts|\/)/.test(file))).toEqual([]);

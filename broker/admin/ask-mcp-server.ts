@@ -1,6 +1,6 @@
 /** An owner asks an MCP server for its tools: no agent's call, so it carries no attestation. */
 
-import type { Recording } from '../audit/record.ts';
+import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
 import type { Credentials } from '../calls/forward.ts';
 import { restPlatform } from '../calls/forward.ts';

@@ -1,17 +1,20 @@
-/** An owner's word on a held call: recorded and signed in the transaction that decides it, then the call is replayed. */
+/** An owner's decision on a held call: recorded and signed in the transaction that decides it, then the call is replayed. */
 
 import { type PasskeyEvidence, provenanceOf, statusAt } from '../audit/approval-state.ts';
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { type Decision, decideHeldCall } from '../store/approvals.ts';
 import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { rowOfHeld } from './held-call.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { eventOfHeld } from './held-call.ts';
 import type { Replays } from './replay.ts';
 
-export type OwnersWord = {
+type Decider = { id: string; organisation_id: string };
+
+export type OwnerDecision = {
   status: Decision['status'];
   how: Decision['how'];
   /** Of a decision by passkey. */
@@ -20,8 +23,6 @@ export type OwnersWord = {
   note?: string;
   /** Of the request that the owner was shown: another one is not decided. */
   requestHash?: string;
-  /** What else belongs into the transaction that decides. What it throws undoes the decision, and comes out as it is. */
-  also?: (db: Db) => Promise<void>;
 };
 
 export type Decided =
@@ -31,9 +32,6 @@ export type Decided =
   | { kind: 'already_decided'; status: ApprovalTable['status'] }
   | { kind: 'expired' };
 
-/** Undoes the transaction of whoever was not first. */
-class Lost extends Error {}
-
 /**
  * Decides a held call of the owner's organisation. Of any number of owners at the same instant one decides; `replayed`
  * then resolves when the approved call came to its end, whatever that was, and is not to be waited for with a connection
@@ -41,11 +39,25 @@ class Lost extends Error {}
  */
 export async function decideHeld(
   services: Changing & { replays: Replays },
-  owner: { id: string; organisation_id: string },
+  owner: Decider,
   approvalId: string,
-  word: OwnersWord,
-  { correlationId }: { correlationId: string },
+  by: OwnerDecision,
+  ids: { correlationId: string },
 ): Promise<Decided> {
+  const decided = await decideHeldIf(services, owner, approvalId, by, ids, async () => true);
+  if (decided.kind === 'undone') throw new Error('unforeseen: undone without a condition');
+  return decided;
+}
+
+/** The same, unless `condition`, which belongs into the transaction that decides, answers false: `undone`. */
+export async function decideHeldIf(
+  services: Changing & { replays: Replays },
+  owner: Decider,
+  approvalId: string,
+  by: OwnerDecision,
+  { correlationId }: { correlationId: string },
+  condition: (tx: Db) => Promise<boolean>,
+): Promise<Decided | { kind: 'undone' }> {
   const { broker, recorder, changes, replays } = services;
   const { db } = broker.store;
   const held = await findHeldCall(db, owner.organisation_id, approvalId);
@@ -53,44 +65,40 @@ export async function decideHeld(
   const now = broker.clock();
   const refused = whyNot(held, now);
   if (refused) return refused;
-  if (word.requestHash !== undefined && word.requestHash !== held.request_hash)
+  if (by.requestHash !== undefined && by.requestHash !== held.request_hash)
     return { kind: 'changed', requestHash: held.request_hash };
   const ref = { organisation_id: held.organisation_id, id: held.id };
   const auditId = uuidv7(now);
   const decision: Decision = {
-    status: word.status,
+    status: by.status,
     at: now,
     by: owner.id,
-    how: word.how,
-    with: word.passkey ? JSON.stringify(word.passkey) : null,
-    note: word.note ?? null,
+    how: by.how,
+    with: by.passkey ? JSON.stringify(by.passkey) : null,
+    note: by.note ?? null,
     auditId,
     instanceId: broker.instanceId,
   };
-  const row = rowOfHeld(held, provenanceOf(held, decision), { auditId, correlationId }, broker);
-  row.kind = 'event';
-  row.reason = `approval_${word.status}`;
-  row.detail = word.note ?? null;
+  const event = eventOfHeld(held, provenanceOf(held, decision), { auditId, correlationId, now }, broker);
   let decided: ApprovalTable | undefined;
-  let refusal: { error: unknown } | undefined;
-  try {
-    await recorder.finishWith(row, undefined, async (tx) => {
+  const recorded = await recorder.record<undefined, 'decided_before' | 'undone'>({
+    row: eventRow({ ...event, reason: `approval_${by.status}`, detail: by.note ?? null }),
+    value: undefined,
+    together: async (tx) => {
       decided = await decideHeldCall(tx, ref, decision);
-      if (!decided) throw new Lost();
-      await word.also?.(tx).catch((error) => {
-        refusal = { error };
-        throw error;
-      });
+      if (!decided) return rollback('decided_before');
+      if (!(await condition(tx))) return rollback('undone');
       await changes.announce(tx, ref);
-    });
-  } catch (error) {
-    if (refusal) throw refusal.error;
-    if (!(error instanceof AuditUnavailable && error.cause instanceof Lost)) throw error;
+      return undefined;
+    },
+  });
+  if (recorded instanceof RolledBack && recorded.reason === 'undone') return { kind: 'undone' };
+  if (recorded instanceof RolledBack || !decided) {
     const after = await findHeldCall(db, owner.organisation_id, approvalId);
     return (after && whyNot(after, now)) ?? { kind: 'expired' };
   }
   changes.tell(ref);
-  const approval = decided!;
+  const approval: ApprovalTable = decided;
   return {
     kind: 'decided',
     approval,

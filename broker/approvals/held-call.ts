@@ -1,35 +1,71 @@
 /** From a held call to what its later rows and its replay take: who asked, for what, exactly. */
-
 import type { ApprovalProvenance } from '../audit/approval-state.ts';
-import { beginRow, noteFlags } from '../audit/row.ts';
+import type { AuditEvent } from '../audit/event-row.ts';
+import type { CallRecord } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { JsonObject } from '../policy/facts.ts';
-import type { AuditRow } from '../store/audit.ts';
+import type { Instant, JsonObject } from '../policy/facts.ts';
 import type { HeldCall } from '../store/held-calls.ts';
 import type { Action } from '../wire/action.ts';
 import { openRequest } from './sealed.ts';
 
-/** A row about a held call, with who decided on it, before anything more is known. */
-export function rowOfHeld(
+type Ids = { auditId: string; correlationId: string; now: Instant };
+
+/** The replay of a held call before anything more is known than what was held and who decided. */
+export function recordOfHeld(
   held: HeldCall,
   provenance: ApprovalProvenance,
-  ids: { auditId: string; correlationId: string },
-  broker: Pick<Broker, 'clock' | 'instanceId'>,
-): AuditRow {
-  const agent = { organisation_id: held.organisation_id, id: held.agent_id, agent_id: held.agent_public_id };
-  const action = {
+  { auditId, correlationId, now }: Ids,
+  { instanceId }: Pick<Broker, 'instanceId'>,
+): CallRecord {
+  return {
+    auditId,
+    correlationId,
+    createdAt: now,
+    instanceId,
+    organisationId: held.organisation_id,
+    agent: { id: held.agent_id, agentId: held.agent_public_id, parentAgentId: null },
+    sessionId: held.session_id,
+    asked: {
+      platform: held.platform_id,
+      scope: held.scope,
+      method: held.method as Action['method'],
+      ...(held.agent_reason !== null && { reason: held.agent_reason }),
+    },
+    path: held.path,
+    droppedHeaders: [],
+    pii: null,
+    decided: undefined,
+    connectionId: held.connection_id,
+    approval: { id: held.id, provenance },
+    refreshUnavailable: false,
+  };
+}
+
+/** An event about a held call; its reason and what else it says are up to the caller. */
+export function eventOfHeld(
+  held: HeldCall,
+  provenance: ApprovalProvenance,
+  { auditId, correlationId, now }: Ids,
+  { instanceId }: Pick<Broker, 'instanceId'>,
+): Omit<AuditEvent, 'reason'> & { flags: Record<string, unknown> } {
+  return {
+    auditId,
+    correlationId,
+    createdAt: now,
+    instanceId,
+    organisationId: held.organisation_id,
+    agent: { id: held.agent_id, agent_id: held.agent_public_id },
     platform: held.platform_id,
+    connectionId: held.connection_id,
     scope: held.scope,
     method: held.method as Action['method'],
-    ...(held.agent_reason !== null && { reason: held.agent_reason }),
+    path: held.path,
+    approvalId: held.id,
+    sessionId: held.session_id,
+    agentReason: held.agent_reason,
+    flags: { approval: provenance },
   };
-  const row = beginRow({ agent, sessionId: held.session_id }, action, ids, broker);
-  row.path = held.path;
-  row.connection_id = held.connection_id;
-  row.approval_id = held.id;
-  noteFlags(row, { approval: provenance });
-  return row;
 }
 
 /** The exact request; undefined, and said in the log, when what is stored was altered. */

@@ -2,10 +2,9 @@
 
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 import { statusAt } from '../audit/approval-state.ts';
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
-import type { Recording } from '../audit/record.ts';
+import { eventRow } from '../audit/event-row.ts';
 import type { Changing } from '../audit/record-change.ts';
-import { beginRow, noteFlags } from '../audit/row.ts';
+import type { Recording } from '../audit/recorder.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import {
   disableRegressed,
@@ -15,7 +14,8 @@ import {
   usePasskey,
 } from '../store/passkeys.ts';
 import type { PasskeyTable } from '../store/schema.ts';
-import { type Decided, decideHeld } from './decide.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { type Decided, decideHeldIf } from './decide.ts';
 import { judgeChallenge, subjectOf } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
 import { type Asserted, verifyAssertion } from './passkey-verify.ts';
@@ -32,9 +32,6 @@ const unverified = (detail: string): Signed => ({ kind: 'unverified', detail });
 
 /** One sentence for all of them: it tells nobody whose passkeys there are. */
 const NO_PASSKEY = "This is no active passkey of the agent's owner.";
-
-/** Undoes what was begun with a passkey that turned out, at the last moment, not to count. */
-class NotUsed extends Error {}
 
 /**
  * Approves the call that the challenge was made for. The approval and the passkey's counter move in one transaction, so
@@ -81,35 +78,29 @@ async function decide(
   ids: { correlationId: string },
 ): Promise<Signed> {
   const owner = { id: approval.owner_id, organisation_id: approval.organisation_id };
-  try {
-    const decided = await decideHeld(
-      services,
-      owner,
-      approval.id,
-      {
-        status: 'approved',
-        how: 'passkey',
-        passkey: {
-          credential_id: passkey.credential_id,
-          user_verified: userVerified,
-          counter: counter === 0 ? 'not_kept' : 'increased',
-        },
-        requestHash: approval.request_hash,
-        // After the decision, which only one can make: whoever sends an answer twice is late, not a clone.
-        also: async (tx) => {
-          const use = { counter, at: services.broker.clock(), agentUuid: approval.agent_id };
-          if (!(await usePasskey(tx, passkey, use))) throw new NotUsed();
-        },
+  const decided = await decideHeldIf(
+    services,
+    owner,
+    approval.id,
+    {
+      status: 'approved',
+      how: 'passkey',
+      passkey: {
+        credential_id: passkey.credential_id,
+        user_verified: userVerified,
+        counter: counter === 0 ? 'not_kept' : 'increased',
       },
-      ids,
-    );
-    return decided.kind === 'changed' ? unverified('The challenge is not one for this request.') : decided;
-  } catch (error) {
-    if (!(error instanceof NotUsed)) throw error;
-    return (await disable(services, approval, passkey, counter, ids))
-      ? { kind: 'counter_regression' }
-      : unverified(NO_PASSKEY);
-  }
+      requestHash: approval.request_hash,
+    },
+    ids,
+    // After the decision, which only one can make: whoever sends an answer twice is late, not a clone.
+    async (tx) => await usePasskey(tx, passkey, { counter, at: services.broker.clock(), agentUuid: approval.agent_id }),
+  );
+  if (decided.kind === 'changed') return unverified('The challenge is not one for this request.');
+  if (decided.kind !== 'undone') return decided;
+  return (await disable(services, approval, passkey, counter, ids))
+    ? { kind: 'counter_regression' }
+    : unverified(NO_PASSKEY);
 }
 
 /**
@@ -123,29 +114,31 @@ async function disable(
   counter: number,
   { correlationId }: { correlationId: string },
 ): Promise<boolean> {
-  const about = {
-    organisation_id: approval.organisation_id,
-    id: approval.agent_id,
-    agent_id: approval.agent_public_id,
-  };
-  const ids = { auditId: uuidv7(broker.clock()), correlationId };
-  const row = beginRow({ agent: about, sessionId: null }, {}, ids, broker);
-  row.kind = 'event';
-  row.reason = 'passkey_counter_regression';
-  row.detail = 'The counter of a passkey did not go up: it may have been cloned, and was disabled.';
-  row.approval_id = approval.id;
-  let disabled: PasskeyTable | undefined;
-  try {
-    await recorder.finishWith(row, undefined, async (tx) => {
-      disabled = await disableRegressed(tx, passkey, counter);
-      if (!disabled) throw new NotUsed();
+  const now = broker.clock();
+  const detail = 'The counter of a passkey did not go up: it may have been cloned, and was disabled.';
+  const row = eventRow({
+    auditId: uuidv7(now),
+    correlationId,
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId: approval.organisation_id,
+    agent: { id: approval.agent_id, agent_id: approval.agent_public_id },
+    reason: 'passkey_counter_regression',
+    detail,
+    approvalId: approval.id,
+  });
+  const recorded = await recorder.record<undefined, 'not_regressed'>({
+    row,
+    value: undefined,
+    together: async (tx) => {
+      const disabled = await disableRegressed(tx, passkey, counter);
+      if (!disabled) return rollback('not_regressed');
       const { id, owner_id: owner, credential_id, device_name, counter: stored_counter } = disabled;
-      noteFlags(row, { passkey: { id, owner, credential_id, device_name, stored_counter, reported_counter: counter } });
-    });
-  } catch (error) {
-    if (error instanceof AuditUnavailable && error.cause instanceof NotUsed) return false;
-    throw error;
-  }
-  broker.log.warn({ security: true, passkey: passkey.id, owner: passkey.owner_id }, row.detail);
+      const passkeyFacts = { id, owner, credential_id, device_name, stored_counter, reported_counter: counter };
+      return { flags: { passkey: passkeyFacts } };
+    },
+  });
+  if (recorded instanceof RolledBack) return false;
+  broker.log.warn({ security: true, passkey: passkey.id, owner: passkey.owner_id }, detail);
   return true;
 }

@@ -6,11 +6,12 @@
 import { type ApprovalProvenance, provenanceOf } from '../audit/approval-state.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
 import type { ApprovalChanges } from '../audit/changes.ts';
+import { eventRow } from '../audit/event-row.ts';
 import { executionError } from '../audit/execution-error.ts';
-import type { Outcome } from '../audit/outcome.ts';
-import type { Companion, Recorded, Recorder, Recording } from '../audit/record.ts';
+import type { Outcome, OutcomeOf } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
-import { noteFlags } from '../audit/row.ts';
+import type { Companion, Recording } from '../audit/recorder.ts';
+import { rowOf } from '../audit/row.ts';
 import { storable } from '../audit/storable-row.ts';
 import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
@@ -23,9 +24,9 @@ import { findHeldCall, type HeldCall } from '../store/held-calls.ts';
 import { endIntendedReplay, moveReplay, type ReplayStep } from '../store/replays.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 import type { Action } from '../wire/action.ts';
-import { readHeldRequest, rowOfHeld } from './held-call.ts';
+import { eventOfHeld, readHeldRequest, recordOfHeld } from './held-call.ts';
 import { actionOf } from './held-request.ts';
-import { sealResult, summarise, type Upstream } from './sealed.ts';
+import { sealResult, summarise } from './sealed.ts';
 
 /**
  * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
@@ -70,7 +71,7 @@ export function makeReplays(services: ReplayServices, make: MakeReplay): Replays
     } catch (error) {
       // Before its intent nothing was sent, and the next round of recovery tries again; after it nobody does.
       if (error instanceof AuditUnavailable && error.cause instanceof Superseded) return;
-      broker.log.error({ err: error, approval: claimed.id }, 'a replay could not be brought to its end');
+      broker.log.error({ err: error, approval: claimed.id }, 'replay of an approved call failed');
     } finally {
       changes.tell(claimed);
     }
@@ -105,7 +106,7 @@ async function replayOnce(
   // Whoever took the claim over sees to it.
   if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
   const now = broker.clock();
-  const ids = { auditId: uuidv7(now), correlationId: newCorrelationId() };
+  const ids = { auditId: uuidv7(now), correlationId: newCorrelationId(), now };
   const provenance = provenanceOf(held, {
     at: held.decided_at!,
     by: held.decided_by!,
@@ -113,10 +114,10 @@ async function replayOnce(
     with: held.decided_with,
   });
   const companion = companionOf(services, held);
-  const refuse = async (reason: string, detail: string) => {
-    const row = rowOfHeld(held, provenance, ids, broker);
-    recorder.accompany(row, companion);
-    await refuseReplay(services, row, reason, detail);
+  const refuse = async (reason: string, detail: string): Promise<void> => {
+    const call = recordOfHeld(held, provenance, ids, broker);
+    const outcome: OutcomeOf<'not_as_approved'> = { kind: 'not_as_approved', reason, detail, call };
+    await recorder.record({ row: rowOf(outcome), value: outcome, companion });
   };
   if (recovered && held.expires_at <= now)
     return await refuse(
@@ -137,37 +138,36 @@ async function replayOnce(
     companion,
   };
   try {
-    await make(who, actionOf(request), { ...ids, now, replay });
+    await make(who, actionOf(request), { ...ids, replay });
   } catch (error) {
     if (!(error instanceof AuditUnavailable && error.cause instanceof ClosedElsewhere)) throw error;
-    await noteLate(services, held, {
-      auditId: ids.auditId,
-      provenance,
-      outcome: error.cause.value as Outcome | undefined,
-    });
+    const outcome = error.cause.value as Outcome | undefined;
+    await recordLate(services, held, { auditId: ids.auditId, provenance, outcome });
   }
 }
 
 /** Another process took this one for dead and closed the row as unknown. What is signed stands; what came is beside it. */
-async function noteLate(
+async function recordLate(
   { broker, recorder }: Recording,
   held: HeldCall,
   { auditId, provenance, outcome }: { auditId: string; provenance: ApprovalProvenance; outcome: Outcome | undefined },
 ): Promise<void> {
-  const ids = { auditId: uuidv7(broker.clock()), correlationId: newCorrelationId() };
-  const row = rowOfHeld(held, provenance, ids, broker);
-  row.kind = 'event';
-  row.reason = 'late_outcome';
-  row.upstream_status = outcome?.kind === 'answered' ? outcome.upstreamStatus : null;
-  row.detail = `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`;
-  noteFlags(row, { late_for: auditId });
-  await recorder.finish(row, undefined, false);
+  const now = broker.clock();
+  const ids = { auditId: uuidv7(now), correlationId: newCorrelationId(), now };
+  const event = eventOfHeld(held, provenance, ids, broker);
+  const row = eventRow({
+    ...event,
+    reason: 'late_outcome',
+    detail: `The call came to its end (${outcome?.kind ?? 'unknown'}) after it had been closed as unknown.`,
+    upstreamStatus: outcome?.kind === 'answered' ? outcome.upstreamStatus : null,
+    flags: { ...event.flags, late_for: auditId },
+  });
+  await recorder.record({ row, value: undefined });
 }
 
 /** Moves the approval along with the row of its replay. */
-function companionOf(services: { broker: Broker; changes: ApprovalChanges }, held: HeldCall): Companion {
-  const { broker, changes } = services;
-  return async (db, row, value) => {
+function companionOf({ broker, changes }: { broker: Broker; changes: ApprovalChanges }, held: HeldCall): Companion {
+  return async (tx, row, value) => {
     // It was not sent, and its intent may or may not be stored: without one the claim stands, and is tried again.
     if (row.state === 'final' && row.reason === 'audit_unavailable') {
       const step = {
@@ -175,59 +175,30 @@ function companionOf(services: { broker: Broker; changes: ApprovalChanges }, hel
         executed_at: null,
         execution_error: executionError(row, undefined).text,
       };
-      await endIntendedReplay(db, held, row.id, step);
+      await endIntendedReplay(tx, held, row.id, step);
       return;
     }
-    const step = stepOf(services, held, row, value as Outcome | undefined);
-    const moved = await moveReplay(db, held, row.id, step);
+    const step = stepOf(broker, held, row, value as Outcome | undefined);
+    const moved = await moveReplay(tx, held, row.id, step);
     if (!moved) throw new Superseded(`another process has the replay of ${held.id}`);
-    if (step.exec_state !== 'intent') await changes.announce(db, held);
-    broker.log.debug({ approval: held.id, state: step.exec_state }, 'a replay went on');
+    if (step.exec_state !== 'intent') await changes.announce(tx, held);
+    broker.log.debug({ approval: held.id, state: step.exec_state }, 'replay state changed');
   };
 }
 
-function stepOf(
-  { broker }: { broker: Broker },
-  held: HeldCall,
-  row: AuditRow,
-  outcome: Outcome | undefined,
-): ReplayStep {
+function stepOf(broker: Broker, held: HeldCall, row: Readonly<AuditRow>, outcome: Outcome | undefined): ReplayStep {
   if (row.state === 'intent') return { exec_state: 'intent' };
-  const at = row.finished_at!;
-  if (outcome?.kind === 'answered') {
-    const { encoding, upstream_headers: headers } = outcome.notes;
-    const { dataJson, bytes, contentType } = outcome;
-    const answer: Upstream = {
-      status: outcome.upstreamStatus,
-      dataJson,
-      bytes,
-      encoding,
-      headers,
-      ...(contentType && { contentType }),
-    };
+  const at = row.finished_at;
+  if (outcome?.kind === 'answered')
     return {
       exec_state: 'done',
-      executed_at: at,
-      result: sealResult(broker, held, answer),
-      result_summary: summarise(answer),
+      executed_at: at ?? broker.clock(),
+      result: sealResult(broker, held, outcome),
+      result_summary: summarise(outcome),
     };
-  }
   const { unknown, made, ...said } = executionError(row, outcome);
   const text = storable(said.text);
   return unknown
     ? { exec_state: 'unknown', execution_error: text }
     : { exec_state: 'failed', executed_at: made ? at : null, execution_error: text };
-}
-
-/** Records that an approved call is not made, because it would be another one than was approved. */
-export async function refuseReplay(
-  { recorder }: { recorder: Recorder },
-  row: AuditRow,
-  reason: string,
-  detail: string,
-): Promise<Recorded<Outcome>> {
-  row.result = 'blocked';
-  row.reason = reason;
-  row.detail = detail;
-  return await recorder.finish(row, { kind: 'not_as_approved', auditId: row.id, detail }, false);
 }

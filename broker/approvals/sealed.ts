@@ -1,4 +1,5 @@
 /** What a held call asks for and what its replay brought, as they are stored: sealed, bound to the approval's row. */
+import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
@@ -28,16 +29,6 @@ export function openRequest(
 /** What an upstream's answer may take of an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;
 
-/** `headers`: those of the answer that the agent is given. */
-export type Upstream = {
-  status: number;
-  dataJson: string;
-  encoding?: unknown;
-  headers?: unknown;
-  contentType?: string;
-  bytes: number;
-};
-
 /**
  * Seals the result of a replay: JSON text `{status, data, headers}`. Of data beyond MAX_RESULT_BYTES the beginning of its text is
  * kept, with `truncated` and the whole size.
@@ -45,7 +36,7 @@ export type Upstream = {
 export function sealResult(
   { vault }: Pick<Broker, 'vault'>,
   ref: Ref,
-  { status, dataJson, encoding, headers }: Upstream,
+  { upstreamStatus, dataJson, encoding, headers }: UpstreamAnswer,
 ): Buffer {
   const text = Buffer.from(dataJson);
   const notes =
@@ -54,7 +45,7 @@ export function sealResult(
   const whole = text.length <= MAX_RESULT_BYTES;
   const data = whole ? dataJson : JSON.stringify(beginning(text));
   const cut = whole ? '' : `,"truncated":true,"bytes":${text.length}`;
-  return vault.seal(placeOf(ref, 'result'), `{"status":${status},"data":${data}${notes}${cut}}`);
+  return vault.seal(placeOf(ref, 'result'), `{"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
 }
 
 /** As much of a text as fits, without the half of a character at its end. */
@@ -73,6 +64,6 @@ export function openResult(
 }
 
 /** Status, type and size of an answer: never content. */
-export function summarise({ status, contentType, bytes }: Upstream): string {
-  return [`status ${status}`, contentType ?? 'no content type', `${bytes} bytes`].join(', ');
+export function summarise({ upstreamStatus, contentType, bytes }: UpstreamAnswer): string {
+  return [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`].join(', ');
 }

@@ -1,6 +1,7 @@
 /** `execution_error` of an approval: why an approved call was not made, or what is not known of it. */
 import type { AuditRow } from '../store/audit.ts';
-import type { Outcome } from './outcome.ts';
+import { BLOCKED_DETAIL, type Outcome } from './outcome.ts';
+import { mayHaveActed } from './row.ts';
 
 /** What recovery says of a replay whose process died after its intent. */
 export const STOPPED_IN_FLIGHT =
@@ -16,7 +17,7 @@ export type ExecutionError = {
 };
 
 /** From the final row of a replay, and its outcome unless it broke off. */
-export function executionError(row: AuditRow, outcome: Outcome | undefined): ExecutionError {
+export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undefined): ExecutionError {
   const because = (detail: string, known = { unknown: false, made: false }): ExecutionError => ({
     ...known,
     text: `${row.reason}: ${/[.!?]$/.test(detail) ? detail : `${detail}.`}`,
@@ -27,7 +28,7 @@ export function executionError(row: AuditRow, outcome: Outcome | undefined): Exe
         ? because('The store did not answer, so nothing was sent')
         : { unknown: true, made: false, text: STOPPED_IN_FLIGHT };
     case 'unreachable':
-      return outcome.sent && row.method !== 'GET'
+      return mayHaveActed(row)
         ? {
             unknown: true,
             made: false,
@@ -35,9 +36,9 @@ export function executionError(row: AuditRow, outcome: Outcome | undefined): Exe
           }
         : because(outcome.detail);
     case 'response_blocked':
-      return because(`The call was made. ${outcome.detail}`, { unknown: false, made: true });
+      return because(`The call was made. ${BLOCKED_DETAIL}`, { unknown: false, made: true });
     case 'reauth_needed':
-      return outcome.malformed
+      return outcome.cause === 'malformed'
         ? because('The stored credential cannot be sent, so nothing was; an owner has to replace it')
         : because('The platform refused the stored credential; an owner has to connect it again');
     case 'credential_unreadable':

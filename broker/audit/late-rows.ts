@@ -4,8 +4,8 @@ import { watchOutage } from '../outage.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import type { AuditRow } from '../store/audit.ts';
 
-export type LateRows = {
-  keep(row: AuditRow, value?: unknown): void;
+export type LateRows<State extends { row: AuditRow }> = {
+  keep(state: State): void;
   /** Stores as many as can be stored now, in the order in which they came. Answers how many still wait. */
   retry(): Promise<number>;
   /** A row could not be stored, or could. */
@@ -25,12 +25,12 @@ const TURN_MS = 1_000;
  * @param store resolves with whether the row stands as it is; rejects when the store cannot take it now
  * @param isHopeless whether what `store` threw will be thrown again, whenever it is tried
  */
-export function makeLateRows(
+export function makeLateRows<State extends { row: AuditRow }>(
   log: Log,
-  store: (row: AuditRow, value: unknown) => Promise<boolean>,
+  store: (state: State) => Promise<boolean>,
   isHopeless: (error: unknown) => boolean,
-): LateRows {
-  const late: { row: AuditRow; value: unknown }[] = [];
+): LateRows<State> {
+  const late: State[] = [];
   const outage = watchOutage(log, {
     failed: 'audit rows cannot be stored; nothing is sent until they can',
     worked: 'audit rows are stored again',
@@ -41,7 +41,7 @@ export function makeLateRows(
     for (let kept = late.shift(); kept; kept = late.shift()) {
       const auditId = kept.row.id;
       try {
-        const stands = await store(kept.row, kept.value);
+        const stands = await store(kept);
         if (!stands) log.warn({ auditId }, 'an outcome came too late: its row was closed');
       } catch (error) {
         if (!isHopeless(error)) {
@@ -63,8 +63,9 @@ export function makeLateRows(
   };
 
   return {
-    keep: (row, value) => {
-      if (late.length < MOST_LATE) late.push({ row, value });
+    keep: (state) => {
+      const { row } = state;
+      if (late.length < MOST_LATE) late.push(state);
       // While rows wait for the store calls are refused before they are sent: those beyond the bound are without a row.
       else if (row.reason !== 'audit_unavailable')
         log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');

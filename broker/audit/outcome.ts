@@ -1,43 +1,130 @@
-/** What can become of a governed call. Every kind has an audit row, and only a recorded one can be answered. */
-import type { Verdict } from '../policy/facts.ts';
+/** What can become of a governed call. Audit row, HTTP answer, execution_error and stored response all derive from it. */
+import type { Instant, Verdict } from '../policy/facts.ts';
+import type { Action } from '../wire/action.ts';
+import type { ApprovalProvenance } from './approval-state.ts';
+import type { PiiKind } from './pii.ts';
+import type { RecordedDecision } from './receipt.ts';
 
-type Audited = { auditId: string };
+/** Who an audit row is about. All null: the organisation as a whole. */
+export type AuditedAgent = { id: string | null; agentId: string | null; parentAgentId: string | null };
 
-export type Outcome = Audited &
-  (
-    | {
-        kind: 'answered';
-        /** JSON text of the upstream's body. */
-        dataJson: string;
-        upstreamStatus: number;
-        contentType?: string;
-        /** Size of the upstream's body as it came. */
-        bytes: number;
-        /** Further members of `_meta`: encoding, location, headers, redacted, dropped_headers. */
-        notes: Record<string, unknown>;
-      }
-    | { kind: 'held'; approvalId: string; expiresAt: number; reason: string; notes: Record<string, unknown> }
-    | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
-    | {
-        kind: 'invalid';
-        code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large';
-        detail: string;
-      }
-    | { kind: 'inactive'; detail: string }
-    /** `connectionId`: one that is there, and only has to be connected. */
-    | { kind: 'not_connected'; connectionId?: string }
-    | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
-    /** `token`: of the access request that waits for an owner's consent. */
-    | { kind: 'needs_consent'; token?: string; connectionId: string }
-    | { kind: 'credential_unreadable' }
-    /** `connectionId`: which one has to be connected again. `malformed`: its credential cannot be sent, so nothing was. */
-    | { kind: 'reauth_needed'; connectionId: string; malformed?: true }
-    | { kind: 'too_many_pending'; limit: number }
-    | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
-    | { kind: 'response_blocked'; detail: string }
-    /** A replay only: today it would be another call than the one that was approved, or too late. */
-    | { kind: 'not_as_approved'; detail: string }
-  );
+/** A decision, and what it was made on, as its row tells it. */
+export type Decided = { readonly verdict: Verdict; readonly decision: RecordedDecision };
+
+/** What is known of a call whatever becomes of it. A step that learns more makes another one. */
+export type CallRecord = {
+  readonly auditId: string;
+  readonly correlationId: string;
+  readonly createdAt: Instant;
+  /** The process that makes the call. */
+  readonly instanceId: string;
+  readonly organisationId: string;
+  readonly agent: AuditedAgent;
+  readonly sessionId: string | null;
+  /** Of a malformed request: as much as is well-formed by itself. */
+  readonly asked: Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>>;
+  /** The endpoint in normal form; null until it was read. */
+  readonly path: string | null;
+  /** Headers of the agent that are not sent. */
+  readonly droppedHeaders: readonly string[];
+  /** Kinds of personal data in the request; null: nobody looked. */
+  readonly pii: readonly PiiKind[] | null;
+  readonly decided: Decided | undefined;
+  readonly connectionId: string | null;
+  /** Of a replay: the decision of a person that it goes by. */
+  readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
+  /** A new token was due, and the authorization server had none to give. */
+  readonly refreshUnavailable: boolean;
+};
+
+/** What a platform answered, as the agent is given it. */
+export type UpstreamAnswer = {
+  /** JSON text of the upstream's body. */
+  dataJson: string;
+  upstreamStatus: number;
+  contentType: string | undefined;
+  /** Size of the upstream's body as it came. */
+  bytes: number;
+  /** `base64`: of a body that is no text. */
+  encoding: string | undefined;
+  /** Of a redirect: where to, without its query. */
+  location: string | undefined;
+  headers: Readonly<Record<string, string>> | undefined;
+  /** The injected credential was taken out of it. */
+  redacted: boolean;
+};
+
+/**
+ * Why a credential does not work. `expired`: known before anything was sent. `refresh_failed`: it could not be refreshed.
+ * `refused`: the platform answered 401. `malformed`: it cannot be sent.
+ */
+export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed';
+
+type End =
+  /** `responsePii`: null where nobody looked. */
+  | ({ kind: 'answered'; responsePii: readonly PiiKind[] | null } & UpstreamAnswer)
+  | { kind: 'held'; approvalId: string; expiresAt: Instant }
+  | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
+  | {
+      kind: 'invalid';
+      code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large';
+      detail: string;
+    }
+  | { kind: 'inactive'; detail: string }
+  /** `connectionId`: one that is there, and only has to be connected. */
+  | { kind: 'not_connected'; connectionId?: string }
+  | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
+  /** `token`: of the access request that waits for an owner's consent. */
+  | { kind: 'needs_consent'; connectionId: string; token?: string }
+  | { kind: 'credential_unreadable' }
+  /** `connectionId`: which one has to be connected again. */
+  | {
+      kind: 'reauth_needed';
+      connectionId: string;
+      cause: ReauthCause;
+      detail?: string;
+      responsePii?: readonly PiiKind[] | null;
+    }
+  | { kind: 'too_many_pending'; limit: number }
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+  | { kind: 'response_blocked'; upstreamStatus: number }
+  /** A replay only: today it would be another call than the one that was approved, or too late. */
+  | { kind: 'not_as_approved'; reason: string; detail: string };
+
+/** How a call ended. Immutable: every kind has one audit row, which rowOf derives, and only a recorded one is answered. */
+export type Outcome = Readonly<End> & { readonly call: CallRecord };
+
+export type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
+
+/** Said of an answer that is withheld. */
+export const BLOCKED_DETAIL = 'The answer held the credential in a form in which it cannot be taken out.';
+
+/** Whether the platform may have received the call, so that its row must be stored at nearly any price. */
+export function mayBeSent(outcome: Outcome): boolean {
+  switch (outcome.kind) {
+    case 'answered':
+    case 'response_blocked':
+      return true;
+    case 'unreachable':
+      return outcome.sent;
+    case 'reauth_needed':
+      return outcome.cause === 'refused';
+    default:
+      return false;
+  }
+}
+
+/** What `_meta` tells beside the answer: what was left out of the request, or was changed in what came back. */
+export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<string, unknown> {
+  const { droppedHeaders } = outcome.call;
+  const notes: Record<string, unknown> = droppedHeaders.length > 0 ? { dropped_headers: droppedHeaders } : {};
+  if (outcome.kind === 'held') return notes;
+  if (outcome.redacted) notes.redacted = true;
+  if (outcome.encoding !== undefined) notes.encoding = outcome.encoding;
+  if (outcome.location !== undefined) notes.upstream_location = outcome.location;
+  if (outcome.headers !== undefined) notes.upstream_headers = outcome.headers;
+  return notes;
+}
 
 /** Anything but an exhaustive switch does not compile. */
 export function assertNever(value: never): never {

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { beat } from '../store/instances.ts';
-import type { Recorder } from './record.ts';
+import type { Recorder } from './recorder.ts';
 
 export type Readiness = {
   /** Writes this process's heartbeat. Rejects when the store cannot take it. */

@@ -3,12 +3,12 @@
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Db } from '../store/store.ts';
-import { AuditUnavailable } from './audit-unavailable.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import type { ApprovalChanges } from './changes.ts';
 import { ownersChangeIn } from './changes.ts';
+import { eventRow } from './event-row.ts';
 import type { OwnersChange } from './receipt.ts';
-import type { Recording } from './record.ts';
-import { beginRow, noteFlags } from './row.ts';
+import type { Recording } from './recorder.ts';
 
 export type Change = {
   /** What happened, such as `policy_changed`: the `reason` of the event's row. */
@@ -39,9 +39,10 @@ export const operatorAtStart = (organisationId: string): ChangingOwner => ({
 });
 
 /**
- * Makes a change and records it as an event, in one transaction; `signRow` says which events get a receipt. `make` writes with the database that it is
- * given and with no other; what it answers comes out, what it throws undoes everything and comes out as it is. `note` adds
- * facts to what is on record and in the receipt (names, versions; never a secret). `auditId` is the event's row.
+ * Makes a change and records it as an event, in one transaction; `signRow` says which events get a receipt. `make` writes with
+ * the database that it is given and with no other; what it answers comes out. What it throws undoes everything and comes out
+ * as it is; `rollback(reason)` undoes everything as well, and comes out as an answer. `note` adds facts to what is on record
+ * and in the receipt (names, versions; never a secret). `auditId` is the event's row.
  *
  * @throws AuditUnavailable when the event could not be recorded: then the change is not made
  */
@@ -49,38 +50,43 @@ export async function recordChange<Made>(
   { broker, recorder, changes }: Changing,
   { owner, how, correlationId }: ChangingOwner,
   { reason, detail, agent, platform, scope, connection }: Change,
-  make: (db: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
+  make: (tx: Db, note: (facts: JsonObject) => void, auditId: string) => Promise<Made>,
 ): Promise<Made> {
-  const about = { organisation_id: owner.organisation_id, id: agent?.id ?? null, agent_id: agent?.agent_id ?? null };
-  const row = beginRow(
-    { agent: about, sessionId: null },
-    { ...(platform !== undefined && { platform }), ...(scope !== undefined && { scope }) },
-    { auditId: uuidv7(broker.clock()), correlationId },
-    broker,
-  );
-  row.kind = 'event';
-  row.reason = reason;
-  row.detail = detail ?? null;
-  row.connection_id = connection ?? null;
+  const now = broker.clock();
+  const row = eventRow({
+    auditId: uuidv7(now),
+    correlationId,
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId: owner.organisation_id,
+    agent,
+    reason,
+    detail,
+    platform,
+    scope,
+    connectionId: connection ?? null,
+  });
   const ref = ownersChangeIn(owner.organisation_id);
   let made: { value: Made } | undefined;
-  let refusal: { error: unknown } | undefined;
-  try {
-    await recorder.finishWith(row, undefined, async (db) => {
+  const recorded = await recorder.record<undefined, { error: unknown } | { answer: Made }>({
+    row,
+    value: undefined,
+    together: async (tx) => {
       const facts: JsonObject = {};
       try {
-        made = { value: await make(db, (more) => void Object.assign(facts, more), row.id) };
+        made = { value: await make(tx, (more) => void Object.assign(facts, more), row.id) };
       } catch (error) {
-        refusal = { error };
-        throw error;
+        return rollback({ error });
       }
-      noteFlags(row, { change: { ...facts, by: owner.id, how } });
-      await changes.announce(db, ref);
-    });
-  } catch (error) {
-    if (refusal && error instanceof AuditUnavailable) throw refusal.error;
-    throw error;
+      if (made.value instanceof RolledBack) return rollback({ answer: made.value });
+      await changes.announce(tx, ref);
+      return { flags: { change: { ...facts, by: owner.id, how } } };
+    },
+  });
+  if (recorded instanceof RolledBack) {
+    if ('error' in recorded.reason) throw recorded.reason.error;
+    return recorded.reason.answer;
   }
   changes.tell(ref);
-  return made!.value;
+  return (made as { value: Made }).value;
 }

@@ -11,8 +11,9 @@ import type { ApprovalChanges } from './changes.ts';
 import { STOPPED_IN_FLIGHT } from './execution-error.ts';
 import { readsFolder } from './read-notes.ts';
 import type { Readiness } from './readiness.ts';
-import type { Recorder } from './record.ts';
 import type { Changing } from './record-change.ts';
+import type { Companion, Recorder } from './recorder.ts';
+import { closedRow } from './row.ts';
 
 const BEAT_MS = 5_000;
 /**
@@ -132,11 +133,10 @@ async function closeIntent(
   const { organisation_id, approval_id } = row;
   if (approval_id === null) return await closeUnknown(recorder, row, 'It was not repeated.');
   const ref = { organisation_id, id: approval_id };
-  recorder.accompany(row, async (db) => {
+  const closed = await closeUnknown(recorder, row, 'It was not repeated.', async (tx) => {
     const step = { exec_state: 'unknown' as const, execution_error: STOPPED_IN_FLIGHT };
-    if (await endIntendedReplay(db, ref, row.id, step)) await changes.announce(db, ref);
+    if (await endIntendedReplay(tx, ref, row.id, step)) await changes.announce(tx, ref);
   });
-  const closed = await closeUnknown(recorder, row, 'It was not repeated.');
   if (closed) changes.tell(ref);
   return closed;
 }
@@ -180,12 +180,16 @@ async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
 }
 
 /** False: the row could not be closed now, or another process was first. */
-async function closeUnknown(recorder: Recorder, row: AuditRow, what: string): Promise<boolean> {
-  row.result = 'errored';
-  row.reason = 'outcome_unknown';
-  row.detail = `The broker stopped while the call was in flight: it may have been made. ${what}`;
+async function closeUnknown(
+  recorder: Recorder,
+  intent: AuditRow,
+  what: string,
+  companion?: Companion,
+): Promise<boolean> {
+  const detail = `The broker stopped while the call was in flight: it may have been made. ${what}`;
+  const row = closedRow(intent, 'outcome_unknown', detail);
   try {
-    await recorder.finish(row, undefined, false);
+    await recorder.record({ row, value: undefined, companion });
     return true;
   } catch (error) {
     if (error instanceof AuditUnavailable) return false;

@@ -1,60 +1,202 @@
-/** Audit rows before they are stored. */
-import type { Broker } from '../broker.ts';
+/** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
+import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
-import type { Action } from '../wire/action.ts';
+import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
+import type { PiiFlags, PiiKind } from './pii.ts';
 
-/** Who asks, as far as a row names them; of an owner's change, the agent that it is about, if any. */
-export type Asker = {
-  agent: { organisation_id: string; id: string | null; agent_id: string | null };
-  sessionId: string | null;
+/** The columns that depend on how a call ended. */
+type End = {
+  result: NonNullable<AuditRow['result']>;
+  reason: string;
+  detail: string | null;
+  verdict?: Verdict | undefined;
+  approvalId?: string;
+  upstreamStatus?: number;
+  responsePii?: readonly PiiKind[] | null | undefined;
+  flags?: Record<string, unknown>;
 };
 
-/** The row of a call before anything is known but who asks for what; of a malformed one, less than that. */
-export function beginRow(
-  who: Asker,
-  action: Partial<Pick<Action, 'platform' | 'scope' | 'method' | 'reason'>>,
-  ids: { auditId: string; correlationId: string },
-  broker: Pick<Broker, 'clock' | 'instanceId'>,
-): AuditRow {
-  const { agent } = who;
+/** The row of a call that ended so; without its hash and signature, and of no time yet. */
+export function rowOf(outcome: Outcome): AuditRow {
+  const { call } = outcome;
+  const end = endOf(outcome);
+  const row = begin(call, end);
+  row.state = 'final';
+  row.result = end.result;
+  row.reason = end.reason;
+  row.detail = end.detail;
+  row.approval_id = end.approvalId ?? row.approval_id;
+  row.upstream_status = end.upstreamStatus ?? null;
+  row.violating = violatingOf(end.verdict ?? call.decided?.verdict);
+  return row;
+}
+
+/** The row of a call that is about to be sent. */
+export function intentRow(call: CallRecord): AuditRow {
+  const row = begin(call);
+  const verdict = call.decided?.verdict;
+  if (verdict) {
+    row.reason = allowedReason(call, verdict);
+    row.detail = verdict.detail;
+  }
+  return row;
+}
+
+/** Why a call that is made may be made: a person stands in for what would hold it today. */
+const allowedReason = ({ approval }: CallRecord, verdict: Verdict): string =>
+  approval !== undefined && verdict.kind === 'hold' ? 'approved' : verdict.reason;
+
+const REAUTH: Record<ReauthCause, { result: End['result']; reason: string }> = {
+  expired: { result: 'blocked', reason: 'platform_reauth_needed' },
+  refresh_failed: { result: 'errored', reason: 'platform_reauth_needed' },
+  refused: { result: 'errored', reason: 'platform_reauth_needed' },
+  malformed: { result: 'errored', reason: 'credential_malformed' },
+};
+
+/** How an outcome stands in its row: result, reason, detail and what goes with them. */
+export function endOf(outcome: Outcome): End {
+  const { call } = outcome;
+  const verdict = call.decided?.verdict;
+  const decided = verdict?.detail ?? null;
+  const blocked = (reason: string): End => ({ result: 'blocked', reason, detail: decided });
+  switch (outcome.kind) {
+    case 'answered':
+      return {
+        result: 'allowed',
+        reason: verdict ? allowedReason(call, verdict) : 'allowed',
+        detail: decided,
+        upstreamStatus: outcome.upstreamStatus,
+        responsePii: outcome.responsePii,
+        ...((outcome.redacted || outcome.encoding !== undefined) && {
+          flags: { redacted: outcome.redacted || undefined, encoding: outcome.encoding },
+        }),
+      };
+    case 'held':
+      return { result: 'held', reason: verdict?.reason ?? 'held', detail: decided, approvalId: outcome.approvalId };
+    case 'denied': {
+      const { reason, detail } = outcome.verdict;
+      return { result: 'denied', reason, detail, verdict: outcome.verdict };
+    }
+    case 'inactive':
+      return { result: 'denied', reason: 'agent_inactive', detail: outcome.detail };
+    case 'invalid':
+      return { result: 'errored', reason: outcome.code, detail: outcome.detail };
+    case 'not_connected':
+      return blocked('platform_not_connected');
+    case 'consent_required':
+    case 'needs_consent':
+      return blocked(outcome.kind);
+    case 'credential_unreadable':
+      return { result: 'errored', reason: outcome.kind, detail: decided };
+    case 'reauth_needed':
+      return {
+        ...REAUTH[outcome.cause],
+        detail: outcome.detail ?? decided,
+        ...(outcome.cause === 'refused' && { upstreamStatus: 401, responsePii: outcome.responsePii }),
+      };
+    case 'too_many_pending':
+      return blocked('too_many_pending_approvals');
+    case 'unreachable':
+      return {
+        result: 'errored',
+        reason: 'upstream_unreachable',
+        detail: outcome.detail,
+        flags: { code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent' },
+      };
+    case 'response_blocked':
+      return {
+        result: 'blocked',
+        reason: 'upstream_response_blocked',
+        detail: BLOCKED_DETAIL,
+        upstreamStatus: outcome.upstreamStatus,
+        flags: { redacted: true },
+      };
+    case 'not_as_approved':
+      return { result: 'blocked', reason: outcome.reason, detail: outcome.detail };
+    default:
+      return assertNever(outcome);
+  }
+}
+
+/**
+ * Whether the platform may have acted on a call, from its final row: also of one that another process closed. Of a 401 it
+ * did not, and reads have no effect.
+ */
+export function mayHaveActed({ method, result, reason, flags }: Readonly<AuditRow>): boolean {
+  if (method === 'GET') return false;
+  if (result === 'blocked') return reason === 'upstream_response_blocked';
+  if (result !== 'errored') return result === 'allowed';
+  if (reason === 'outcome_unknown') return true;
+  return flags !== null && (JSON.parse(flags) as { outcome?: string }).outcome === 'unknown';
+}
+
+/** Whether the response to a call is kept for its Idempotency-Key: something may come of it. */
+export const keepsResponse = (row: Readonly<AuditRow>): boolean => row.result === 'held' || mayHaveActed(row);
+
+function begin(call: CallRecord, { flags, responsePii = null }: Pick<End, 'flags' | 'responsePii'> = {}): AuditRow {
+  const { agent, asked } = call;
   return {
-    organisation_id: agent.organisation_id,
-    id: ids.auditId,
+    organisation_id: call.organisationId,
+    id: call.auditId,
     state: 'intent',
     kind: 'action',
-    created_at: broker.clock(),
+    created_at: call.createdAt,
     finished_at: null,
     agent_id: agent.id,
-    agent_public_id: agent.agent_id,
-    platform_id: action.platform ?? null,
-    connection_id: null,
-    scope: action.scope ?? null,
-    method: action.method ?? null,
-    path: null,
+    agent_public_id: agent.agentId,
+    platform_id: asked.platform ?? null,
+    connection_id: call.connectionId,
+    scope: asked.scope ?? null,
+    method: asked.method ?? null,
+    path: call.path,
     result: null,
     reason: 'in_flight',
     detail: null,
-    decision: null,
-    approval_id: null,
-    session_id: who.sessionId,
-    agent_reason: action.reason ?? null,
+    decision: call.decided === undefined ? null : JSON.stringify(call.decided.decision),
+    approval_id: call.approval?.id ?? null,
+    session_id: call.sessionId,
+    agent_reason: asked.reason ?? null,
     violating: null,
     upstream_status: null,
-    flags: null,
-    pii: null,
-    correlation_id: ids.correlationId,
+    flags: flagsOf(call, flags),
+    pii: call.pii === null ? null : piiText(call.pii, responsePii),
+    correlation_id: call.correlationId,
     row_hash: null,
     receipt_kid: null,
     receipt: null,
     receipt_format: null,
     receipt_issuer: null,
-    instance_id: broker.instanceId,
+    instance_id: call.instanceId,
   };
 }
 
-/** Adds facts about the call that are not the decision: dropped headers, redaction, error codes. */
-export function noteFlags(row: AuditRow, flags: Record<string, unknown>): void {
-  const present = Object.entries(flags).filter(([, value]) => value !== undefined);
-  if (present.length === 0) return;
-  row.flags = JSON.stringify({ ...(row.flags === null ? {} : JSON.parse(row.flags)), ...Object.fromEntries(present) });
+const piiText = (request: readonly PiiKind[], response: readonly PiiKind[] | null): string =>
+  JSON.stringify({ request, response } satisfies { [Side in keyof PiiFlags]: readonly PiiKind[] | null });
+
+const violatingOf = (verdict: Verdict | undefined): string | null =>
+  verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
+
+function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
+  const { agent, approval, droppedHeaders, refreshUnavailable } = call;
+  const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable;
+  if (plain && droppedHeaders.length === 0 && ended === undefined) return null;
+  return JSON.stringify({
+    ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
+    ...(approval && { approval: approval.provenance }),
+    ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
+    ...(refreshUnavailable && { refresh: 'unavailable' }),
+    ...ended,
+  });
 }
+
+/** The row of an intent that is closed without an outcome: nothing was sent, or nobody knows. */
+export const closedRow = (
+  intent: AuditRow,
+  reason: 'audit_unavailable' | 'outcome_unknown',
+  detail: string,
+): AuditRow => ({
+  ...intent,
+  result: 'errored',
+  reason,
+  detail,
+});

@@ -1,38 +1,42 @@
-/** The governed call from door to door (specification, Governed call; architecture, The way of a governed call). */
-
+/**
+ * A call from facts to outcome (specification, Governed call): read, look at its tool, decide, connect, hold or send. Each step
+ * answers the call with what it found, or the outcome that ends it.
+ */
 import { askConsent } from '../approvals/ask-consent.ts';
 import { requestHash, requestOf } from '../approvals/held-request.ts';
-import { hold } from '../approvals/hold.ts';
-import { type Replay, refuseReplay } from '../approvals/replay.ts';
-import type { Outcome } from '../audit/outcome.ts';
+import { hold, MAX_PENDING } from '../approvals/hold.ts';
+import type { Replay } from '../approvals/replay.ts';
+import { type CallRecord, mayBeSent, type Outcome } from '../audit/outcome.ts';
 import { piiOfRequest } from '../audit/pii.ts';
-import type { Recorded, Recorder } from '../audit/record.ts';
-import type { Changing } from '../audit/record-change.ts';
-import { beginRow, noteFlags } from '../audit/row.ts';
+import type { Recorded } from '../audit/recorder.ts';
+import { intentRow, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
+import type { LoadedFacts } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
-import type { Instant, Verdict } from '../policy/facts.ts';
-import { toolOf } from '../policy/tool-endpoint.ts';
-import type { AuditRow } from '../store/audit.ts';
+import type { Ask, Instant, Verdict } from '../policy/facts.ts';
+import { RolledBack } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
-import { closeByDecision, countFailure, giveBack, takeTrials } from './breakers.ts';
-import { type Call, noteVerdict } from './call.ts';
+import { closeByDecision, countFailure, releaseTrials, takeTrials } from './breakers.ts';
+import { beginRecord, type Call, decidedBy, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
-import { conclude } from './conclude.ts';
-import { connect } from './connect.ts';
-import { decideAgain } from './decide-again.ts';
-import { anew, listFirst } from './first-list.ts';
-import { forward } from './forward.ts';
-import { forwardFresh } from './forward-fresh.ts';
-import { forwardMcp } from './forward-mcp.ts';
+import { concludeCall } from './conclude.ts';
+import { type Connected, connect } from './connect.ts';
 import { askOf, readCall } from './read-call.ts';
-import { refuseStopped } from './stopped.ts';
+import { reloadPrincipal } from './reload.ts';
+import { sendCall } from './send.ts';
 import { afterRefusal } from './suspend.ts';
-import { heldBack, mayBeAccepted, toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
+import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
+import { toolPreflight } from './tool-preflight.ts';
 
 /** `now`: the moment at which the call is decided. */
 export type ActOptions = { correlationId: string; auditId?: string; now?: Instant; replay?: Replay };
+
+/** A call on the facts of one moment. */
+type Attempt = { who: AgentPrincipal; now: Instant };
+
+/** Whoever changes what decides a call this often while it is decided wants it not to be made. */
+const MOST_ATTEMPTS = 10;
 
 /**
  * Decides, and holds, refuses or makes the call. Every answer is recorded before it is given; throws AuditUnavailable
@@ -44,147 +48,172 @@ export async function act(
   action: Action,
   { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay }: ActOptions,
 ): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = services;
-  const row = beginRow(who, action, { auditId, correlationId }, broker);
-  row.pii = JSON.stringify(piiOfRequest(action));
-  if (who.agent.parent_agent_id) noteFlags(row, { parent: who.agent.parent_agent_id });
-  if (replay) {
-    row.approval_id = replay.approvalId;
-    noteFlags(row, { approval: replay.provenance });
-    recorder.accompany(row, replay.companion);
+  const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
+  const record: CallRecord = {
+    ...begun,
+    pii: piiOfRequest(action).request,
+    approval: replay && { id: replay.approvalId, provenance: replay.provenance },
+  };
+  let attempt: Attempt = { who, now };
+  for (let made = 0; made < MOST_ATTEMPTS; made++) {
+    const done = await attemptCall(services, attempt, action, record, replay);
+    if (done !== 'facts_changed') return done;
+    attempt = { who: await reloadPrincipal(services, who, action.platform), now: services.broker.clock() };
   }
-  return await decideAndMake(services, { who, action, row, now, replay, isListed: false });
+  throw new Error('what decides this call changed each time that it was decided');
 }
 
-/** A call on today's facts. `isListed`: the server of its tool has just been asked what it offers. */
-type Turn = {
-  who: AgentPrincipal;
-  action: Action;
-  row: AuditRow;
-  now: Instant;
-  replay: Replay | undefined;
-  isListed: boolean;
-};
-
-async function decideAndMake(services: CallServices, turn: Turn): Promise<Recorded<Outcome>> {
-  const { broker, recorder } = services;
-  const { who, action, row, now, replay, isListed } = turn;
-  const loaded = await services.loadFacts(who.rows, action.platform, now);
+/** `facts_changed`: while it was decided something changed that decides it; nothing was sent or recorded. */
+async function attemptCall(
+  services: CallServices,
+  given: Attempt,
+  action: Action,
+  record: CallRecord,
+  replay: Replay | undefined,
+): Promise<Recorded<Outcome> | 'facts_changed'> {
+  const { broker } = services;
+  const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
+  let isListed = false;
+  let { who, now } = given;
+  let loaded = await services.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
-  if (!read.ok) {
-    const stopped = decideAgent(loaded.facts, now);
-    if (stopped) return await refuseStopped(services, row, loaded, stopped);
-    row.result = 'errored';
-    row.reason = read.code;
-    row.detail = read.detail;
-    if (!replay) await countFailure(services, who, 'breaker_api_error', action.platform);
-    return await recorder.finish(
-      row,
-      { kind: 'invalid', auditId: row.id, code: read.code, detail: read.detail },
-      false,
-    );
-  }
-  const call: Call = { who, action, ...read.call, row };
-  row.path = call.path;
+  if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
+  const { dropped, ...parts } = read.call;
+  let call: Call = { who, action, ...parts, record: { ...record, path: parts.path, droppedHeaders: dropped } };
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
-    return await refuseReplay(services, row, 'request_changed', 'The request would not be sent as it was approved.');
+    return await finish(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
+
   const plain = askOf(action, call);
-  const isMcp = loaded.platform?.rules.kind === 'mcp';
-  const onFile = isMcp ? await toolOnFile(services, row.organisation_id, loaded.platform!, plain) : undefined;
+  let onFile = await toolOnFile(services, who.agent.organisation_id, loaded.platform, plain);
+  if (onFile) {
+    const preflight = await toolPreflight(services, call, { loaded, onFile, ask: plain, now, replay });
+    if (preflight.kind === 'failed') return await finish(preflight.outcome);
+    if (preflight.kind === 'listed') {
+      isListed = true;
+      // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
+      ({ who, now } = preflight);
+      loaded = await services.loadFacts(who.rows, action.platform, now);
+      onFile = await toolOnFile(services, who.agent.organisation_id, loaded.platform, plain);
+      call = { ...call, who };
+    }
+  }
+
   const ask = withEffect(plain, onFile);
   const verdict = decide(loaded.facts, ask, now);
-  noteVerdict(row, verdict, loaded);
-  if (verdict.kind === 'deny') return await refuse(services, call, verdict);
-  const { breakers } = loaded.facts;
+  call = withRecord(call, { decided: decidedBy(verdict, loaded) });
+  if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
   // Of a replay nothing was signed.
-  if (breakers.length > 0 && !replay) await closeByDecision(services, who, breakers);
+  if (loaded.facts.breakers.length > 0 && !replay) await closeByDecision(services, who, loaded.facts.breakers);
   const connected = connect(services, call, loaded, verdict.grant?.id);
-  if (!connected.ok) {
-    row.result = connected.result;
-    row.reason = connected.reason;
-    const { outcome } = connected;
-    return await (outcome.kind === 'needs_consent' && !replay
-      ? recorder.finish<Outcome>(row, outcome, false, async () => ({
-          ...outcome,
-          ...(await askConsent(services, call)),
-        }))
-      : recorder.finish(row, outcome, false));
-  }
+  call = connected.call;
+  if (!connected.ok) return await recordUnconnected(services, call, connected.outcome, replay);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)
-    return await refuseReplay(services, row, 'connection_changed', 'It would go through another connection now.');
-  const held = whyHeldBack(onFile);
-  if (onFile && (onFile.isFirst || held !== undefined)) {
-    if (held !== undefined && !(mayBeAccepted(onFile) && !isListed && services.toolLooks.take(onFile.place, now)))
-      return await refuseTool(services, call, verdict, held);
-    if (isListed) return await refuseTool(services, call, verdict, heldBack(onFile.tool, undefined));
-    const first = await listFirst(services, call, { ...connected, grant: verdict.grant });
-    if (first.kind !== 'listed')
-      return held !== undefined
-        ? await refuseTool(services, call, verdict, held)
-        : await recorder.intend(row, () => conclude(services, call, [], connected.connection, first));
-    // Only now is it known what the tool does, and it may be two minutes later: nothing of before counts.
-    return await decideAndMake(services, { ...turn, who: first.who, now: broker.clock(), isListed: true });
-  }
-  if (verdict.kind === 'hold') {
-    if (!replay) {
-      const held = await hold(services, call, verdict.detail);
-      if (held !== 'over') return held;
-      return await decideAndMake(services, { ...turn, who: await anew(services, call), now: broker.clock() });
-    }
-    row.reason = 'approved';
+    return await finish(notAsApproved(call, 'connection_changed', 'It would go through another connection now.'));
+  // Nothing was on file, and the preflight saw no reason to ask: what decides the call is another now.
+  if (onFile?.isFirst && !isListed) return 'facts_changed';
+  const quarantined =
+    onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
+  if (quarantined !== undefined) return await finish(refuseTool(call, verdict, quarantined));
+  if (verdict.kind === 'hold' && !replay) {
+    const held = await hold(services, call);
+    if (!(held instanceof RolledBack)) return held;
+    if (held.reason === 'agent_ended') return 'facts_changed';
+    return await finish({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
   }
   const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
-  if (trials === undefined)
-    return await decideAndMake(services, { ...turn, who: await anew(services, call), now: broker.clock() });
-  const { platform, connection, credential } = connected;
-  const { grant } = verdict;
-  const sent = recorder.intend(row, async () => {
-    const forwarded = await forwardFresh(
-      services,
-      platform.manifest,
-      call,
-      connection,
-      credential,
-      (fresh) =>
-        isMcp
-          ? forwardMcp(services, call, { ...connected, credential: fresh, grant }, toolOf(call.path))
-          : forward(broker, platform.manifest, call, connection, fresh),
-      () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved: replay !== undefined }),
-    );
-    if (forwarded.kind === 'denied_meanwhile') return await refuse(services, call, forwarded.verdict);
-    if (forwarded.kind === 'held_back') return await refuseTool(services, call, verdict, forwarded.detail);
-    return await conclude(services, call, trials, connection, forwarded);
-  });
-  return await (trials.length > 0 ? sent.finally(() => giveBack(broker, trials)) : sent);
+  if (trials === undefined) return 'facts_changed';
+  const sent = makeCall(services, call, { connected, verdict, ask, trials, replay });
+  return await (trials.length > 0 ? sent.finally(() => releaseTrials(broker, trials)) : sent);
 }
 
-/** Refuses a tool that is not what was accepted: the server's doing, so it does not count against the agent. */
-async function refuseTool(
-  { recorder }: { recorder: Recorder },
-  { row, dropped }: Call,
-  decided: Verdict,
-  detail: string,
+type Cleared = {
+  connected: Extract<Connected, { ok: true }>;
+  verdict: Exclude<Verdict, { kind: 'deny' }>;
+  ask: Ask;
+  trials: Parameters<typeof concludeCall>[2]['trials'];
+  replay: Replay | undefined;
+};
+
+/** From here on the platform may act: the intent is stored first. */
+async function makeCall(
+  services: CallServices,
+  call: Call,
+  { connected, verdict, ask, trials, replay }: Cleared,
 ): Promise<Recorded<Outcome>> {
-  const verdict = unlikeAccepted(decided, detail);
-  row.result = 'denied';
-  row.reason = verdict.reason;
-  row.detail = verdict.detail;
-  noteFlags(row, { dropped_headers: dropped.length > 0 ? dropped : undefined });
-  return await recorder.finish(row, { kind: 'denied', auditId: row.id, verdict }, false);
+  const { recorder } = services;
+  const send = async (): Promise<Recorded<Outcome>> => {
+    const forwarded = await sendCall(services, call, { ...connected, verdict, ask, isApproved: replay !== undefined });
+    const made = forwarded.refreshUnavailable ? withRecord(call, { refreshUnavailable: true }) : call;
+    if (forwarded.kind === 'denied_meanwhile') {
+      const decided = withRecord(made, { decided: forwarded.decided });
+      return await recordOutcome(services, await refuse(services, decided, forwarded.verdict), replay);
+    }
+    const outcome =
+      forwarded.kind === 'quarantined'
+        ? refuseTool(made, verdict, forwarded.detail)
+        : await concludeCall(services, made, { trials, connection: connected.connection, forwarded });
+    return await recordOutcome(services, outcome, replay);
+  };
+  return await recorder.intend(intentRow(call.record), send, replay?.companion);
+}
+
+/** Puts an outcome on record; only then it can be answered. */
+const recordOutcome = (
+  { recorder }: CallServices,
+  outcome: Outcome,
+  replay: Replay | undefined,
+  after?: (outcome: Outcome) => Promise<Outcome>,
+): Promise<Recorded<Outcome>> =>
+  recorder.record<Outcome>({
+    row: rowOf(outcome),
+    value: outcome,
+    sent: mayBeSent(outcome),
+    companion: replay?.companion,
+    ...(after && { after }),
+  });
+
+/** A call that needs more consent than its connection has raises an access request (specification, Governed call, 409). */
+const recordUnconnected = (services: CallServices, call: Call, outcome: Outcome, replay: Replay | undefined) =>
+  outcome.kind === 'needs_consent' && !replay
+    ? recordOutcome(services, outcome, replay, async () => ({ ...outcome, ...(await askConsent(services, call)) }))
+    : recordOutcome(services, outcome, replay);
+
+/** Why a request is no call; of an agent that is halted or not set up, that comes first. */
+async function misread(
+  services: CallServices,
+  who: AgentPrincipal,
+  action: Action,
+  record: CallRecord,
+  loaded: LoadedFacts,
+  now: Instant,
+  { code, detail }: Extract<ReturnType<typeof readCall>, { ok: false }>,
+  replay: Replay | undefined,
+): Promise<Outcome> {
+  const stopped = decideAgent(loaded.facts, now);
+  if (stopped) return refusal({ ...record, decided: decidedBy(stopped, loaded) }, stopped);
+  if (!replay) await countFailure(services, who, 'breaker_api_error', action.platform);
+  return { kind: 'invalid', code, detail, call: record };
+}
+
+/** The outcome of a refusal. An agent that is not set up yet is told that instead. */
+export function refusal(call: CallRecord, verdict: Extract<Verdict, { kind: 'deny' }>): Outcome {
+  if (verdict.reason === 'agent_inactive') return { kind: 'inactive', detail: verdict.detail, call };
+  return { kind: 'denied', verdict, call };
 }
 
 async function refuse(
-  services: Changing,
+  services: CallServices,
   call: Call,
   verdict: Extract<Verdict, { kind: 'deny' }>,
-): Promise<Recorded<Outcome>> {
-  const { recorder } = services;
-  const { row } = call;
-  row.result = 'denied';
-  noteFlags(row, { dropped_headers: call.dropped.length > 0 ? call.dropped : undefined });
+): Promise<Outcome> {
   await afterRefusal(services, call, verdict);
-  if (verdict.reason === 'agent_inactive')
-    return await recorder.finish(row, { kind: 'inactive', auditId: row.id, detail: verdict.detail }, false);
-  return await recorder.finish(row, { kind: 'denied', auditId: row.id, verdict }, false);
+  return refusal(call.record, verdict);
 }
+
+const notAsApproved = ({ record }: Call, reason: string, detail: string): Outcome => ({
+  kind: 'not_as_approved',
+  reason,
+  detail,
+  call: record,
+});

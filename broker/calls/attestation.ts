@@ -1,5 +1,4 @@
 /** Attestations: to an MCP server, who is calling it (specification, Attestation on upstream MCP calls). */
-import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import { type Broker, didOfAgent } from '../broker.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { signCompact } from '../crypto/jws.ts';
@@ -21,13 +20,13 @@ export const ATTESTATION_TTL_SECONDS = 120;
  */
 export function attest(
   broker: Pick<Broker, 'did' | 'keys' | 'clock'>,
-  { who, action, row }: Pick<Call, 'who' | 'action' | 'row'>,
+  { who, action, record }: Pick<Call, 'who' | 'action' | 'record'>,
   { server, tool, scopes }: { server: string; tool: string | undefined; scopes: readonly string[] },
 ): string {
   const { agent } = who;
   const now = broker.clock();
   const iat = Math.floor(now / 1000);
-  const approval = approvalIn(row);
+  const approval = approvalIn(record);
   return signCompact(
     broker.keys.signer('evidence', now),
     { typ: ATTESTATION_TYPE },
@@ -37,7 +36,7 @@ export function attest(
       aud: server,
       iat,
       exp: iat + ATTESTATION_TTL_SECONDS,
-      jti: tool === undefined ? uuidv7(now) : row.id,
+      jti: tool === undefined ? uuidv7(now) : record.auditId,
       agent: agent.agent_id,
       ...(agent.parent_agent_id && {
         parent: { agent: agent.parent_agent_id, did: didOfAgent(broker, agent.parent_agent_id) },
@@ -45,16 +44,16 @@ export function attest(
       scopes: [...scopes].sort(),
       scope: action.scope,
       ...(tool !== undefined && { tool }),
-      session_id: row.session_id,
-      trace_id: row.correlation_id,
+      session_id: record.sessionId,
+      trace_id: record.correlationId,
       ...(approval && { approval }),
     },
   );
 }
 
 /** The human decision, as far as it is a stranger's business: that there was one, when and how; not whose. */
-function approvalIn({ approval_id, flags }: Call['row']) {
-  if (approval_id === null || flags === null) return undefined;
-  const { approval } = JSON.parse(flags) as { approval?: ApprovalProvenance };
-  return approval && { approval_id, decided_at: approval.decided_at, how: approval.how };
+function approvalIn({ approval }: Call['record']) {
+  if (!approval) return undefined;
+  const { decided_at, how } = approval.provenance;
+  return { approval_id: approval.id, decided_at, how };
 }

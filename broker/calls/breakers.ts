@@ -64,15 +64,15 @@ export async function takeTrials(
 }
 
 /**
- * Gives trials back that came to no verdict, as when the platform did not take the credential, so that the next call can be
- * the trial. Never rejects: what is not given back is free again after its time.
+ * Releases trials that came to no verdict, as when the platform did not take the credential, so that the next call can be
+ * the trial. Never rejects: what is not released is free again after its time.
  */
-export async function giveBack({ store, log }: Broker, trials: readonly Trial[]): Promise<void> {
+export async function releaseTrials({ store, log }: Broker, trials: readonly Trial[]): Promise<void> {
   for (const { key, takenAt } of trials) {
     try {
       await releaseTrial(store.db, key, takenAt);
     } catch (error) {
-      log.error({ err: error, agent: key.agent_id }, 'the trial of a breaker could not be given back');
+      log.error({ err: error, agent: key.agent_id }, 'could not release the trial call of a half-open breaker');
     }
   }
 }

@@ -5,8 +5,8 @@ import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Credentials } from './forward.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
-import type { McpManners } from './mcp-manners.ts';
-import type { ToolLooks } from './tool-looks.ts';
+import type { McpSessions } from './mcp-sessions.ts';
+import type { ToolChecks } from './tool-checks.ts';
 
 export type CallServices = Changing & {
   /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
@@ -15,8 +15,8 @@ export type CallServices = Changing & {
   credentials: Credentials;
   freshRefusals: FreshRefusals;
   /** Session and protocol version of each MCP server. */
-  manners: McpManners;
-  toolLooks: ToolLooks;
+  mcpSessions: McpSessions;
+  toolChecks: ToolChecks;
   /** Connections that a person makes at the platform's authorization server. */
   oauth: OAuthConnections;
 };

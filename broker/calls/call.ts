@@ -1,34 +1,70 @@
-/** A governed request in flight: what was asked, by whom, and the audit row that it fills. */
-
-import type { RecordedDecision } from '../audit/receipt.ts';
+/** A governed request in flight: who asks for what, and what is known of it so far. */
+import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
-import type { Verdict } from '../policy/facts.ts';
-import type { AuditRow } from '../store/audit.ts';
+import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 
+/** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
 export type Call = {
-  who: AgentPrincipal;
-  action: Action;
+  readonly who: AgentPrincipal;
+  readonly action: Action;
   /** The endpoint, in normal form. */
-  path: string;
-  query: string;
-  /** The agent's headers that are sent; what was dropped is listed. */
-  headers: Readonly<Record<string, string>>;
-  dropped: readonly string[];
-  row: AuditRow;
+  readonly path: string;
+  readonly query: string;
+  /** The agent's headers that are sent. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly record: CallRecord;
 };
 
-/** Notes on the row what was decided, and on what. */
-export function noteVerdict(row: AuditRow, verdict: Verdict, { facts }: LoadedFacts): void {
-  const decision: RecordedDecision = {
-    policy: facts.policy ? { id: facts.policy.id, name: facts.policy.name, version: facts.policy.version } : null,
-    guardrails: { version: facts.guardrails.version },
-    matched: verdict.matched,
-    evaluated: verdict.evaluated,
+/** A call before anything is known but who asks for what; of a malformed one, less than that. */
+export function beginRecord(
+  { agent, sessionId }: Pick<AgentPrincipal, 'agent' | 'sessionId'>,
+  { platform, scope, method, reason }: CallRecord['asked'],
+  { auditId, correlationId, now }: { auditId: string; correlationId: string; now: Instant },
+  { instanceId }: Pick<Broker, 'instanceId'>,
+): CallRecord {
+  return {
+    auditId,
+    correlationId,
+    createdAt: now,
+    instanceId,
+    organisationId: agent.organisation_id,
+    agent: { id: agent.id, agentId: agent.agent_id, parentAgentId: agent.parent_agent_id || null },
+    sessionId,
+    asked: {
+      ...(platform !== undefined && { platform }),
+      ...(scope !== undefined && { scope }),
+      ...(method !== undefined && { method }),
+      ...(reason !== undefined && { reason }),
+    },
+    path: null,
+    droppedHeaders: [],
+    pii: null,
+    decided: undefined,
+    connectionId: null,
+    approval: undefined,
+    refreshUnavailable: false,
   };
-  row.decision = JSON.stringify(decision);
-  row.reason = verdict.reason;
-  row.detail = verdict.detail;
-  if (verdict.kind === 'deny' && verdict.violating) row.violating = JSON.stringify(verdict.violating);
 }
+
+/** A decision with what it was made on, as it goes on record. */
+export function decidedBy(verdict: Verdict, { facts }: LoadedFacts): Decided {
+  const { policy, guardrails } = facts;
+  return {
+    verdict,
+    decision: {
+      policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
+      guardrails: { version: guardrails.version },
+      matched: verdict.matched,
+      evaluated: verdict.evaluated,
+    },
+  };
+}
+
+/** The call with more on record. */
+export const withRecord = <C extends Call>(call: C, more: Partial<CallRecord>): C => ({
+  ...call,
+  record: { ...call.record, ...more },
+});

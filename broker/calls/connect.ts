@@ -7,52 +7,50 @@ import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
 import { isExpired } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
-import type { Call } from './call.ts';
+import { type Call, withRecord } from './call.ts';
 import type { Credential, Credentials } from './forward.ts';
 
-export type Connected =
+/** `call`: with the connection on record. */
+export type Connected = { call: Call } & (
   | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: Credential }
-  | { ok: false; result: 'blocked' | 'errored'; reason: string; outcome: Outcome };
+  | { ok: false; outcome: Outcome }
+);
 
-/** `grantId`: the grant that the decision used. Notes the connection on the row. */
+/** `grantId`: the grant that the decision used. */
 export function connect(
   services: { broker: Broker; credentials: Credentials },
-  call: Call,
+  given: Call,
   loaded: LoadedFacts,
   grantId: string | undefined,
 ): Connected {
-  const { action, row, who } = call;
-  const auditId = row.id;
+  const { action, who } = given;
   const { platform } = loaded;
-  const blocked = (reason: string, outcome: Outcome): Connected => ({ ok: false, result: 'blocked', reason, outcome });
-  if (platform === undefined) return blocked('platform_not_connected', { kind: 'not_connected', auditId });
+  const connection = grantId === undefined ? undefined : loaded.connections.get(grantId);
+  const call = connection ? withRecord(given, { connectionId: connection.id }) : given;
+  const { record } = call;
+  const ended = (outcome: Outcome): Connected => ({ ok: false, call, outcome });
+  if (platform === undefined) return ended({ kind: 'not_connected', call: record });
   const { manifest } = platform;
   // One token per person, and we hold none of this person's: never fall back to the shared one.
   if (manifest.per_person?.enabled) {
     const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);
-    return blocked('consent_required', { kind: 'consent_required', auditId, reason });
+    return ended({ kind: 'consent_required', reason, call: given.record });
   }
-  const connection = grantId === undefined ? undefined : loaded.connections.get(grantId);
-  row.connection_id = connection?.id ?? null;
   const basic = manifest.auth.type === 'basic';
   const credential = connection && services.credentials.open(who.agent.organisation_id, connection, basic);
-  if (credential === 'unreadable') {
-    const reason = 'credential_unreadable';
-    return { ok: false, result: 'errored', reason, outcome: { kind: 'credential_unreadable', auditId } };
-  }
+  if (credential === 'unreadable') return ended({ kind: 'credential_unreadable', call: record });
   if (!connection || !credential) {
     // At an authorization server an owner connects it by one button.
     const isWaiting = connection !== undefined && manifest.auth.type === 'oauth2';
-    const where = isWaiting ? { connectionId: connection.id } : {};
-    return blocked('platform_not_connected', { kind: 'not_connected', auditId, ...where });
+    return ended({ kind: 'not_connected', ...(isWaiting && { connectionId: connection.id }), call: record });
   }
   const { oauth } = credential;
   // Nobody but a person can help, so nobody is asked.
   if (oauth && !oauth.refreshable && isExpired(oauth, services.broker.clock()))
-    return blocked('platform_reauth_needed', { kind: 'reauth_needed', auditId, connectionId: connection.id });
+    return ended({ kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
-    return blocked('needs_consent', { kind: 'needs_consent', auditId, connectionId: connection.id });
-  return { ok: true, platform, connection, credential };
+    return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });
+  return { ok: true, call, platform, connection, credential };
 }
 
 /** What keeps a scope from being used through a connection, as far as shows without opening its credential. */

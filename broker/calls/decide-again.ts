@@ -4,9 +4,9 @@ import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Facts } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import { type Call, noteVerdict } from './call.ts';
-import { anew } from './first-list.ts';
+import { type Call, decidedBy } from './call.ts';
 import type { Forwarded } from './forward.ts';
+import { reloadPrincipal } from './reload.ts';
 
 /** Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. */
 export async function decideAgain(
@@ -18,13 +18,10 @@ export async function decideAgain(
   const { broker } = services;
   const { platform: platformId } = call.action;
   const now = broker.clock();
-  const { rows } = await anew(services, call);
+  const { rows } = await reloadPrincipal(services, call.who, platformId);
   const loaded = await services.loadFacts(rows, platformId, now);
   const verdict = decide(withoutBreakers(loaded.facts), ask, now);
-  if (verdict.kind === 'deny') {
-    noteVerdict(call.row, verdict, loaded);
-    return { kind: 'denied_meanwhile', verdict };
-  }
+  if (verdict.kind === 'deny') return { kind: 'denied_meanwhile', verdict, decided: decidedBy(verdict, loaded) };
   const connection = verdict.grant && loaded.connections.get(verdict.grant.id);
   if ((verdict.kind === 'allow' || isApproved) && connection?.id === connectionId) return undefined;
   const detail = 'What decides this call changed while its token was refreshed. Nothing was sent: send the call again.';

@@ -1,6 +1,5 @@
 /** A call with a token that may have to be refreshed first, or when the platform refuses it: then it is sent once more. */
 
-import { noteFlags } from '../audit/row.ts';
 import type { Broker } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import { isExpired, type OAuthCredential } from '../oauth-client/credential.ts';
@@ -14,6 +13,9 @@ const JUST_ISSUED_MS = 30_000;
 /** Whoever waited longer for a token may have been suspended meanwhile. */
 const LONG_WAIT_MS = 1_000;
 
+/** `refreshUnavailable`: a new token was due, and the authorization server had none to give. */
+export type Fresh = Forwarded & { refreshUnavailable?: boolean };
+
 /**
  * Sends the call with a credential, by `send`, which is all that is done with one that is no OAuth token. `decideAgain`: asked
  * after a wait for another token; its answer, if there is one, takes the place of sending.
@@ -26,29 +28,53 @@ export async function forwardFresh(
   credential: Credential,
   send: (credential: Credential) => Promise<Forwarded>,
   decideAgain: () => Promise<Forwarded | undefined>,
-): Promise<Forwarded> {
+): Promise<Fresh> {
   const { broker } = services;
   if (!credential.oauth) return await send(credential);
+  let refreshUnavailable = false;
+  const refresh: Refresh = async (oauth, refused) => {
+    const fresh = await refreshed(services, manifest, call, connection, { oauth, refused });
+    if (fresh.kind === 'forwarded' && !fresh.isGone) refreshUnavailable = true;
+    return fresh;
+  };
+  const forwarded = await sendFresh(broker.clock, credential, credential.oauth, { send, refresh, decideAgain });
+  return refreshUnavailable ? { ...forwarded, refreshUnavailable } : forwarded;
+}
+
+type Refresh = (oauth: OAuthCredential, refused: boolean) => Promise<Refreshed>;
+
+type Steps = {
+  send: (credential: Credential) => Promise<Forwarded>;
+  refresh: Refresh;
+  decideAgain: () => Promise<Forwarded | undefined>;
+};
+
+async function sendFresh(
+  clock: () => number,
+  credential: Credential,
+  stored: OAuthCredential,
+  { send, refresh, decideAgain }: Steps,
+): Promise<Forwarded> {
   let current = credential;
-  let { oauth } = credential;
-  if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= broker.clock()) {
+  let oauth = stored;
+  if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= clock()) {
     const begun = performance.now();
-    const fresh = await refreshed(services, manifest, call, connection, { oauth, refused: false });
+    const fresh = await refresh(oauth, false);
     if (fresh.kind === 'credential') current = fresh.credential;
     // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
-    else if (fresh.isGone || isExpired(oauth, broker.clock())) return fresh.forwarded;
+    else if (fresh.isGone || isExpired(oauth, clock())) return fresh.forwarded;
     const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
     if (changed) return changed;
   }
   oauth = current.oauth ?? oauth;
-  if (isExpired(oauth, broker.clock())) return REAUTH;
+  if (isExpired(oauth, clock())) return REAUTH;
   const first = await send(current);
   if (first.kind !== 'answer') return first;
   const isRefused = first.status === 401;
-  if (isRefused && broker.clock() - oauth.issuedAt < JUST_ISSUED_MS) return { ...first, justIssued: true };
+  if (isRefused && clock() - oauth.issuedAt < JUST_ISSUED_MS) return { ...first, justIssued: true };
   if (!isRefused || !oauth.refreshable) return oauth.lapsed ? { ...first, lapsed: true } : first;
   const begun = performance.now();
-  const fresh = await refreshed(services, manifest, call, connection, { oauth, refused: true });
+  const fresh = await refresh(oauth, true);
   // The platform refused the call, so it did nothing of it: it may be sent again.
   if (fresh.kind !== 'credential') return fresh.forwarded;
   if (fresh.credential.oauth?.lapsed) return first;
@@ -67,26 +93,25 @@ const REAUTH: Forwarded = {
 
 const GONE = { kind: 'forwarded', forwarded: REAUTH, isGone: true } as const;
 
+type Refreshed =
+  | { kind: 'credential'; credential: Credential }
+  /** `isGone`: somebody disconnected, so that no token of before may be used. */
+  | { kind: 'forwarded'; forwarded: Forwarded; isGone: boolean };
+
 async function refreshed(
   { oauth: connections, credentials, broker }: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
   manifest: Manifest,
-  { row, action }: Call,
+  { record, action }: Call,
   connection: ConnectionFacts,
   { oauth, refused }: { oauth: OAuthCredential; refused: boolean },
-): Promise<
-  | { kind: 'credential'; credential: Credential }
-  /** `isGone`: somebody disconnected, so that no token of before may be used. */
-  | { kind: 'forwarded'; forwarded: Forwarded; isGone: boolean }
-> {
-  const { organisation_id: organisation } = row;
+): Promise<Refreshed> {
+  const { organisationId: organisation } = record;
   const place = { organisation_id: organisation, id: connection.id, platform_id: action.platform };
   const done = await connections.refresh(place, manifest, oauth, refused);
   if (done.kind === 'gone') return GONE;
   if (done.kind === 'unavailable') {
-    noteFlags(row, { refresh: 'unavailable' });
     const { code, detail } = done;
-    const forwarded = { kind: 'unreachable', code, detail, sent: false } as const;
-    return { kind: 'forwarded', forwarded, isGone: false };
+    return { kind: 'forwarded', forwarded: { kind: 'unreachable', code, detail, sent: false }, isGone: false };
   }
   const credential = credentials.open(organisation, { ...connection, credential: done.credential }, false);
   if (credential === undefined || credential === 'unreadable') return GONE;

@@ -1,6 +1,6 @@
 /** An allowed call to an MCP server on its way: the tools are looked at, then the one is called, once. */
 
-import type { Recording } from '../audit/record.ts';
+import type { Recording } from '../audit/recorder.ts';
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
 import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
@@ -14,14 +14,14 @@ import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.
 import type { Call } from './call.ts';
 import { type Credential, type Forwarded, restPlatform } from './forward.ts';
 import { listAll } from './mcp-list.ts';
-import type { McpManners } from './mcp-manners.ts';
+import type { McpSessions } from './mcp-sessions.ts';
 import { compareTools, type OfferedTools } from './mcp-tools.ts';
-import { heldBack } from './tool-on-file.ts';
+import { quarantine } from './tool-on-file.ts';
 
 const { version } = readBuild();
 
 /** What a call to a server goes by. `grant`: the one that the decision used. */
-export type McpPassage = {
+export type McpRequest = {
   platform: CompiledPlatform;
   connection: ConnectionFacts;
   credential: Credential;
@@ -33,18 +33,18 @@ type Looked = { ok: true; offered: OfferedTools } | { ok: false; answer: McpAnsw
 
 /** Calls a tool, or without one lists the tools of the call's scope. Whatever comes back, the credential is not in it. */
 export async function forwardMcp(
-  services: Recording & { manners: McpManners },
+  services: Recording & { mcpSessions: McpSessions },
   call: Call,
-  passage: McpPassage,
+  request: McpRequest,
   tool: string | undefined,
 ): Promise<Forwarded> {
-  const { platform, credential } = passage;
-  return await speaking(services, call, passage, tool, async (client, meta) => {
-    const looked = await look(services, call, passage, client);
+  const { platform, credential } = request;
+  return await withMcpClient(services, call, request, tool, async (client, meta) => {
+    const looked = await look(services, call, request, client);
     if (!looked.ok) return unlisted(looked.answer, credential);
     if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
-    if (offered?.state !== 'accepted') return { kind: 'held_back', detail: heldBack(tool, offered?.state) };
+    if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
     const data = (call.action.data as JsonObject | undefined) ?? {};
     return shown(await client.call({ name: tool, inputSchema }, data, meta()), credential);
@@ -53,20 +53,20 @@ export async function forwardMcp(
 
 /** Puts the tools of a server on file before a decision, where nothing is known of it yet; or says what kept them from it. */
 export async function whyUnlisted(
-  services: Recording & { manners: McpManners },
+  services: Recording & { mcpSessions: McpSessions },
   call: Call,
-  passage: McpPassage,
+  request: McpRequest,
 ): Promise<Forwarded | undefined> {
-  return await speaking(services, call, passage, undefined, async (client) => {
-    const looked = await look(services, call, passage, client);
-    return looked.ok ? undefined : unlisted(looked.answer, passage.credential);
+  return await withMcpClient(services, call, request, undefined, async (client) => {
+    const looked = await look(services, call, request, client);
+    return looked.ok ? undefined : unlisted(looked.answer, request.credential);
   });
 }
 
-async function speaking<Said>(
-  { broker, manners }: { broker: Broker; manners: McpManners },
+async function withMcpClient<Said>(
+  { broker, mcpSessions }: { broker: Broker; mcpSessions: McpSessions },
   call: Call,
-  { platform: { manifest }, connection, credential, grant }: McpPassage,
+  { platform: { manifest }, connection, credential, grant }: McpRequest,
   tool: string | undefined,
   speak: (client: McpClient, meta: () => JsonObject) => Promise<Said>,
 ): Promise<Said> {
@@ -91,7 +91,7 @@ async function speaking<Said>(
       ...((mode === 'header' || mode === 'both') && {
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
       }),
-      session: manners.find(credential, id),
+      session: mcpSessions.find(credential, id),
     },
     version,
   );
@@ -99,17 +99,17 @@ async function speaking<Said>(
     const inMeta = mode === 'meta' || mode === 'both';
     return await speak(client, () => (inMeta ? { [ATTESTATION_META_KEY]: attestationOf('tools/call') } : {}));
   } finally {
-    manners.keep(credential, id, client.session());
+    mcpSessions.keep(credential, id, client.session());
   }
 }
 
 async function look(
   services: Recording,
-  { row }: Call,
-  { platform: { manifest }, credential: { patterns } }: McpPassage,
+  { record, action }: Call,
+  { platform: { manifest }, credential: { patterns } }: McpRequest,
   client: McpClient,
 ): Promise<Looked> {
-  const place = { organisationId: row.organisation_id, platformId: row.platform_id!, server: manifest.base_url };
+  const place = { organisationId: record.organisationId, platformId: action.platform, server: manifest.base_url };
   try {
     const listed = await listAll(client);
     if (!listed.ok) return listed;

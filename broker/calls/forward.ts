@@ -1,4 +1,5 @@
 /** An allowed call on its way: the credential is opened, put in, sent, and looked for in what comes back. */
+import type { Decided } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -26,12 +27,15 @@ export type Forwarded =
     }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   /** The tool of an MCP server is not the one that was accepted. */
-  | { kind: 'held_back'; detail: string }
+  | { kind: 'quarantined'; detail: string }
   /** While the call waited for a token it was forbidden. */
-  | { kind: 'denied_meanwhile'; verdict: Extract<Verdict, { kind: 'deny' }> };
+  | { kind: 'denied_meanwhile'; verdict: Extract<Verdict, { kind: 'deny' }>; decided: Decided };
 
 /** What can be concluded without another decision. */
-export type Concluded = Exclude<Forwarded, { kind: 'held_back' | 'denied_meanwhile' }>;
+export type Concluded = Exclude<Forwarded, { kind: 'quarantined' | 'denied_meanwhile' }>;
+
+export const isConcluded = (forwarded: Forwarded): forwarded is Concluded =>
+  forwarded.kind !== 'quarantined' && forwarded.kind !== 'denied_meanwhile';
 
 /** How a platform's manifest says that a request is written. */
 export function restPlatform(manifest: Manifest): RestPlatform {

@@ -2,12 +2,12 @@
 
 import { MAX_RESULT_BYTES } from '../approvals/sealed.ts';
 import { AuditUnavailable } from '../audit/audit-unavailable.ts';
+import { keepsResponse } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { uuidv7 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
-import type { AuditRow } from '../store/audit.ts';
 import { findAuditRow } from '../store/audit.ts';
 import {
   claimIdempotencyKey,
@@ -31,31 +31,45 @@ const MAX_STORED_BYTES = 32 * 1024 * 1024;
 /** More than storing an answer takes. */
 const SETTLING_MS = 30_000;
 
-/** An answer as it is kept: status and body. `effect` says whether anything may have happened because of the call. */
-export type KeptAnswer = { status: number; body: string; effect: boolean };
+/** A response as it is stored for whoever sends the same key again. */
+export type StoredResponse = { status: number; body?: string | Buffer };
 
-export type Idempotent =
-  | { kind: 'first'; answer: KeptAnswer }
-  | { kind: 'again'; status: number; body: string }
-  | {
-      kind: 'refused';
-      code: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_outcome_unknown';
-      detail: string;
-      auditId: string;
-    };
+/** Why a call with this key is not made. */
+export type KeyRefused = {
+  code: 'idempotency_key_reused' | 'idempotency_in_progress' | 'idempotency_outcome_unknown';
+  detail: string;
+  auditId: string;
+};
+
+type Repeated = { kind: 'again'; response: StoredResponse } | ({ kind: 'key_refused' } & KeyRefused);
+
+/** What the caller is answered. `again`: with the stored response of the first call with this key. */
+export type Once<Answer> = { kind: 'answered'; answer: Answer } | Repeated;
+
+const MAX_KEY = 255;
+
+/** The key of a call, unless what the caller sent is none. */
+export function readKey(
+  sent: string | readonly string[] | undefined,
+): { ok: true; value: string | undefined } | { ok: false; error: string } {
+  if (sent === undefined) return { ok: true, value: undefined };
+  if (typeof sent === 'string' && sent.length <= MAX_KEY && /^[\x21-\x7e]+$/.test(sent))
+    return { ok: true, value: sent };
+  return { ok: false, error: `Idempotency-Key: 1 to ${MAX_KEY} visible ASCII characters, one header.` };
+}
 
 /**
  * Runs `perform` for the first caller with this key, under the audit id that it is given; whoever comes later gets the
  * same answer. What had no effect (a refusal, a read) is not kept: the same call may succeed once it is allowed, and a read is
  * made again.
  */
-export async function onceForKey(
+export async function onceForKey<Answer extends StoredResponse>(
   services: { broker: Broker },
   who: AgentPrincipal,
   key: string,
   action: Action,
-  perform: (auditId: string) => Promise<KeptAnswer>,
-): Promise<Idempotent> {
+  perform: (auditId: string) => Promise<First<Answer>>,
+): Promise<Once<Answer>> {
   const { broker } = services;
   const { db } = broker.store;
   const now = broker.clock();
@@ -70,7 +84,7 @@ export async function onceForKey(
   };
   for (;;) {
     const earlier = await claimIdempotencyKey(db, claim);
-    if (earlier === 'claimed') return { kind: 'first', answer: await performOnce(services, who, claim, perform) };
+    if (earlier === 'claimed') return { kind: 'answered', answer: await performOnce(services, who, claim, perform) };
     // Whoever was first has just given it back.
     if (!earlier) continue;
     const judged = await judge(services, earlier, claim.request_hash);
@@ -78,6 +92,9 @@ export async function onceForKey(
     await releaseIdempotencyKey(db, earlier);
   }
 }
+
+/** `isKept`: whether anything may have happened because of the call. */
+type First<Answer> = { answer: Answer; isKept: boolean };
 
 type Claim = Omit<IdempotencyTable, 'status' | 'answer'>;
 
@@ -87,26 +104,28 @@ const placeOf = (claim: Pick<Claim, 'organisation_id' | 'audit_id'>) => ({
   rowId: claim.audit_id,
 });
 
-async function performOnce(
+async function performOnce<Answer extends StoredResponse>(
   { broker }: { broker: Broker },
   { agent }: AgentPrincipal,
   claim: Claim,
-  perform: (auditId: string) => Promise<KeptAnswer>,
-): Promise<KeptAnswer> {
+  perform: (auditId: string) => Promise<First<Answer>>,
+): Promise<Answer> {
   const { db } = broker.store;
-  let answer: KeptAnswer;
+  let first: First<Answer>;
   try {
-    answer = await perform(claim.audit_id);
+    first = await perform(claim.audit_id);
   } catch (error) {
     // With an effect, or a possible one, the claim stays and says so to whoever asks again.
     if (!(error instanceof AuditUnavailable && error.sent)) await releaseIdempotencyKey(db, claim).catch(() => {});
     throw error;
   }
+  const { answer } = first;
   try {
-    if (!answer.effect) await releaseIdempotencyKey(db, claim);
+    if (!first.isKept) await releaseIdempotencyKey(db, claim);
     else {
-      const isSmall = Buffer.byteLength(answer.body) <= MAX_RESULT_BYTES;
-      const sealed = isSmall ? broker.vault.seal(placeOf(claim), answer.body) : null;
+      const body = String(answer.body ?? '');
+      const isSmall = Buffer.byteLength(body) <= MAX_RESULT_BYTES;
+      const sealed = isSmall ? broker.vault.seal(placeOf(claim), body) : null;
       const family = { organisation_id: agent.organisation_id, agent_id: agent.parent_id ?? agent.id };
       const { created_at: now, expires_at: expiresAt } = claim;
       const budget = { bytes: sealed?.length ?? 0, expiresAt, now, most: MAX_STORED_BYTES };
@@ -125,9 +144,9 @@ async function judge(
   { broker }: { broker: Broker },
   earlier: IdempotencyTable,
   hash: string,
-): Promise<Idempotent | 'abandoned'> {
-  const refused = (code: Extract<Idempotent, { kind: 'refused' }>['code'], detail: string): Idempotent => ({
-    kind: 'refused',
+): Promise<Repeated | 'abandoned'> {
+  const refused = (code: KeyRefused['code'], detail: string): Repeated => ({
+    kind: 'key_refused',
     code,
     detail,
     auditId: earlier.audit_id,
@@ -137,7 +156,7 @@ async function judge(
   if (earlier.status !== null && earlier.answer !== null)
     try {
       const body = broker.vault.open(placeOf(earlier), earlier.answer).toString('utf8');
-      return { kind: 'again', status: earlier.status, body };
+      return { kind: 'again', response: { status: earlier.status, body } };
     } catch (error) {
       if (!(error instanceof SealError)) throw error;
       const { organisation_id: organisation, audit_id: auditId } = earlier;
@@ -156,7 +175,7 @@ async function judge(
   // The row is stored just before the answer is: until that is surely over, the first call is still under way.
   const settling = row?.reason !== 'outcome_unknown' && (row?.finished_at ?? 0) > broker.clock() - SETTLING_MS;
   if (row?.state === 'final' && !settling) {
-    if (!mayHaveHappened(row)) return 'abandoned';
+    if (!keepsResponse(row)) return 'abandoned';
     return refused(
       'idempotency_outcome_unknown',
       'The first call with this key was made, may have been made or is held, but its answer was lost. Its receipt says what is known; look at the platform before you repeat it.',
@@ -167,18 +186,3 @@ async function judge(
 }
 
 /** Whether the platform may have acted on the call, or a person may decide on it: what its final row says. */
-function mayHaveHappened({ method, result, reason, flags, upstream_status }: AuditRow): boolean {
-  if (method === 'GET') return result === 'held';
-  switch (result) {
-    case 'denied':
-      return false;
-    case 'blocked':
-      return reason === 'upstream_response_blocked';
-    case 'errored': {
-      const { outcome } = (flags === null ? {} : JSON.parse(flags)) as { outcome?: string };
-      return reason === 'outcome_unknown' || outcome === 'unknown' || upstream_status !== null;
-    }
-    default:
-      return true;
-  }
-}

@@ -4,9 +4,8 @@
  * that no server slips a model other words, or other arguments, under a name that was looked at (MC-04).
  */
 
-import { AuditUnavailable } from '../audit/audit-unavailable.ts';
-import type { Recording } from '../audit/record.ts';
-import { beginRow, noteFlags } from '../audit/row.ts';
+import { eventRow } from '../audit/event-row.ts';
+import type { Recording } from '../audit/recorder.ts';
 import { canonicalJson, sha256Hex } from '../crypto/canonical.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
@@ -15,6 +14,7 @@ import { effectOf, TOOL_NAME, type ToolState, toolDefinition, toolState } from '
 import { lockOrganisation } from '../store/governance.ts';
 import { listTools, putOffered, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
+import { rollback } from '../store/transaction.ts';
 
 /** Beyond so many known tools of one server, new ones are not even noted: a server must not fill the store. */
 const MOST_KNOWN = 2_000;
@@ -149,9 +149,6 @@ async function noteDifferences(services: Recording, place: ToolPlace, differing:
 /** Answers whether it wrote anything. */
 type Noting = (db: Parameters<typeof putOffered>[0], note: (facts: JsonObject) => void) => Promise<boolean>;
 
-/** Undoes the event of whoever was not first. */
-class NothingNew extends Error {}
-
 /** An event of the platform, which nobody of ours made, in one transaction with what it is about. */
 async function onRecord(
   { broker, recorder }: Recording,
@@ -160,18 +157,23 @@ async function onRecord(
   facts: JsonObject,
   write: Noting,
 ): Promise<void> {
-  const agent = { organisation_id: organisationId, id: null, agent_id: null };
-  const ids = { auditId: uuidv7(broker.clock()), correlationId: newCorrelationId() };
-  const row = beginRow({ agent, sessionId: null }, { platform: platformId }, ids, broker);
-  row.kind = 'event';
-  row.reason = reason;
-  try {
-    await recorder.finishWith(row, undefined, async (db) => {
+  const now = broker.clock();
+  const row = eventRow({
+    auditId: uuidv7(now),
+    correlationId: newCorrelationId(),
+    createdAt: now,
+    instanceId: broker.instanceId,
+    organisationId,
+    reason,
+    platform: platformId,
+  });
+  await recorder.record<undefined, 'nothing_new'>({
+    row,
+    value: undefined,
+    together: async (tx) => {
       const noted: JsonObject = { server, ...facts };
-      if (!(await write(db, (more) => void Object.assign(noted, more)))) throw new NothingNew();
-      noteFlags(row, { mcp_tools: noted });
-    });
-  } catch (error) {
-    if (!(error instanceof AuditUnavailable && error.cause instanceof NothingNew)) throw error;
-  }
+      if (!(await write(tx, (more) => void Object.assign(noted, more)))) return rollback('nothing_new');
+      return { flags: { mcp_tools: noted } };
+    },
+  });
 }

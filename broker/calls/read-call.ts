@@ -14,7 +14,7 @@ import { restPlatform } from './forward.ts';
 
 /** Why a request is none, in words for a 400; or what can be said of it. */
 export type ReadCall =
-  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers' | 'dropped'> }
+  | { ok: true; call: Pick<Call, 'path' | 'query' | 'headers'> & { dropped: readonly string[] } }
   | { ok: false; code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request'; detail: string };
 
 /** What an MCP client says of itself and of its session: here that client is the broker. */

@@ -9,7 +9,7 @@ import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
-import { toolOnFile, unlikeAccepted, whyHeldBack, withEffect } from './tool-on-file.ts';
+import { toolOnFile, unlikeAccepted, whyQuarantined, withEffect } from './tool-on-file.ts';
 
 /** Rules to decide by instead of those in force, which `readRules` has accepted. */
 export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
@@ -53,10 +53,9 @@ export async function simulate(
     guardrails: proposed.guardrails ? compileGuardrails({ version: 0, rules: proposed.guardrails }) : guardrails,
   };
   const ask = read.ok ? askOf(action, read.call) : undefined;
-  const onFile =
-    ask && loaded.platform && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
+  const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : stopped!;
-  const held = verdict.kind === 'deny' ? undefined : whyHeldBack(onFile);
+  const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);
   return {
     kind: 'decided',
     verdict: held === undefined ? verdict : unlikeAccepted(verdict, held),

@@ -8,6 +8,7 @@ import type { HaltCause, Verdict } from '../policy/facts.ts';
 import { moveAgent } from '../store/agents.ts';
 import { countRefusal, refusalsAt } from '../store/refusal-counts.ts';
 import type { Db } from '../store/store.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import type { Call } from './call.ts';
 
 type Suspension = {
@@ -19,34 +20,28 @@ type Suspension = {
   isStanding?: (db: Db) => Promise<boolean>;
 };
 
-/** Undoes the event of whoever was not first, and of whoever comes after an owner's decision. */
-class NotActive extends Error {}
-
 /**
  * Suspends an agent for a call that is being refused, in force at the very next call on every replica, on record in the
  * same transaction. An agent that is not active any more stays what it is. Throws AuditUnavailable.
  */
-async function suspend(services: Changing, { who, row }: Call, suspension: Suspension): Promise<void> {
+async function suspend(services: Changing, { who, record }: Call, suspension: Suspension): Promise<void> {
   const { agent, cause, detail, isStanding } = suspension;
   const { broker } = services;
   const { organisation_id: organisationId } = who.agent;
   const by = {
     owner: { id: 'broker', organisation_id: organisationId },
     how: 'broker' as const,
-    correlationId: row.correlation_id,
+    correlationId: record.correlationId,
   };
   const place = { organisationId, id: agent.id };
   const move = { from: ['active'] as const, to: 'suspended' as const, cause, detail };
-  try {
-    await recordChange(services, by, { reason: 'agent_suspended', detail, agent }, async (db, note) => {
-      if (!(await moveAgent(db, place, move, broker.clock()))) throw new NotActive();
-      if (isStanding && !(await isStanding(db))) throw new NotActive();
-      note({ cause, call: row.id, ...(agent.id !== who.agent.id && { child: who.agent.agent_id }) });
-    });
-    broker.log.warn({ agent: agent.agent_id, cause, detail }, 'agent suspended');
-  } catch (error) {
-    if (!(error instanceof NotActive)) throw error;
-  }
+  const done = await recordChange(services, by, { reason: 'agent_suspended', detail, agent }, async (tx, note) => {
+    if (!(await moveAgent(tx, place, move, broker.clock()))) return rollback('not_active');
+    if (isStanding && !(await isStanding(tx))) return rollback('not_active');
+    note({ cause, call: record.auditId, ...(agent.id !== who.agent.id && { child: who.agent.agent_id }) });
+    return undefined;
+  });
+  if (!(done instanceof RolledBack)) broker.log.warn({ agent: agent.agent_id, cause, detail }, 'agent suspended');
 }
 
 /**
@@ -65,7 +60,7 @@ export async function afterRefusal(
   }
   const { auto_suspend: rule } = agent;
   // What an owner approved is not tried by the agent again when it is replayed.
-  const isReplay = call.row.approval_id !== null;
+  const isReplay = call.record.approval !== undefined;
   if (rule === null || isReplay || verdict.suspend || !countsAsAnomaly(verdict.reason)) return;
   // Whatever the child tries while its parent is stopped, an owner looks already.
   if (!hasStandingParent(agent, services.broker.clock())) return;

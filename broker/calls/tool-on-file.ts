@@ -1,5 +1,6 @@
 /** What is on file of the tool that a call names: what it does, for the decision, and whether it may be called at all. */
 
+import type { OutcomeOf } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
@@ -7,6 +8,7 @@ import { actsAs, type ToolState, toolState } from '../policy/tool.ts';
 import { toolOf } from '../policy/tool-endpoint.ts';
 import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
 import type { McpToolTable } from '../store/schema.ts';
+import type { Call } from './call.ts';
 
 export type ToolOnFile = {
   tool: string;
@@ -20,11 +22,11 @@ export type ToolOnFile = {
 export async function toolOnFile(
   { broker }: { broker: Broker },
   organisationId: string,
-  platform: CompiledPlatform,
+  platform: CompiledPlatform | undefined,
   { platformId, call }: Ask,
 ): Promise<ToolOnFile | undefined> {
   const tool = call === undefined ? undefined : toolOf(call.path);
-  if (tool === undefined || platform.rules.kind !== 'mcp') return undefined;
+  if (tool === undefined || platform?.rules.kind !== 'mcp') return undefined;
   const { db } = broker.store;
   const place = { organisationId, platformId, server: platform.manifest.base_url };
   const row = await findTool(db, place, tool);
@@ -38,17 +40,17 @@ export function withEffect(ask: Ask, onFile: ToolOnFile | undefined): Ask {
 }
 
 /** Why the tool on file is not called; undefined when it may be, or when nobody has seen it yet. */
-export function whyHeldBack(onFile: ToolOnFile | undefined): string | undefined {
-  if (onFile?.row === undefined) return undefined;
-  const state = toolState(onFile.row);
-  return state === 'accepted' ? undefined : heldBack(onFile.tool, state);
+export function whyQuarantined({ row, tool }: ToolOnFile): string | undefined {
+  if (row === undefined) return undefined;
+  const state = toolState(row);
+  return state === 'accepted' ? undefined : quarantine(tool, state);
 }
 
 /** Whether a look at the server's list may show the tool as it was accepted. A new one is nothing until an owner accepts it. */
 export const mayBeAccepted = ({ row }: ToolOnFile): boolean => row !== undefined && toolState(row) === 'changed';
 
 /** `state` undefined: the server does not list it. */
-export function heldBack(tool: string, state: ToolState | undefined): string {
+export function quarantine(tool: string, state: ToolState | undefined): string {
   if (state === 'changed')
     return `tool ${tool} is not what was accepted of it: its description, its arguments or its hints have changed. An owner has to look at it and accept it`;
   if (state === 'new')
@@ -62,3 +64,10 @@ export function unlikeAccepted(decided: Verdict, detail: string): Extract<Verdic
   const looked = { evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
   return { kind: 'deny', reason: 'endpoint_scope_mismatch', detail, ...looked };
 }
+
+/** The server's doing, so it does not count against the agent. */
+export const refuseTool = ({ record }: Call, decided: Verdict, detail: string): OutcomeOf<'denied'> => ({
+  kind: 'denied',
+  verdict: unlikeAccepted(decided, detail),
+  call: record,
+});

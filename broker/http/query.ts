@@ -1,7 +1,7 @@
 /** What stands after `?` in one of our own addresses. */
 import { z } from 'zod';
+import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
-import { firstProblem } from './validation.ts';
 
 /** The parameters of a request as they came. */
 export function queryOf(url: string): URLSearchParams {

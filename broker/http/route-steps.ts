@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
+import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
 import { leaving } from './event-stream.ts';
 import type { ParsedBody } from './parsed-body.ts';
@@ -10,7 +11,6 @@ import { refusalIn } from './problem.ts';
 import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';
 import type { Reply } from './reply.ts';
 import type { Context, Route } from './route.ts';
-import { firstProblem } from './validation.ts';
 
 /** U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for no name, the empty one. */
 export function nameable(params: Record<string, string>): Record<string, string> {

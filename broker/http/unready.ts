@@ -27,12 +27,13 @@ export function unreadyReply(
     case 'reauth_needed':
       return json(409, {
         error: 'platform_reauth_needed',
-        ...(outcome.malformed && { reason: 'credential_malformed' }),
+        ...(outcome.cause === 'malformed' && { reason: 'credential_malformed' }),
         scope,
         consent_requested: false,
-        message: outcome.malformed
-          ? `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`
-          : `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`,
+        message:
+          outcome.cause === 'malformed'
+            ? `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`
+            : `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`,
         ...connectUrls(baseUrl, outcome.connectionId),
         ...common,
       });

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { decideHeld } from '../../broker/approvals/decide.ts';
+import { decideHeld, decideHeldIf } from '../../broker/approvals/decide.ts';
 import { expireHeld } from '../../broker/approvals/expiry.ts';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -455,16 +455,18 @@ describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
     expect((await approve(id)).body).toMatchObject({ status: 'approved', executed_at: expect.any(String) });
   });
 
-  test('what else belongs to a decision is in its transaction: when that fails, nothing is decided', async () => {
+  test('a condition of a decision is in its transaction: where it does not hold, nothing is decided', async () => {
     const id = await hold();
     const { services } = world.running;
     const word = { status: 'approved', how: 'passkey' } as const;
-    const regression = new Error('the counter did not grow');
-    const also = () => Promise.reject(regression);
     const ids = { correlationId: uuidv4() };
+    const fails = async () => false;
+    const undone = await withoutCalls(world, () => decideHeldIf(services, organisation.owner, id, word, ids, fails));
+    expect(undone).toEqual({ kind: 'undone' });
+    const broken = () => Promise.reject(new Error('the counter cannot be read'));
     await expect(
-      withoutCalls(world, () => decideHeld(services, organisation.owner, id, { ...word, also }, ids)),
-    ).rejects.toBe(regression);
+      withoutCalls(world, () => decideHeldIf(services, organisation.owner, id, word, ids, broken)),
+    ).rejects.toMatchObject({ name: 'AuditUnavailable', sent: false });
     expect((await agent.get(`/v1/approvals/${id}`)).body.status).toBe('pending');
     const decided = await decideHeld(services, organisation.owner, id, word, ids);
     if (decided.kind !== 'decided') throw new Error(decided.kind);

@@ -3,7 +3,8 @@ import { AuditUnavailable } from '../../broker/audit/audit-unavailable.ts';
 import { makeLateRows } from '../../broker/audit/late-rows.ts';
 import { readsFolder } from '../../broker/audit/read-notes.ts';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
-import { makeRecorder, type Recorded, type Recorder } from '../../broker/audit/record.ts';
+import { makeRecorder } from '../../broker/audit/record.ts';
+import type { Recorded, Recorder } from '../../broker/audit/recorder.ts';
 import { makeRowWriter, type RowWriter } from '../../broker/audit/row-writer.ts';
 import { isHopeless } from '../../broker/audit/superseded.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -70,7 +71,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
 
   const finish = (recorder: Recorder, row: AuditRow, sent: boolean) => {
     row.result = 'allowed';
-    return recorder.finish(row, 'the answer', sent);
+    return recorder.record({ row, value: 'the answer', sent });
   };
 
   const refused = async (work: Promise<unknown>): Promise<AuditUnavailable> => {
@@ -177,14 +178,14 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
     const [bad, good] = [ownRow(), ownRow()];
     const late = makeLateRows(
       world.running.broker.log,
-      async (row) => {
+      async ({ row }: { row: AuditRow }) => {
         if (row === bad) throw Object.assign(new Error('a value too large'), { code: '54000' });
         kept.push(row.id);
         return true;
       },
       isHopeless,
     );
-    for (const row of [bad, good]) late.keep(row);
+    for (const row of [bad, good]) late.keep({ row });
     expect(await late.retry()).toBe(0);
     expect(kept).toEqual([good.id]);
   });
@@ -243,7 +244,7 @@ describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
         const found = (await stored(row))!;
         found.result = 'errored';
         found.reason = 'outcome_unknown';
-        await other.finish(found, undefined, false);
+        await other.record({ row: found, value: undefined });
         return await finish(recorder, row, true);
       }),
     );

@@ -237,9 +237,9 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
     const { db } = broker.store;
     const who = { agent: { organisation_id: organisation.id, id: agent.id } } as AgentPrincipal;
     const key = newKey()['idempotency-key'];
-    const perform = async () => ({ status: 200, body: '{}', effect: true });
+    const perform = async () => ({ answer: { status: 200, body: '{}' }, isKept: true });
     const action = WRITE as Action;
-    expect(await onceForKey(services, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    expect(await onceForKey(services, who, key, action, perform)).toMatchObject({ kind: 'answered' });
     let gone = false;
     // Between the claim that meets the first one's and the look at that.
     const between = db.withPlugin({
@@ -251,7 +251,7 @@ describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
       },
     });
     const raced = { ...services, broker: { ...broker, store: { ...broker.store, db: between } } };
-    expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'first' });
+    expect(await onceForKey(raced, who, key, action, perform)).toMatchObject({ kind: 'answered' });
     expect(gone).toBe(true);
   });
 

@@ -4,11 +4,11 @@ import { type Asker, type Decision, evaluate, subjectReader } from '../../querie
 import { evaluateAll } from '../../queries/authzen-batch.ts';
 import { Evaluation, Evaluations, SEMANTICS } from '../../queries/authzen-request.ts';
 import type { Services } from '../../services.ts';
+import { firstProblem } from '../../wire/validation.ts';
 import { Refusal } from '../errors.ts';
 import type { Limit } from '../rate-limits.ts';
 import { json } from '../reply.ts';
 import { type Route, route } from '../route.ts';
-import { firstProblem } from '../validation.ts';
 
 /** All of them together. */
 const LIMIT: Limit = { name: 'authzen', perMinute: 1_200, per: 'agent' };

@@ -3,7 +3,7 @@ import type { Instant } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
 
-export type ToolLooks = {
+export type ToolChecks = {
   /** Whether the server may be asked now; when it may, that is noted. */
   take(place: ToolPlace, now: Instant): boolean;
 };
@@ -13,7 +13,7 @@ const EVERY_MS = 5_000;
 const KEPT = 1_000;
 
 /** Counted in this process: several replicas may each ask once in that time. */
-export function toolLooks(): ToolLooks {
+export function toolChecks(): ToolChecks {
   const last = recentlyUsed<Instant>(KEPT);
   return {
     take: ({ organisationId, platformId, server }, now) => {

@@ -3,9 +3,9 @@ import type { McpSession } from '../egress/mcp-client.ts';
 import { type RecentlyUsed, recentlyUsed } from '../runtime/recently-used.ts';
 import type { Credential } from './forward.ts';
 
-export type McpManners = {
+export type McpSessions = {
   find(credential: Credential, agentId: string): McpSession | undefined;
-  keep(credential: Credential, agentId: string, manner: McpSession | undefined): void;
+  keep(credential: Credential, agentId: string, session: McpSession | undefined): void;
 };
 
 /** Agents of one credential; whoever was longest without a call shakes hands again. */
@@ -15,15 +15,15 @@ const KEPT = 1_000;
  * A session is an agent's own: servers keep things in it. It goes with the opened credential, which is another object as
  * soon as the stored one is replaced.
  */
-export function mcpManners(): McpManners {
+export function mcpSessions(): McpSessions {
   const kept = new WeakMap<Credential, RecentlyUsed<McpSession>>();
   return {
     find: (credential, agentId) => kept.get(credential)?.get(agentId),
-    keep: (credential, agentId, manner) => {
+    keep: (credential, agentId, session) => {
       const mine = kept.get(credential) ?? recentlyUsed<McpSession>(KEPT);
       kept.set(credential, mine);
-      if (manner === undefined) mine.delete(agentId);
-      else mine.set(agentId, manner);
+      if (session === undefined) mine.delete(agentId);
+      else mine.set(agentId, session);
     },
   };
 }

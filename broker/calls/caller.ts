@@ -1,24 +1,25 @@
 /** The header `X-Svc-Caller`, another way to say `caller` (specification, Caller identity). */
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { CallerIdentity } from '../wire/action.ts';
-import { firstProblem } from './validation.ts';
+import { firstProblem } from '../wire/validation.ts';
 
 export type Caller = z.infer<typeof CallerIdentity>;
 
 /**
  * Whom a call is for: what the body says, or the header `jwt <token>` or `id <source>:<id>`, split at the first colon.
  * A malformed header, two of them, and a header that says another than the body are an error, in words for a 400.
+ *
+ * @param headers every value of the header, as Node reads it
  */
 export function readCaller(
-  request: IncomingMessage,
+  headers: readonly string[] | undefined,
   inBody: Caller | undefined,
 ): { ok: true; caller: Caller | undefined } | { ok: false; error: string } {
-  if (request.headers['x-svc-caller'] === undefined) return { ok: true, caller: inBody };
+  if (headers === undefined) return { ok: true, caller: inBody };
   const refuse = (problem: string) => ({ ok: false as const, error: `X-Svc-Caller: ${problem}` });
-  const [value = '', ...more] = request.headersDistinct['x-svc-caller'] ?? [];
+  const [value = '', ...more] = headers;
   if (more.length > 0) return refuse('send one header.');
   // Node reads header bytes as Latin-1.
   const bytes = Buffer.from(value, 'latin1');

@@ -1,0 +1,72 @@
+/** What can be put on record, and what comes of it. */
+import type { Broker } from '../broker.ts';
+import type { AuditRow } from '../store/audit.ts';
+import type { Db } from '../store/store.ts';
+import type { RolledBack } from '../store/transaction.ts';
+
+/** Nominal by its private field, so that no literal or spread is one. Only the recorder makes them. */
+export class DurableValue<T> {
+  readonly #value: T;
+  constructor(value: T) {
+    this.#value = value;
+  }
+  get value(): T {
+    return this.#value;
+  }
+}
+/** A value whose audit row is durable. */
+export type Recorded<T> = DurableValue<T>;
+
+/**
+ * Writes something else in the same transaction as a row, before it. `rollback(reason)` undoes both; what it answers under
+ * `flags` goes into the row's. `row`: as it will be stored, but for that, its hash and its signature.
+ */
+export type Together<Reason = never> = (
+  tx: Db,
+  row: Readonly<AuditRow>,
+) => Promise<RolledBack<Reason> | { flags: Record<string, unknown> } | undefined>;
+
+/** `value`: of the outcome that is stored; undefined for an intent, and where a call broke off. */
+export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
+
+export type Entry<T, Reason = never> = {
+  /** Handed over: the recorder completes it. */
+  row: AuditRow;
+  /** Handed out once the row is durable. */
+  value: T;
+  /** Whether the upstream may have been called: then storing the row is tried for longer, and again later. */
+  sent?: boolean;
+  /** What becomes of the value once the row is stored. */
+  after?: (value: T) => Promise<T>;
+  /** Goes with every state of the row of one call; may run again for the same state. */
+  companion?: Companion | undefined;
+  /** Runs once. */
+  together?: Together<Reason>;
+};
+
+export type Recorder = {
+  /**
+   * Signs and stores a final row, then hands out the value. Throws AuditUnavailable; with `together` neither is stored then,
+   * and MaybeRecorded says that nobody can tell.
+   */
+  record<T>(entry: Entry<T> & { together?: never }): Promise<Recorded<T>>;
+  record<T, Reason>(entry: Entry<T, Reason>): Promise<Recorded<T> | RolledBack<Reason>>;
+  /**
+   * Stores the intent of a call, then makes it: `call` sends, and records how it ended. The intent of a change is durable
+   * before anything is sent; that of a read outlives the process. Whatever `call` throws, the row is closed.
+   */
+  intend<T>(intent: AuditRow, call: () => Promise<Recorded<T>>, companion?: Companion): Promise<Recorded<T>>;
+  /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
+  readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
+  /** Whether audit rows cannot be stored: then nothing is sent. */
+  isFailing(): boolean;
+  /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
+  retryLate(): Promise<number>;
+  /** Resolves when no call is in flight and nothing waits to be written, or after `patienceMs`. */
+  settled(patienceMs: number): Promise<void>;
+  /** Closes the journal of reads in flight. Entries whose row is not durable yet are kept for recovery on restart. */
+  close(): Promise<void>;
+};
+
+/** What whoever puts something on record takes of the process. */
+export type Recording = { broker: Broker; recorder: Recorder };

@@ -1,0 +1,66 @@
+/**
+ * The one use case of every door: a call of an agent, from what it sent to what it is answered (specification, Governed call). A
+ * door reads its own transport's request into a CallRequest, and writes an outcome as its own answer; all else happens here.
+ */
+import type { Outcome } from '../audit/outcome.ts';
+import type { Recorded } from '../audit/recorder.ts';
+import { keepsResponse, rowOf } from '../audit/row.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
+import type { Instant } from '../policy/facts.ts';
+import { haltOf } from '../policy/halt.ts';
+import type { Action } from '../wire/action.ts';
+import { act } from './act.ts';
+import type { CallServices } from './call-services.ts';
+import { readCaller } from './caller.ts';
+import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
+import { type Malformed, recordMalformed } from './malformed.ts';
+import { inSession } from './session-marker.ts';
+
+/** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
+export type CallRequest = {
+  asked: { ok: true; action: Action } | ({ ok: false } & Malformed);
+  correlationId: string;
+  /** `Idempotency-Key`; a list where it was sent more than once. */
+  idempotencyKey?: string | readonly string[] | undefined;
+  /** `X-Svc-Session`. */
+  sessionMarker?: string | readonly string[] | undefined;
+  /** Every value of `X-Svc-Caller`. */
+  caller?: readonly string[] | undefined;
+};
+
+/**
+ * Makes a governed call, once for each Idempotency-Key.
+ *
+ * @param write an outcome as this door answers it; of a call with a key, what a repetition is answered, too
+ * @throws AuditUnavailable when what became of the call could not be recorded; then nothing is answered
+ */
+export async function perform<Answer extends StoredResponse>(
+  services: CallServices,
+  agent: AgentPrincipal,
+  request: CallRequest,
+  write: (outcome: Outcome) => Answer,
+): Promise<Once<Answer>> {
+  const { asked, correlationId } = request;
+  const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
+  const marked = inSession(agent, request.sessionMarker);
+  const who = marked.ok ? marked.who : agent;
+  if (!asked.ok) return answered(await recordMalformed(services, who, asked, correlationId));
+  const caller = readCaller(request.caller, asked.action.caller);
+  const key = readKey(request.idempotencyKey);
+  const detail = [caller, marked, key].find((part) => !part.ok)?.error;
+  if (!caller.ok || !marked.ok || !key.ok)
+    return answered(await recordMalformed(services, who, { body: asked.action, detail: detail ?? '' }, correlationId));
+  const action = caller.caller === asked.action.caller ? asked.action : { ...asked.action, caller: caller.caller };
+  const now = services.broker.clock();
+  // Whoever is halted, or contained by its parent, is refused, also what was answered before.
+  if (key.value === undefined || isStopped(who, now))
+    return answered(await act(services, who, action, { correlationId, now }));
+  return await onceForKey(services, who, key.value, action, async (auditId) => {
+    const { value } = await act(services, who, action, { correlationId, auditId, now });
+    return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
+  });
+}
+
+const isStopped = ({ agent }: AgentPrincipal, now: Instant): boolean =>
+  haltOf(agentFacts(agent), breakersOf(agent, now), now) !== undefined || !hasStandingParent(agent, now);

@@ -1,0 +1,33 @@
+/** Sends an allowed call, to its platform or MCP server, with a credential that works. */
+import type { Ask, Verdict } from '../policy/facts.ts';
+import { toolOf } from '../policy/tool-endpoint.ts';
+import type { Call } from './call.ts';
+import type { CallServices } from './call-services.ts';
+import type { Connected } from './connect.ts';
+import { decideAgain } from './decide-again.ts';
+import { forward } from './forward.ts';
+import { type Fresh, forwardFresh } from './forward-fresh.ts';
+import { forwardMcp } from './forward-mcp.ts';
+
+/** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. */
+type Allowed = Extract<Connected, { ok: true }> & { ask: Ask; verdict: Verdict; isApproved: boolean };
+
+export async function sendCall(
+  services: CallServices,
+  call: Call,
+  { platform, connection, credential, ask, verdict, isApproved }: Allowed,
+): Promise<Fresh> {
+  const { grant } = verdict;
+  return await forwardFresh(
+    services,
+    platform.manifest,
+    call,
+    connection,
+    credential,
+    (fresh) =>
+      platform.rules.kind === 'mcp'
+        ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
+        : forward(services.broker, platform.manifest, call, connection, fresh),
+    () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
+  );
+}

@@ -1,0 +1,122 @@
+/** From the outcome of a call to the wire. */
+import { answerNotes, assertNever, BLOCKED_DETAIL, type Outcome, type OutcomeOf } from '../audit/outcome.ts';
+import { isUndecided } from '../policy/access.ts';
+import type { DenyReason } from '../policy/facts.ts';
+import { envelope, errorReply, meta, reportHint } from './envelope.ts';
+import { type ErrorCode, Refusal } from './errors.ts';
+import { approveUrl } from './held-call.ts';
+import { json, type Reply } from './reply.ts';
+import type { Context } from './route.ts';
+import { sentence, unreadyReply } from './unready.ts';
+
+export const CAPABILITY = 'actions.execute';
+
+type Told = Pick<Context, 'services' | 'correlationId'>;
+
+/** The answer of `POST /v1/actions` to a call that ended so (specification, Governed call). */
+export function outcomeReply(context: Told, outcome: Outcome): Reply {
+  const { services, correlationId } = context;
+  const { auditId: audit_id, asked } = outcome.call;
+  const { platform = '', scope = '', method } = asked;
+  const common = { platform, correlation_id: correlationId, audit_id };
+  const refused = (code: ErrorCode, detail: string, extra: Record<string, unknown>, headers = {}): Reply =>
+    errorReply(new Refusal(code, detail, { extra, headers }), context, {
+      code,
+      severity: 'warning',
+      endpoint: '/v1/actions',
+    });
+  switch (outcome.kind) {
+    case 'answered': {
+      const notes = { audit_id, upstream_status: outcome.upstreamStatus, ...answerNotes(outcome) };
+      return envelope(200, outcome.dataJson, meta(services, CAPABILITY, notes, [receiptLink(audit_id)]));
+    }
+    case 'held':
+      return json(202, {
+        status: 'pending_approval',
+        approval_id: outcome.approvalId,
+        approval_url: approveUrl(services.broker, outcome.approvalId),
+        message: `Held until a person decides: ${outcome.call.decided?.verdict.detail}. An owner decides at ${approveUrl(services.broker, outcome.approvalId)}. Do not send it again; poll the approval instead.`,
+        expires_at: new Date(outcome.expiresAt).toISOString(),
+        _meta: meta(services, CAPABILITY, { audit_id, ...answerNotes(outcome) }, [
+          { capability: 'approvals.read', endpoint: `/v1/approvals/${outcome.approvalId}` },
+          receiptLink(audit_id),
+        ]),
+      });
+    case 'denied':
+      return denied(context, outcome);
+    case 'invalid':
+      return refused(outcome.code, sentence(outcome.detail), { audit_id });
+    case 'inactive':
+    case 'reauth_needed':
+    case 'needs_consent':
+    case 'not_connected':
+    case 'consent_required':
+      return unreadyReply(outcome, { platform, scope }, common, services.broker.baseUrl);
+    case 'credential_unreadable':
+      return refused(
+        'credential_unreadable',
+        `The stored credential of ${platform} cannot be opened, so nothing was sent. An owner has to connect it again.`,
+        { audit_id },
+      );
+    case 'too_many_pending':
+      return refused(
+        'too_many_pending_approvals',
+        `${outcome.limit} calls of this agent wait for a decision already. Wait until some are decided.`,
+        { audit_id },
+        { 'Retry-After': '60' },
+      );
+    case 'unreachable': {
+      const unknown = outcome.sent && method !== 'GET';
+      return refused(
+        'upstream_unreachable',
+        `${outcome.detail}${unknown ? ' The call may have been made: look at the platform before you repeat it.' : ''}`,
+        { audit_id, code: outcome.code, outcome: outcome.sent ? 'unknown' : 'not_sent' },
+      );
+    }
+    case 'response_blocked':
+      return refused('upstream_response_blocked', sentence(BLOCKED_DETAIL), { audit_id });
+    case 'not_as_approved':
+      return refused('conflict', sentence(outcome.detail), { audit_id });
+    default:
+      return assertNever(outcome);
+  }
+}
+
+const receiptLink = (auditId: string) => ({ capability: 'audit.receipt', endpoint: `/v1/audit/${auditId}/receipt` });
+
+const ME = { capability: 'agents.me', endpoint: '/v1/agents/me' };
+const ACCESS_REQUEST = { capability: 'access_requests.create', endpoint: '/v1/access-request' };
+/** Refusals that an owner can lift by granting more, or by deciding at all (specification, Errors 5; Access request). */
+const MAY_BE_REQUESTED = new Set<DenyReason>(['scope_not_granted', 'no_permission_record', 'grant_expired']);
+const mayBeRequested = (verdict: OutcomeOf<'denied'>['verdict']) =>
+  MAY_BE_REQUESTED.has(verdict.reason) || isUndecided(verdict);
+
+/** ActionDenied of the specification. */
+function denied({ services, correlationId }: Told, { verdict, call }: OutcomeOf<'denied'>): Reply {
+  const { auditId } = call;
+  const halted = verdict.halt !== undefined;
+  const { halt, violating, reason } = verdict;
+  const retryAfter = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
+  const error = halted ? 'agent_halted' : 'Permission denied';
+  const next = [...(halted ? [ME] : mayBeRequested(verdict) ? [ACCESS_REQUEST] : []), receiptLink(auditId)];
+  return {
+    ...json(403, {
+      error,
+      reason,
+      detail: sentence(verdict.detail),
+      correlation_id: correlationId,
+      audit_id: auditId,
+      ...(halt && { halt }),
+      // Its other platforms can be used: it has to be clear which one is meant.
+      ...(!halt && reason === 'circuit_breaker_open' && { platform: call.asked.platform ?? '' }),
+      ...(violating && { violating }),
+      ...(reason === 'repo_not_allowed' && { constraint: { kind: 'repos', reason, violating: violating ?? [] } }),
+      report_hint: reportHint(
+        { code: reason, severity: 'warning', endpoint: '/v1/actions' },
+        { services, correlationId },
+      ),
+      _meta: meta(services, CAPABILITY, { audit_id: auditId }, next),
+    }),
+    ...(retryAfter !== undefined && { headers: { 'Retry-After': String(retryAfter) } }),
+  };
+}
