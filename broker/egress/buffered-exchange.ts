@@ -1,7 +1,8 @@
 /** An exchange whose answer is kept whole. Bounded in size and, by `expire`, in time. */
 import type { Dispatcher } from 'undici';
+import type { CallLease } from './call-budget.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
-import { contentCodings, inflate } from './inflate.ts';
+import { type Coding, contentCodings, inflate } from './inflate.ts';
 import { OutboundFault, type Unreachable, unreachable } from './unreachable.ts';
 
 export type Answer =
@@ -31,11 +32,20 @@ export type ExchangeLimits = {
  */
 export type Enough = (chunk: Buffer, headers: Readonly<ResponseHeaders>) => boolean;
 
+/** Most answers inflate to less than this many times their size, and this many bytes more. */
+const USUAL_RATIO = 16;
+const USUAL_BYTES = 64 * 1024;
+
+/** `enough`: see there; without it the body is read to its end. `lease`: what the answer's bytes are counted on. */
+export type BufferedOptions = { limits: ExchangeLimits; enough?: Enough | undefined; lease?: CallLease | undefined };
+
 export class BufferedExchange extends Exchange {
   readonly answer: Promise<Answer>;
   readonly #limits: ExchangeLimits;
   readonly #startedAt: number;
   readonly #enough: Enough | undefined;
+  readonly #lease: CallLease | undefined;
+  #isWaitingForRoom = false;
   #resolve!: (answer: Answer) => void;
   #settled = false;
   #status = 0;
@@ -43,19 +53,19 @@ export class BufferedExchange extends Exchange {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  /** `enough`: see there; without it the body is read to its end. The others as in `Exchange`. */
+  /** As `Exchange`. */
   constructor(
     options: Dispatcher.DispatchOptions,
     family: string,
-    limits: ExchangeLimits,
+    { limits, enough, lease }: BufferedOptions,
     now: number,
     onEnd: (exchange: Exchange) => void,
-    enough?: Enough,
   ) {
     super(options, family, now, onEnd);
     this.#limits = limits;
     this.#startedAt = now;
     this.#enough = enough;
+    this.#lease = lease;
     this.answer = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -68,7 +78,7 @@ export class BufferedExchange extends Exchange {
   expire(now: number): void {
     const { idleTimeoutMs, totalTimeoutMs } = this.#limits;
     if (now - this.#startedAt >= totalTimeoutMs) this.fail('timeout', 'total');
-    else if (now - this.activeAt >= idleTimeoutMs) this.fail('timeout', 'idle');
+    else if (now - this.activeAt >= idleTimeoutMs && !this.#isWaitingForRoom) this.fail('timeout', 'idle');
   }
 
   protected onHead(status: number, headers: ResponseHeaders): void {
@@ -79,11 +89,29 @@ export class BufferedExchange extends Exchange {
 
   protected onChunk(chunk: Buffer): void {
     this.#size += chunk.length;
-    if (this.#size > this.#limits.maxResponseBytes) this.fail('too_large', 'body');
-    else {
-      this.#chunks.push(chunk);
-      if (this.#enough?.(chunk, this.#headers)) this.#stop();
+    if (this.#size > this.#limits.maxResponseBytes) {
+      this.fail('too_large', 'body');
+      return;
     }
+    this.#lease?.count(chunk.length);
+    this.#chunks.push(chunk);
+    if (this.#enough?.(chunk, this.#headers)) this.#stop();
+    else if (this.#lease?.hasRoom === false) {
+      this.controller?.pause();
+      void this.#roomOn(this.#lease).then(() => this.controller?.resume());
+    }
+  }
+
+  /** Resolves when more may be read. Waiting for it is not the upstream's silence. */
+  #roomOn(lease: CallLease): Promise<void> {
+    this.#isWaitingForRoom = true;
+    return new Promise((resolve) => {
+      lease.whenRoom(() => {
+        this.#isWaitingForRoom = false;
+        this.activeAt = performance.now();
+        resolve();
+      });
+    });
   }
 
   /** Takes what has come for the answer, and ends the connection: the rest is nobody's. */
@@ -97,12 +125,28 @@ export class BufferedExchange extends Exchange {
     const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
     if (codings === undefined) this.onFailure(unreachable('broken_answer', true, 'content_encoding'));
     else if (codings.length === 0 || body.length === 0) this.#settleWith(body);
-    else {
-      void inflate(body, codings, this.#limits.maxResponseBytes).then((inflated) => {
-        if (inflated.ok) this.#settleWith(inflated.body);
-        else this.onFailure(unreachable(inflated.code, true, 'content_encoding'));
-      });
+    else void this.#inflate(body, codings);
+  }
+
+  /** Under the usual size first: what could be a thousand times as large is inflated when there is room for that. */
+  async #inflate(body: Buffer, codings: readonly Coding[]): Promise<void> {
+    const max = this.#limits.maxResponseBytes;
+    const usual = Math.min(max, body.length * USUAL_RATIO + USUAL_BYTES);
+    let inflated = await this.#inflateTo(usual, body, codings);
+    if (!inflated.ok && inflated.code === 'too_large' && usual < max) {
+      const lease = this.#lease;
+      if (lease !== undefined) while (!this.#settled && !lease.hasRoom) await this.#roomOn(lease);
+      if (!this.#settled) inflated = await this.#inflateTo(max, body, codings);
     }
+    if (inflated.ok) this.#settleWith(inflated.body);
+    else this.onFailure(unreachable(inflated.code, true, 'content_encoding'));
+  }
+
+  async #inflateTo(max: number, body: Buffer, codings: readonly Coding[]) {
+    this.#lease?.count(max);
+    const inflated = await inflate(body, codings, max);
+    this.#lease?.count((inflated.ok ? inflated.body.length - body.length : 0) - max);
+    return inflated;
   }
 
   protected onFailure(failure: Unreachable): void {

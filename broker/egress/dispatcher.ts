@@ -6,52 +6,20 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
-import { type Answer, BufferedExchange, type Enough, type ExchangeLimits } from './buffered-exchange.ts';
+import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
 import type { Lookup } from './connector.ts';
 import type { Exchange } from './exchange.ts';
 import { OpenExchanges } from './open-exchanges.ts';
 import { OriginPool, type OutageWatch } from './origin-pool.ts';
+import type { OutboundRequest, RequestHead, StreamRequest } from './outbound-request.ts';
 import { requestProblem } from './request-check.ts';
-import { type StreamedAnswer, StreamedExchange, type StreamSearch } from './streamed-exchange.ts';
+import { type StreamedAnswer, StreamedExchange } from './streamed-exchange.ts';
 import { checkTarget, hostPortText, parseHostPort, type TargetRules } from './target.ts';
 import { type Unreachable, unreachable } from './unreachable.ts';
 
 export type { Answer } from './buffered-exchange.ts';
 export type { StreamedAnswer } from './streamed-exchange.ts';
 export type { Unreachable, UnreachableCode } from './unreachable.ts';
-
-type RequestHead = {
-  /** Without userinfo. The query may hold the credential: never log it. */
-  url: URL;
-  method: string;
-  /** Names in lower case, each once, without `host`, `content-length` and hop-by-hop headers, which are added here. */
-  headers: Readonly<Record<string, string>>;
-  /** Requests with different keys never share a socket (SS-12). The connection's id, for calls with a credential. */
-  connectionKey?: string;
-  /** Whose call it is: families take turns when calls wait for a connection. All calls without one are one family. */
-  family?: string;
-};
-
-export type OutboundRequest = RequestHead & {
-  body?: Buffer | string;
-  /** Stops reading the response early. Only for uncompressed bodies: send `accept-encoding: identity`. */
-  enough?: Enough;
-} & Partial<ExchangeLimits>;
-
-export type StreamRequest = RequestHead & {
-  /** Pieces as they come, taken as fast as the upstream takes them. What they throw ends the request. */
-  body?: Buffer | string | AsyncIterable<Uint8Array>;
-  /** Of a body in pieces, where it is known. */
-  bodyBytes?: number;
-  /** The credential that was put in. */
-  search?: StreamSearch;
-  /** Milliseconds without a byte; 60,000 unless told. */
-  idleTimeoutMs?: number;
-  /** Milliseconds that an answer may go untaken; 30,000 unless told. */
-  takeTimeoutMs?: number;
-  /** Bytes of the answer; unbounded unless told, but for an answer that comes compressed. */
-  maxResponseBytes?: number;
-};
 
 export type Outbound = {
   /** Sends one request, once. Never rejects; every failure is `unreachable`. */
@@ -173,13 +141,16 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         optionsOf(request, ACCEPTED),
         request.family ?? '',
         {
-          maxResponseBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
-          idleTimeoutMs: request.idleTimeoutMs ?? limits.idleTimeoutMs,
-          totalTimeoutMs: request.totalTimeoutMs ?? limits.totalTimeoutMs,
+          limits: {
+            maxResponseBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
+            idleTimeoutMs: request.idleTimeoutMs ?? limits.idleTimeoutMs,
+            totalTimeoutMs: request.totalTimeoutMs ?? limits.totalTimeoutMs,
+          },
+          enough: request.enough,
+          lease: request.lease,
         },
         performance.now(),
         () => pool.release(),
-        request.enough,
       );
       run(pool, exchange);
       const answer = await exchange.answer;
@@ -195,12 +166,15 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         optionsOf(request, 'identity'),
         request.family ?? '',
         {
-          idleTimeoutMs: request.idleTimeoutMs ?? STREAM_IDLE_MS,
-          takeTimeoutMs: request.takeTimeoutMs ?? STREAM_TAKE_MS,
-          maxResponseBytes: request.maxResponseBytes ?? Number.POSITIVE_INFINITY,
-          maxInflatedBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
+          limits: {
+            idleTimeoutMs: request.idleTimeoutMs ?? STREAM_IDLE_MS,
+            takeTimeoutMs: request.takeTimeoutMs ?? STREAM_TAKE_MS,
+            maxResponseBytes: request.maxResponseBytes ?? Number.POSITIVE_INFINITY,
+            maxInflatedBytes: request.maxResponseBytes ?? limits.maxResponseBytes,
+          },
+          search: request.search,
+          lease: request.lease,
         },
-        request.search,
         performance.now(),
         () => pool.release(),
         () => open.delete(exchange),

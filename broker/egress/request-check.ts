@@ -1,5 +1,5 @@
 /** Rejects what undici would throw at, because a pool leaks a connection slot for each request that throws. */
-import type { OutboundRequest, StreamRequest } from './dispatcher.ts';
+import type { OutboundRequest, StreamRequest } from './outbound-request.ts';
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
 

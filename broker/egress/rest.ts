@@ -3,8 +3,8 @@ import type { Secret } from '../crypto/secret.ts';
 import { joinUpstreamUrl } from '../policy/endpoint.ts';
 import type { JsonObject, Method } from '../policy/facts.ts';
 import { foldName, parameterNames } from '../policy/names.ts';
-import type { OutboundRequest } from './dispatcher.ts';
 import { encodeForm } from './form.ts';
+import type { OutboundRequest } from './outbound-request.ts';
 import { isHeaderValue } from './request-check.ts';
 
 /** Where the credential goes. */

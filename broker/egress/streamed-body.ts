@@ -42,8 +42,8 @@ export class Meter {
 /** From this many waiting bytes on the platform is asked to pause; below half of it, to go on. */
 const HIGH_WATER = 256 * 1024;
 
-/** Told of what the taker does. */
-export type BodyFlow = { pause(): void; resume(): void; closed(): void };
+/** Told of what the taker does. `count`: so many bytes more wait for it, or less. */
+export type BodyFlow = { pause(): void; resume(): void; closed(): void; count(bytes: number): void };
 
 /** An answer's body for one taker, to be read to its end or left by `return` (as `for await` does). */
 export class StreamedBody implements AsyncIterableIterator<Buffer> {
@@ -78,7 +78,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
   add(chunk: Buffer): void {
     if (this.#ended !== undefined || chunk.length === 0) return;
     this.#queue.push(chunk);
-    this.#size += chunk.length;
+    this.#count(chunk.length);
     if (this.#size >= HIGH_WATER && this.#fullSince === undefined) {
       this.#fullSince = performance.now();
       this.#flow.pause();
@@ -90,7 +90,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
   end(ended: StreamEnding): void {
     if (this.#ended !== undefined) return;
     this.#ended = ended;
-    if (ended === 'client_closed') this.#queue = [];
+    if (ended === 'client_closed') this.#drop();
     this.#wakeTaker();
   }
 
@@ -103,7 +103,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
       });
     }
     const chunk = this.#queue.shift()!;
-    this.#size -= chunk.length;
+    this.#count(-chunk.length);
     this.#meter.add(chunk);
     if (this.#fullSince !== undefined && this.#size < HIGH_WATER / 2) {
       this.#fullSince = undefined;
@@ -116,7 +116,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
     const isTaken = this.#ended === 'complete' && this.#queue.length === 0;
     if (!isTaken) {
       if (this.#ended === undefined || this.#ended === 'complete') this.#ended = 'client_closed';
-      this.#queue = [];
+      this.#drop();
       this.#wakeTaker();
       this.#flow.closed();
     }
@@ -125,6 +125,16 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #drop(): void {
+    this.#queue = [];
+    this.#count(-this.#size);
+  }
+
+  #count(bytes: number): void {
+    this.#size += bytes;
+    this.#flow.count(bytes);
   }
 
   #wakeTaker(): void {

@@ -5,6 +5,7 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { isTextType } from './answer.ts';
+import type { CallLease } from './call-budget.ts';
 import type { CredentialSearch, SearchForms, StreamedCredential } from './credential-stream.ts';
 import { Exchange, type ResponseHeaders } from './exchange.ts';
 import { contentCodings } from './inflate.ts';
@@ -36,6 +37,13 @@ export type StreamLimits = {
   maxResponseBytes: number;
   /** The same for an answer that came compressed though that was not asked for. */
   maxInflatedBytes: number;
+};
+
+export type StreamOptions = {
+  limits: StreamLimits;
+  search?: StreamSearch | undefined;
+  /** What the bytes that wait to be taken are counted on. */
+  lease?: CallLease | undefined;
 };
 
 /** What to look for in the answer. In texts it is replaced, anything else is broken off. */
@@ -70,8 +78,7 @@ export class StreamedExchange extends Exchange {
   constructor(
     options: Dispatcher.DispatchOptions,
     family: string,
-    limits: StreamLimits,
-    search: StreamSearch | undefined,
+    { limits, search, lease }: StreamOptions,
     now: number,
     onEnd: (exchange: Exchange) => void,
     onOver: (exchange: Exchange) => void,
@@ -91,6 +98,7 @@ export class StreamedExchange extends Exchange {
         (this.#inflater ?? this.controller)?.resume();
       },
       closed: () => this.#breakOff('client_closed'),
+      count: (bytes) => lease?.count(bytes),
     });
   }
 

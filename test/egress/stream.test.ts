@@ -6,7 +6,8 @@ import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../broker/crypto/secret.ts';
 import { StreamedCredential } from '../../broker/egress/credential-stream.ts';
-import type { Outbound, StreamRequest } from '../../broker/egress/dispatcher.ts';
+import type { Outbound } from '../../broker/egress/dispatcher.ts';
+import type { StreamRequest } from '../../broker/egress/outbound-request.ts';
 import { StreamBroken } from '../../broker/egress/streamed-body.ts';
 import { fixedUpstream, httpUpstream, outboundTo, rawUpstream } from './upstream.ts';
 

@@ -3,7 +3,8 @@ import type { LookupAddress } from 'node:dns';
 import http from 'node:http';
 import net, { type AddressInfo, type Server, type Socket } from 'node:net';
 import tls from 'node:tls';
-import { makeOutbound, type OutboundOptions, type OutboundRequest } from '../../broker/egress/dispatcher.ts';
+import { makeOutbound, type OutboundOptions } from '../../broker/egress/dispatcher.ts';
+import type { OutboundRequest } from '../../broker/egress/outbound-request.ts';
 import type { Certificate } from './certificate.ts';
 
 export type Upstream = {

@@ -1,0 +1,173 @@
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type BudgetLimits, CallBudget, type CallLease } from '../../broker/egress/call-budget.ts';
+import { fixedUpstream, get, httpUpstream, outboundTo } from './upstream.ts';
+
+const LIMITS: BudgetLimits = { family: { calls: 2, bytes: 100 }, all: { calls: 3, bytes: 250 } };
+
+describe('calls at once', () => {
+  test('of one family, and of all', () => {
+    const budget = new CallBudget(LIMITS);
+    const [a1, a2, a3, b1, c1] = ['a', 'a', 'a', 'b', 'c'].map((family) => budget.lease(family)) as CallLease[];
+    expect([a1!.begin(), a2!.begin(), a3!.begin()]).toEqual([true, true, false]);
+    expect([b1!.begin(), c1!.begin()]).toEqual([true, false]);
+    a1!.endCall();
+    expect([a3!.begin(), c1!.begin()]).toEqual([true, false]);
+    expect(budget.held.calls).toBe(3);
+  });
+
+  test('the numbers are those of the decisions', () => {
+    const budget = new CallBudget();
+    const begun = Array.from({ length: 300 }, (_, i) => budget.lease(`${Math.floor(i / 20)}`).begin());
+    expect(begun.slice(0, 20).filter(Boolean).length).toBe(16);
+    expect(begun.filter(Boolean).length).toBe(240);
+    const more = Array.from({ length: 20 }, (_, i) => budget.lease(`more ${i}`).begin());
+    expect(more.filter(Boolean).length).toBe(16);
+  });
+
+  test('a lease begins once, and gives back once', () => {
+    const budget = new CallBudget(LIMITS);
+    const lease = budget.lease('a');
+    expect([lease.begin(), lease.begin(), budget.held.calls]).toEqual([true, true, 1]);
+    lease.count(7);
+    for (let i = 0; i < 3; i++) lease.endCall();
+    expect(budget.held).toEqual({ calls: 0, bytes: 7 });
+    for (let i = 0; i < 3; i++) lease.release();
+    lease.count(5);
+    expect([lease.begin(), budget.held]).toEqual([false, { calls: 0, bytes: 0 }]);
+  });
+});
+
+describe('bytes of answers', () => {
+  test('over the limit nothing begins, until they were given back', () => {
+    const budget = new CallBudget(LIMITS);
+    const first = budget.lease('a');
+    first.begin();
+    first.count(100);
+    first.endCall();
+    expect([budget.lease('a').begin(), budget.lease('b').begin()]).toEqual([false, true]);
+    first.release();
+    expect(budget.lease('a').begin()).toBe(true);
+  });
+
+  test('over the limit the oldest goes on, the others wait for their turn', () => {
+    const budget = new CallBudget(LIMITS);
+    const [one, two] = [budget.lease('a'), budget.lease('a')];
+    for (const lease of [one, two]) lease.begin();
+    two.count(60);
+    one.count(60);
+    expect([one.hasRoom, two.hasRoom]).toEqual([true, false]);
+    let resumed = 0;
+    two.whenRoom(() => resumed++);
+    one.count(20);
+    one.endCall();
+    expect(resumed).toBe(0);
+    one.release();
+    expect([resumed, two.hasRoom]).toEqual([1, true]);
+    two.release();
+    expect(resumed).toBe(1);
+  });
+
+  test('one that was given up waits no longer', () => {
+    const budget = new CallBudget(LIMITS);
+    const [one, two] = [budget.lease('a'), budget.lease('a')];
+    for (const lease of [one, two]) lease.begin();
+    one.count(100);
+    let resumed = 0;
+    two.whenRoom(() => resumed++);
+    two.release();
+    one.release();
+    expect(resumed).toBe(0);
+  });
+
+  test('whatever happens, somebody can go on, and in the end all is given back', () => {
+    const step = fc.tuple(fc.nat(9), fc.constantFrom('read', 'end', 'release'));
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const budget = new CallBudget(LIMITS);
+        const leases = Array.from({ length: 10 }, (_, i) => budget.lease(`${i % 3}`));
+        const open = new Set<CallLease>();
+        for (const [i, what] of steps) {
+          const lease = leases[i]!;
+          if (lease.begin()) open.add(lease);
+          if (what === 'read' && open.has(lease) && lease.hasRoom) lease.count(40);
+          else if (what === 'end') lease.endCall();
+          else if (what === 'release') {
+            lease.release();
+            open.delete(lease);
+          }
+          expect(open.size === 0 || [...open].some((one) => one.hasRoom)).toBe(true);
+          expect(budget.held.calls).toBeLessThanOrEqual(3);
+        }
+        for (const lease of leases) lease.release();
+        expect(budget.held).toEqual({ calls: 0, bytes: 0 });
+      }),
+    );
+  });
+});
+
+describe('answers on their way', () => {
+  const MIB = 1024 * 1024;
+
+  test('wait when the budget is spent, and the platform with them', async () => {
+    await using upstream = await httpUpstream((_, response) => response.end(Buffer.alloc(2 * MIB, 'x')));
+    await using outbound = outboundTo(upstream, { idleTimeoutMs: 1_000, totalTimeoutMs: 60_000 });
+    const share = { calls: 16, bytes: 3 * MIB };
+    const budget = new CallBudget({ family: share, all: { calls: 16, bytes: 100 * MIB } });
+    const leases = Array.from({ length: 6 }, () => budget.lease('a'));
+    const answers = leases.map(async (lease) => {
+      expect(lease.begin()).toBe(true);
+      const answer = await outbound.send(get(upstream.url(), { lease }));
+      lease.endCall();
+      return answer.kind === 'answer' && answer.body.length;
+    });
+    expect(await answers[0]).toBe(2 * MIB);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // One that the budget holds back is not taken for one that the platform keeps silent about.
+    expect(budget.held.bytes).toBeLessThan(5 * MIB + 6 * 64 * 1024);
+    expect(budget.lease('a').begin()).toBe(false);
+    for (const [i, lease] of leases.entries()) {
+      expect(await answers[i]).toBe(2 * MIB);
+      lease.release();
+    }
+    expect(budget.held).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('that inflate to much more than usual do so one after another', async () => {
+    const body = gzipSync(Buffer.alloc(8 * MIB));
+    const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`;
+    await using upstream = await fixedUpstream(Buffer.concat([Buffer.from(head), body]));
+    await using outbound = outboundTo(upstream);
+    const budget = new CallBudget({ family: { calls: 16, bytes: MIB }, all: { calls: 16, bytes: 100 * MIB } });
+    let most = 0;
+    const watch = setInterval(() => {
+      most = Math.max(most, budget.held.bytes);
+    }, 1);
+    const answers = Array.from({ length: 4 }, async () => {
+      const lease = budget.lease('a');
+      expect(lease.begin()).toBe(true);
+      const answer = await outbound.send(get(upstream.url(), { lease }));
+      lease.release();
+      return answer.kind === 'answer' && answer.body.length;
+    });
+    expect(await Promise.all(answers)).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 8 * MIB]);
+    clearInterval(watch);
+    expect(most).toBeLessThan(14 * MIB);
+    expect(budget.held).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('that are streamed hold only what waits to be taken', async () => {
+    await using upstream = await fixedUpstream('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+    await using outbound = outboundTo(upstream);
+    const budget = new CallBudget(LIMITS);
+    const lease = budget.lease('a');
+    lease.begin();
+    const answer = await outbound.stream(get(upstream.url(), { lease }));
+    if (answer.kind !== 'stream') throw new Error(answer.detail);
+    await expect.poll(() => budget.held.bytes).toBe(2);
+    await answer.body.next();
+    expect(budget.held.bytes).toBe(0);
+    expect((await answer.body.next()).done).toBe(true);
+  });
+});
