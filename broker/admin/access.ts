@@ -8,7 +8,7 @@ import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 import { decide } from '../policy/decide.ts';
 import { didYouMean } from '../policy/did-you-mean.ts';
 import type { Ask, DenyReason, Instant } from '../policy/facts.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
 

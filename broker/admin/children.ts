@@ -13,7 +13,7 @@ import { earliest } from '../policy/attenuation.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
 import { endLifetime } from './child-end.ts';
 import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';

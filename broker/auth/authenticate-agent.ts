@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';

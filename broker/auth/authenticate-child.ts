@@ -1,6 +1,6 @@
 /** Who presents the token of a child identity (specification, Authentication 4; Child identity). */
 import type { Broker } from '../broker.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';

@@ -1,4 +1,4 @@
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { OwnerTable } from '../store/schema.ts';
 
 /** The authenticated party. */

@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { BREAKER_LIMITS } from '../policy/breaker.ts';
 import { strike } from '../store/breakers.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 
 /** `(agent, source address)`. The facts are of a question from that address. */
 export type CountStrike = (agent: FactsRow, source: string) => Promise<void>;

@@ -15,7 +15,7 @@ import {
   releaseTrial,
   strike,
 } from '../store/breakers.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 
 function keyOf(who: AgentPrincipal, cause: BreakerCause, platformId: string): BreakerKey {
   const key = { breaker_auth_failure: who.source, breaker_api_error: '', breaker_upstream_failure: platformId }[cause];

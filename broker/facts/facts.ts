@@ -2,7 +2,7 @@
 import { earliest } from '../policy/attenuation.ts';
 import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 

@@ -4,7 +4,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsLoader } from './facts.ts';
 import { isSteady } from './facts.ts';
 

@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant } from '../policy/facts.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
 import { Evaluation, type Evaluations } from './authzen-request.ts';
 

@@ -1,6 +1,6 @@
 /** Whether an agent is recognised, and why not (specification, POST /v1/trqp/recognition). */
 import type { AgentStatus, Instant } from '../policy/facts.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 
 export const RECOGNITION = [
   'recognized',

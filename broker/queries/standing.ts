@@ -3,7 +3,7 @@
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant, Policy, Verdict } from '../policy/facts.ts';
-import type { FactsRow } from '../store/facts.ts';
+import type { FactsRow } from '../store/facts-columns.ts';
 
 export type StandingAsk = Omit<Ask, 'call'>;
 export type Standing = { verdict: Verdict; policy: Policy | undefined };

@@ -1,14 +1,7 @@
 /** Reads facts: many questions together, and what has not changed since the last time not at all. */
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import {
-  ALL_PLATFORMS,
-  FACTS_COLUMNS,
-  type FactsRow,
-  prepareFacts,
-  prepareFactVersions,
-  type Question,
-  type Whose,
-} from './facts.ts';
+import { ALL_PLATFORMS, prepareFacts, prepareFactVersions, type Question } from './facts.ts';
+import { FACTS_COLUMNS, type FactsRow, type Whose } from './facts-columns.ts';
 import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
