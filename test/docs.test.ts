@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { main } from '../bin/cli.ts';
-import { HASHED_COLUMNS } from '../broker/audit/receipt.ts';
 import { readConfig } from '../broker/config.ts';
 import { governanceJsonSchema } from '../broker/config-file/json-schema.ts';
 import { parseGovernance } from '../broker/config-file/parse.ts';
@@ -14,6 +13,7 @@ import { isOwners } from '../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../broker/http/routes.ts';
 import { BUILTIN_NAMES } from '../broker/platforms/builtin.ts';
 import { AGENT_STATUSES, DENY_REASONS, HALT_CAUSES } from '../broker/policy/facts.ts';
+import { HASHED_COLUMNS } from '../broker/store/audit-columns.ts';
 import { ROOT } from './world/checkout.ts';
 import { fencesOf, withoutFences } from './world/markdown.ts';
 

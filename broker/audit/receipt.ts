@@ -1,75 +1,19 @@
 /** Receipts: what the broker signs for every decision (specification, Receipt). */
 
-import { createRowCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
+import { createMembersCanonicalizer, sha256Hex } from '../crypto/canonical.ts';
 import { compactJws, type SignCompact } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { JsonObject, MatchedRule } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { HASHED_COLUMNS } from '../store/audit-columns.ts';
 import { payloadText1 } from './receipt-format-1.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
-/** The columns that the row hash covers: all that an auditor is shown; not the hash, the receipt and the process. */
-export const HASHED_COLUMNS = [
-  'organisation_id',
-  'id',
-  'kind',
-  'created_at',
-  'finished_at',
-  'agent_id',
-  'agent_public_id',
-  'platform_id',
-  'connection_id',
-  'scope',
-  'method',
-  'path',
-  'result',
-  'reason',
-  'detail',
-  'decision',
-  'approval_id',
-  'session_id',
-  'agent_reason',
-  'violating',
-  'upstream_status',
-  'flags',
-  'pii',
-  'correlation_id',
-] as const satisfies readonly (keyof AuditRow)[];
-
-const canonicalRow = createRowCanonicalizer(HASHED_COLUMNS);
+const canonicalRow = createMembersCanonicalizer(HASHED_COLUMNS);
 
 /** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of a row's hashed columns. */
-export function rowHash(row: AuditRow): string {
-  // Written out, because an object that grows member by member is half the cost of the hash.
-  const hashed: Pick<AuditRow, (typeof HASHED_COLUMNS)[number]> = {
-    organisation_id: row.organisation_id,
-    id: row.id,
-    kind: row.kind,
-    created_at: row.created_at,
-    finished_at: row.finished_at,
-    agent_id: row.agent_id,
-    agent_public_id: row.agent_public_id,
-    platform_id: row.platform_id,
-    connection_id: row.connection_id,
-    scope: row.scope,
-    method: row.method,
-    path: row.path,
-    result: row.result,
-    reason: row.reason,
-    detail: row.detail,
-    decision: row.decision,
-    approval_id: row.approval_id,
-    session_id: row.session_id,
-    agent_reason: row.agent_reason,
-    violating: row.violating,
-    upstream_status: row.upstream_status,
-    flags: row.flags,
-    pii: row.pii,
-    correlation_id: row.correlation_id,
-  };
-  return sha256Hex(canonicalRow(hashed));
-}
+export const rowHash = (row: AuditRow): string => sha256Hex(canonicalRow(row));
 
 /** The `decision` column, and the `decision` member of a receipt. */
 export type RecordedDecision = {

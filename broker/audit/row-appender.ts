@@ -2,7 +2,8 @@
 import { createCompactSigner } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import { type AppendStatement, type AppendTo, openAppender } from '../store/appender.ts';
-import { AUDIT_COLUMNS, type AuditRow } from '../store/audit.ts';
+import type { AuditRow } from '../store/audit.ts';
+import { AUDIT_COLUMNS } from '../store/audit-columns.ts';
 import { RowFault } from '../store/row-fault.ts';
 import { signRow } from './receipt.ts';
 

@@ -1,5 +1,6 @@
 /** What a caller sent may be part of any text on a row: a store has to take it, or a refusal could not be recorded. */
-import { AUDIT_COLUMNS, type AuditRow } from '../store/audit.ts';
+import type { AuditRow } from '../store/audit.ts';
+import { AUDIT_COLUMNS } from '../store/audit-columns.ts';
 
 /** Longer than whatever is said of a call, and than the words of owners and agents. */
 const LONGEST_DETAIL = 4_096;

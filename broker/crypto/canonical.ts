@@ -12,28 +12,27 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * The same for flat rows whose names are known: about twice as fast, since names are sorted and encoded once. A row
- * with another name or a nested value falls back to `canonicalJson`, so that the result is always the same.
- * @param names the names that a row may have, each at most once
+ * The same for those members of flat rows that have one of these names: about twice as fast, since names are sorted and
+ * encoded once. A row with a nested value falls back to `canonicalJson` of these members, so that the result is always the
+ * same.
+ * @param names each at most once
  */
-export function createRowCanonicalizer(names: readonly string[]): (row: Readonly<Record<string, unknown>>) => string {
+export function createMembersCanonicalizer(
+  names: readonly string[],
+): (row: Readonly<Record<string, unknown>>) => string {
   const unsafe = names.find((name) => name in Object.prototype || name === 'toJSON' || !name.isWellFormed());
   if (unsafe !== undefined) throw new TypeError(`A row cannot have a member ${JSON.stringify(unsafe)}.`);
   // RFC 8785 section 3.2.3: by UTF-16 code units, which is what `toSorted` compares.
   const members = names.toSorted().map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
   return (row) => {
     let text = '';
-    let taken = 0;
     for (const { name, prefix } of members) {
       const value = row[name];
       if (value === undefined) continue;
       const encoded = encodeFlat(value);
-      if (encoded === undefined) return canonicalJson(row);
-      text += taken === 0 ? prefix + encoded : `,${prefix}${encoded}`;
-      taken++;
+      if (encoded === undefined) return canonicalJson(Object.fromEntries(names.map((each) => [each, row[each]])));
+      text += text === '' ? prefix + encoded : `,${prefix}${encoded}`;
     }
-    // The row has other members (or an undefined one): fall back to the generic serialiser.
-    if (Object.keys(row).length !== taken || typeof row.toJSON === 'function') return canonicalJson(row);
     return `{${text}}`;
   };
 }

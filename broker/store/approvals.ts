@@ -2,8 +2,10 @@
  * Held calls: waiting, decided, expired. With who asked and why they were held they are in held-calls.ts; what becomes of an
  * approved one is in replays.ts.
  */
+
+import type { AuditTable } from './audit-columns.ts';
 import { livingFamily } from './children.ts';
-import type { ApprovalTable, AuditTable, NewApproval } from './schema.ts';
+import type { ApprovalTable, NewApproval } from './schema.ts';
 import type { Db } from './store.ts';
 
 /** Stores a held call, its action sealed. */

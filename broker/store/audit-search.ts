@@ -1,6 +1,6 @@
 /** Looking for audit rows, however many there are: each question reads so many rows at most, and says how far it came. */
 import type { AuditRow } from './audit.ts';
-import type { AuditTable } from './schema.ts';
+import type { AuditTable } from './audit-columns.ts';
 import type { Db } from './store.ts';
 
 export type AuditFilter = {

@@ -1,7 +1,8 @@
 /** Audit rows: appended, finished once, never changed again. */
 import type { Kysely } from 'kysely';
 import type { AppendStatement } from './appender.ts';
-import type { AuditTable, Schema } from './schema.ts';
+import { AUDIT_COLUMNS, type AuditTable } from './audit-columns.ts';
+import type { Schema } from './schema.ts';
 import type { Db, Store } from './store.ts';
 
 export type AuditRow = AuditTable;
@@ -9,43 +10,8 @@ export type AuditRow = AuditTable;
 /** More rows in one transaction bring nothing more. */
 const LARGEST_GROUP = 64;
 
-/** Every column, in the order in which rows are written. */
-export const AUDIT_COLUMNS: readonly (keyof AuditTable)[] = [
-  'organisation_id',
-  'id',
-  'state',
-  'kind',
-  'created_at',
-  'finished_at',
-  'agent_id',
-  'agent_public_id',
-  'platform_id',
-  'connection_id',
-  'scope',
-  'method',
-  'path',
-  'result',
-  'reason',
-  'detail',
-  'decision',
-  'approval_id',
-  'session_id',
-  'agent_reason',
-  'violating',
-  'upstream_status',
-  'flags',
-  'pii',
-  'correlation_id',
-  'row_hash',
-  'receipt_kid',
-  'receipt',
-  'receipt_format',
-  'receipt_issuer',
-  'instance_id',
-];
-
 /** What an outcome writes over its intent: all, so that the row which stands there is the one that was signed. */
-const OUTCOME = AUDIT_COLUMNS.filter((column) => column !== 'organisation_id' && column !== 'id');
+const OUTCOME_COLUMNS = AUDIT_COLUMNS.filter((column) => column !== 'organisation_id' && column !== 'id');
 
 /**
  * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that
@@ -66,7 +32,9 @@ export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatemen
       conflict
         .columns(['organisation_id', 'id'])
         .doUpdateSet((eb) =>
-          Object.fromEntries(OUTCOME.map((column) => [column, eb.ref(`excluded.${column}` as 'excluded.state')])),
+          Object.fromEntries(
+            OUTCOME_COLUMNS.map((column) => [column, eb.ref(`excluded.${column}` as 'excluded.state')]),
+          ),
         )
         .where('audit_rows.state', '=', 'intent'),
     )
@@ -98,7 +66,7 @@ export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
     .onConflict((conflict) =>
       conflict
         .columns(['organisation_id', 'id'])
-        .doUpdateSet(Object.fromEntries(OUTCOME.map((column) => [column, row[column]])))
+        .doUpdateSet(Object.fromEntries(OUTCOME_COLUMNS.map((column) => [column, row[column]])))
         .where('audit_rows.state', '=', 'intent'),
     )
     .returning('id')

@@ -16,7 +16,8 @@ import {
   write as writeWhereFree,
 } from 'node:fs';
 import { join } from 'node:path';
-import { AUDIT_COLUMNS, type AuditRow } from './audit.ts';
+import type { AuditRow } from './audit.ts';
+import { AUDIT_COLUMNS } from './audit-columns.ts';
 import { FolderInUse, lockFolder } from './lock.ts';
 
 /** A note is larger only when very many rules matched. The first slot names the columns, for a later version to read. */

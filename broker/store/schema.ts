@@ -5,6 +5,7 @@
 import type { ColumnType } from 'kysely';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import type { ToolEffect } from '../policy/tool.ts';
+import type { AuditTable } from './audit-columns.ts';
 
 export type Bit = 0 | 1;
 
@@ -152,46 +153,6 @@ export type BreakerTable = {
   open_until: number | null;
   /** When a half-open breaker gave its one trial call away. */
   trial_at: number | null;
-};
-
-export type AuditTable = {
-  organisation_id: string;
-  id: string;
-  /** `intent`: a mutating call may be under way; `final`: nothing of the row changes any more. */
-  state: 'intent' | 'final';
-  kind: 'action' | 'event';
-  created_at: number;
-  finished_at: number | null;
-  agent_id: string | null;
-  agent_public_id: string | null;
-  platform_id: string | null;
-  connection_id: string | null;
-  scope: string | null;
-  method: string | null;
-  path: string | null;
-  result: 'allowed' | 'held' | 'denied' | 'blocked' | 'errored' | null;
-  reason: string;
-  detail: string | null;
-  /** JSON: policy, guardrails, matched rules, evaluated. */
-  decision: string | null;
-  approval_id: string | null;
-  session_id: string | null;
-  agent_reason: string | null;
-  violating: string | null;
-  upstream_status: number | null;
-  /** JSON: what was dropped, redacted, truncated. */
-  flags: string | null;
-  pii: string | null;
-  correlation_id: string;
-  row_hash: string | null;
-  receipt_kid: string | null;
-  /** A compact JWS where `receipt_format` is null, as rows of earlier versions have it; otherwise its signature alone. */
-  receipt: string | null;
-  /** By which serialiser the rest of the receipt follows from this row, and with which `iss`. */
-  receipt_format: number | null;
-  receipt_issuer: string | null;
-  /** The process that holds the intent, empty once the row is signed; not part of the hashed row. */
-  instance_id: string;
 };
 
 export type ApprovalTable = {

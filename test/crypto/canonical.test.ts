@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalJson, createRowCanonicalizer, sha256Base64url, sha256Hex } from '../../broker/crypto/canonical.ts';
+import {
+  canonicalJson,
+  createMembersCanonicalizer,
+  sha256Base64url,
+  sha256Hex,
+} from '../../broker/crypto/canonical.ts';
 
 describe('canonical JSON', () => {
   it('is as RFC 8785 section 3.2.2 and 3.2.3 show it', () => {
@@ -51,9 +56,9 @@ describe('canonical JSON', () => {
   });
 });
 
-describe('the fast way for flat rows', () => {
+describe('the fast way for members of flat rows', () => {
   const names = ['id', 'seq', 'path', 'ünï', 'a"b', '10', '9', '\ud83d\ude00', '\ufb33', 'optional'];
-  const rowJson = createRowCanonicalizer(names);
+  const rowJson = createMembersCanonicalizer(names);
   const flat = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.integer(),
@@ -67,14 +72,15 @@ describe('the fast way for flat rows', () => {
     fc.dictionary(fc.oneof(fc.constantFrom(...names), others), value, { noNullPrototype: true });
 
   function both(value: Record<string, unknown>): [unknown, unknown] {
-    const attempt = (encode: (value: Record<string, unknown>) => string) => {
+    const attempt = (encode: () => string) => {
       try {
-        return encode(value);
+        return encode();
       } catch {
         return 'refused';
       }
     };
-    return [attempt(rowJson), attempt(canonicalJson)];
+    const picked = Object.fromEntries(names.map((name) => [name, value[name]]));
+    return [attempt(() => rowJson(value)), attempt(() => canonicalJson(picked))];
   }
 
   it('equals the general way on rows with its names', () => {
@@ -103,14 +109,15 @@ describe('the fast way for flat rows', () => {
     );
   });
 
-  it('takes no row for another: a member too many never vanishes', () => {
-    expect(rowJson({ id: 'a', extra: 1 })).toBe('{"extra":1,"id":"a"}');
-    expect(rowJson({ id: 'a', toJSON: () => 'lie' })).toBe(canonicalJson({ id: 'a', toJSON: () => 'lie' }));
+  it('takes what has these names, and nothing else', () => {
+    expect(rowJson({ id: 'a', extra: 1, seq: 2 })).toBe('{"id":"a","seq":2}');
+    expect(rowJson({ id: 'a', toJSON: () => 'lie' })).toBe('{"id":"a"}');
+    expect(rowJson({})).toBe('{}');
   });
 
   it('refuses names that every object seems to have', () => {
     for (const name of ['constructor', '__proto__', 'toString', 'toJSON', '\ud800']) {
-      expect(() => createRowCanonicalizer(['id', name])).toThrow('cannot have a member');
+      expect(() => createMembersCanonicalizer(['id', name])).toThrow('cannot have a member');
     }
   });
 });
