@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { expireRegistrations } from './admin/registration.ts';
-import { revokeUncollected } from './admin/uncollected.ts';
+import { revokeUncollected } from './admin/revoke-uncollected.ts';
 import { expireRequests } from './approvals/access-requests.ts';
 import { expireHeld } from './approvals/expiry.ts';
 import { type Recovery, startRecovery } from './audit/recovery.ts';

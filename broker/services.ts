@@ -1,6 +1,6 @@
 /** Composition: everything that a process keeps and that routes hand to use cases. Only doors take it whole. */
 
-import { endLifetime } from './admin/child-end.ts';
+import { endLifetime } from './admin/end-lifetime.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
 import { makeReplays, type Replays } from './approvals/replay.ts';
 import { makeApprovalChanges } from './audit/changes.ts';

@@ -15,7 +15,8 @@ import { lockOrganisation } from '../store/governance.ts';
 import type { GrantTable, NewConnection, SecretAuthorizationTable } from '../store/schema.ts';
 import { findSecretAuthorization, useSecretAuthorization } from '../store/secret-authorizations.ts';
 import type { Db } from '../store/store.ts';
-import { changedGrant, describeGrant, findGrant, findGround, GrantRefused, type Ground } from './grant-terms.ts';
+import { changedGrant, describeGrant, findGrant, findGrantContext, type GrantContext } from './grant-terms.ts';
+import { ChangeRefused } from './refused.ts';
 import { secretAuthorizationStatusAt } from './secret-authorization.ts';
 
 /** What came is good for nothing: in a transaction, undoes it. Why, its sender is not told. */
@@ -25,7 +26,7 @@ export class SecretRefused extends Error {}
 export type SentSecret = { agentId: string; platformId: string; sealed: string };
 
 /** A secret that may be taken, if it is taken in time. */
-export type Acceptable = { authorization: SecretAuthorizationTable; ground: Ground; secret: Secret };
+export type Acceptable = { authorization: SecretAuthorizationTable; context: GrantContext; secret: Secret };
 
 /**
  * Opens what was sent, and finds what it is for. Throws SecretRefused for everything that is not an open authorisation of
@@ -44,12 +45,12 @@ export async function openSentSecret(
   if (!content || !authorization || secretAuthorizationStatusAt(authorization, now) !== 'open')
     throw new SecretRefused();
   const { organisation_id, agent_id, platform_id } = authorization;
-  const ground = await findGround(services, organisation_id, agent_id, platform_id);
-  if (typeof ground === 'string' || ground.agent.status === 'revoked') throw new SecretRefused();
+  const context = await findGrantContext(services, organisation_id, agent_id, platform_id);
+  if (typeof context === 'string' || context.agent.status === 'revoked') throw new SecretRefused();
   const named = agentId.toLowerCase();
-  if (platformId !== platform_id || (named !== ground.agent.id && named !== ground.agent.agent_id))
+  if (platformId !== platform_id || (named !== context.agent.id && named !== context.agent.agent_id))
     throw new SecretRefused();
-  return { authorization, ground, secret: new Secret(content.secret) };
+  return { authorization, context, secret: new Secret(content.secret) };
 }
 
 /** `{"authorization": "sat_…", "secret": "…"}`, and nothing else. */
@@ -68,20 +69,20 @@ function readContent(text: string): { authorization: string; secret: string } | 
  */
 export async function takeSecret(
   services: Changing,
-  { authorization, ground, secret }: Acceptable,
+  { authorization, context, secret }: Acceptable,
   correlationId: string,
 ): Promise<void> {
   const { broker } = services;
   const { organisation_id: organisationId, owner_id, platform_id: platform, id } = authorization;
   const connectionId = uuidv4();
   const by = { owner: { id: owner_id, organisation_id: organisationId }, how: 'token' as const, correlationId };
-  const change = { reason: 'secret_bound', agent: ground.agent, platform, connection: connectionId };
+  const change = { reason: 'secret_bound', agent: context.agent, platform, connection: connectionId };
   await recordChange(services, by, change, async (db, note) => {
     await lockOrganisation(db, organisationId);
     const now = broker.clock();
     if (!(await useSecretAuthorization(db, authorization, connectionId, now))) throw new SecretRefused();
     const label = await putConnectionFor(db, broker, { authorization, connectionId, secret });
-    const { before, after } = await grantOnIt(db, ground, authorization, connectionId, now);
+    const { before, after } = await grantOnIt(db, context, authorization, connectionId, now);
     await putGrant(db, after);
     note({
       authorization: id,
@@ -129,16 +130,16 @@ async function putConnectionFor(
 /** The scopes that were authorised count only where there still is no grant: what an owner said since then stands. */
 async function grantOnIt(
   db: Db,
-  ground: Ground,
+  context: GrantContext,
   { scopes }: SecretAuthorizationTable,
   connectionId: string,
   now: number,
 ): Promise<{ before: GrantTable | undefined; after: GrantTable }> {
-  const before = await findGrant(db, ground, undefined).catch((error) => {
-    throw error instanceof GrantRefused ? new SecretRefused() : error;
+  const before = await findGrant(db, context, undefined).catch((error) => {
+    throw error instanceof ChangeRefused ? new SecretRefused() : error;
   });
   if (before) return { before, after: { ...before, connection_id: connectionId } };
   if (scopes === null) throw new SecretRefused();
-  const word = { connectionId, scopes: { all: JSON.parse(scopes) as string[] } };
-  return { before: undefined, after: changedGrant(ground, undefined, word, now) };
+  const patch = { connectionId, scopes: { all: JSON.parse(scopes) as string[] } };
+  return { before: undefined, after: changedGrant(context, undefined, patch, now) };
 }

@@ -7,6 +7,7 @@ import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
 import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
+import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { AgentRefused } from './refused.ts';
@@ -55,10 +56,25 @@ export async function bindByBootstrap(
   if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
   // An owner who revokes it does not wait for this transaction.
-  if (!(await bindKey(db, { organisationId, id }, key, now))) throw gone();
-  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  if (!(await giveKey(db, { organisationId, id }, key, now))) throw gone();
   note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
   return (await findAgent(db, organisationId, id))!;
+}
+
+/**
+ * In a transaction: gives an agent its key, whoever brings it. One that it had not collected is destroyed, and tokens for
+ * bringing one are good for nothing now. Answers false when it takes none any more; then the transaction has to be undone.
+ */
+export async function giveKey(
+  db: Db,
+  agent: { organisationId: string; id: string },
+  key: Pick<AgentPublicKey, 'pem' | 'fingerprint'>,
+  now: Instant,
+): Promise<boolean> {
+  if (!(await bindKey(db, agent, key, now))) return false;
+  await destroyUncollectedKey(db, agent);
+  await endOneTimeTokens(db, { organisationId: agent.organisationId, kind: 'bootstrap', subject: agent.id }, now);
+  return true;
 }
 
 /**

@@ -15,8 +15,8 @@ import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { Db } from '../store/store.ts';
-import { endLifetime } from './child-end.ts';
 import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
+import { endLifetime } from './end-lifetime.ts';
 
 /** Live children of one agent: those that are neither revoked nor over. */
 export const MAX_LIVE_CHILDREN = 50;

@@ -1,4 +1,4 @@
-/** What an owner's word makes of a grant, checked by the rules of governance files. */
+/** What an owner's patch makes of a grant, checked by the rules of governance files. */
 
 import type { Broker } from '../broker.ts';
 import { checkReferences } from '../config-file/check-references.ts';
@@ -6,7 +6,7 @@ import type { GrantTerms } from '../config-file/schema.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { grantOf } from '../facts/facts.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { type Manifest, PlatformId } from '../platforms/manifest.ts';
 import { connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Instant, JsonObject } from '../policy/facts.ts';
 import { findAgent, listGrants } from '../store/agents.ts';
@@ -14,9 +14,10 @@ import { listConnections } from '../store/connections.ts';
 import { findPlatform } from '../store/governed-versions.ts';
 import type { AgentTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** What is absent stays as it is. */
-export type GrantWord = {
+export type GrantPatch = {
   /** Absent: the grant that a call without a connection uses. */
   connectionId?: string;
   /** All of them, or what comes to those that are there. */
@@ -31,29 +32,20 @@ export type GrantWord = {
 };
 
 /** What a grant is about: an agent, a platform, and the connections that lead there. */
-export type Ground = {
+export type GrantContext = {
   agent: AgentTable;
   platformId: string;
   manifest: Manifest;
   connections: readonly ConnectionTable[];
 };
 
-/** A word that cannot be: in a transaction, undoes it. */
-export class GrantRefused extends Error {
-  readonly code: 'invalid_request' | 'conflict';
-  constructor(code: GrantRefused['code'], detail: string) {
-    super(detail);
-    this.code = code;
-  }
-}
-
-/** Undefined: the organisation has no such agent, or no such platform. */
-export async function findGround(
+/** `no_agent`, `no_platform`: the organisation has none such. */
+export async function findGrantContext(
   { broker, compiled }: { broker: Broker; compiled: Compiled },
   organisationId: string,
   agentId: string,
   platformId: string,
-): Promise<Ground | 'no_agent' | 'no_platform'> {
+): Promise<GrantContext | 'no_agent' | 'no_platform'> {
   const { db } = broker.store;
   const agent = await findAgent(db, organisationId, agentId);
   if (!agent || agent.status === 'deleted') return 'no_agent';
@@ -63,11 +55,25 @@ export async function findGround(
   return { agent, platformId, manifest, connections: await listConnections(db, organisationId) };
 }
 
-/** What is said about a grant, by the rules of governance files. Throws GrantRefused; answers warnings, in sentences. */
-export function checkTerms(ground: Ground, terms: Partial<GrantTerms>): string[] {
-  const { agent, platformId, manifest, connections } = ground;
+/** The same for an owner's command. Throws ChangeRefused. */
+export async function loadGrantContext(
+  services: { broker: Broker; compiled: Compiled },
+  organisationId: string,
+  agentId: string,
+  platformId: string,
+): Promise<GrantContext> {
+  const isName = PlatformId.safeParse(platformId).success;
+  const context = isName ? await findGrantContext(services, organisationId, agentId, platformId) : 'no_platform';
+  if (context === 'no_agent') throw new ChangeRefused('not_found', 'The organisation has no such agent.');
+  if (context === 'no_platform') throw new ChangeRefused('not_found', 'The organisation has no such platform.');
+  return context;
+}
+
+/** What is said about a grant, by the rules of governance files. Throws ChangeRefused; answers warnings, in sentences. */
+export function checkTerms(context: GrantContext, terms: Partial<GrantTerms>): string[] {
+  const { agent, platformId, manifest, connections } = context;
   if (agent.status === 'revoked')
-    throw new GrantRefused('conflict', 'This agent is revoked for good: it can be granted nothing any more.');
+    throw new ChangeRefused('conflict', 'This agent is revoked for good: it can be granted nothing any more.');
   const grants = { [platformId]: { ...terms, scopes: terms.scopes ?? [] } };
   const { problems, warnings } = checkReferences(
     { agents: { agent: { grants } } },
@@ -85,17 +91,17 @@ export function checkTerms(ground: Ground, terms: Partial<GrantTerms>): string[]
     return where === '' ? message : `${where}: ${message}`;
   };
   const [first] = problems;
-  if (first) throw new GrantRefused('invalid_request', said(first));
+  if (first) throw new ChangeRefused('invalid_request', said(first));
   return warnings.map(said);
 }
 
 /**
  * The grant on a connection of a platform, or the one that calls without a connection use, as it is in the store. Throws
- * GrantRefused when there is no such connection, or when it has to be named because several grants could be meant.
+ * ChangeRefused when there is no such connection, or when it has to be named because several grants could be meant.
  */
 export async function findGrant(
   db: Db,
-  { agent, platformId }: Ground,
+  { agent, platformId }: GrantContext,
   connectionId: string | undefined,
 ): Promise<GrantTable | undefined> {
   const grants = await listGrants(db, agent.organisation_id, agent.id);
@@ -103,14 +109,14 @@ export async function findGrant(
     (one) => one.platform_id === platformId,
   );
   if (connectionId !== undefined && !connections.some(({ id }) => id === connectionId))
-    throw new GrantRefused('invalid_request', `connection_id: ${platformId} has no such connection.`);
+    throw new ChangeRefused('invalid_request', `connection_id: ${platformId} has no such connection.`);
   const ask = { platformId, scope: '', ...(connectionId !== undefined && { connectionId }) };
   const standard = connections.find((one) => one.is_default === 1);
   const held = grants.map(grantOf);
   const choices = connectionChoices(held, ask, standard?.id ?? null);
   if (choices.length > 0) {
     const labels = choices.map((one) => connections.find(({ id }) => id === one.connectionId)?.label ?? '');
-    throw new GrantRefused(
+    throw new ChangeRefused(
       'conflict',
       `The agent has grants on several connections of ${platformId} (${labels.sort().join(', ')}) and none on its default one: calls have to name a connection there. Say which grant is meant.`,
     );
@@ -119,16 +125,16 @@ export async function findGrant(
   return grants.find(({ id }) => id === found?.id);
 }
 
-/** The grant as the owner's word makes it. Throws GrantRefused. */
+/** The grant as the owner's patch makes it. Throws ChangeRefused. */
 export function changedGrant(
-  { agent, platformId }: Ground,
+  { agent, platformId }: GrantContext,
   before: GrantTable | undefined,
-  word: GrantWord,
+  patch: GrantPatch,
   now: Instant,
 ): GrantTable {
-  const { scopes, lastsMs } = word;
+  const { scopes, lastsMs } = patch;
   const held: readonly string[] = before ? JSON.parse(before.scopes) : [];
-  if (!before && !scopes) throw new GrantRefused('invalid_request', 'scopes: a new grant needs some.');
+  if (!before && !scopes) throw new ChangeRefused('invalid_request', 'scopes: a new grant needs some.');
   const wanted = scopes === undefined ? held : 'all' in scopes ? scopes.all : [...held, ...scopes.more];
   const limits = before ? (JSON.parse(before.constraints) as Constraints) : {};
   return {
@@ -136,10 +142,10 @@ export function changedGrant(
     id: before?.id ?? uuidv4(),
     agent_id: agent.id,
     platform_id: platformId,
-    connection_id: before ? before.connection_id : (word.connectionId ?? null),
+    connection_id: before ? before.connection_id : (patch.connectionId ?? null),
     scopes: JSON.stringify([...new Set(wanted)]),
-    constraints: JSON.stringify(changedLimits(limits, word)),
-    require_approval: (word.requireApproval ?? before?.require_approval === 1) ? 1 : 0,
+    constraints: JSON.stringify(changedLimits(limits, patch)),
+    require_approval: (patch.requireApproval ?? before?.require_approval === 1) ? 1 : 0,
     expires_at: lastsMs === undefined ? (before?.expires_at ?? null) : lastsMs === null ? null : now + lastsMs,
     // The words of a governance file stand only for what it decided.
     expires_text: lastsMs === undefined ? (before?.expires_text ?? null) : null,
@@ -147,10 +153,10 @@ export function changedGrant(
   };
 }
 
-function changedLimits(before: Constraints, word: GrantWord): Constraints {
-  const recipients = word.recipients === undefined ? before.recipients : (word.recipients ?? undefined);
-  const repos = word.repos === undefined ? before.repos : (word.repos ?? undefined);
-  const creation = word.allowRepoCreation ?? before.allow_repo_creation;
+function changedLimits(before: Constraints, patch: GrantPatch): Constraints {
+  const recipients = patch.recipients === undefined ? before.recipients : (patch.recipients ?? undefined);
+  const repos = patch.repos === undefined ? before.repos : (patch.repos ?? undefined);
+  const creation = patch.allowRepoCreation ?? before.allow_repo_creation;
   return { ...(recipients && { recipients }), ...(repos && { repos }), ...(creation && { allow_repo_creation: true }) };
 }
 

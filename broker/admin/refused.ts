@@ -9,3 +9,12 @@ export class AgentRefused extends Error {
     this.code = code;
   }
 }
+
+/** Why a change cannot be made, in words for whoever asked. In a transaction, undoes it. */
+export class ChangeRefused extends Error {
+  readonly code: 'invalid_request' | 'not_found' | 'conflict' | 'agent_has_key';
+  constructor(code: ChangeRefused['code'], detail: string) {
+    super(detail);
+    this.code = code;
+  }
+}

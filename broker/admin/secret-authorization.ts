@@ -9,7 +9,8 @@ import type { Instant } from '../policy/facts.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { SecretAuthorizationTable } from '../store/schema.ts';
 import { putSecretAuthorization } from '../store/secret-authorizations.ts';
-import { checkTerms, findGrant, GrantRefused, type Ground } from './grant-terms.ts';
+import { checkTerms, findGrant, type GrantContext } from './grant-terms.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** How long a secret may take to come. */
 export const SECRET_AUTHORIZATION_MS = 24 * 3_600_000;
@@ -21,32 +22,35 @@ export type Authorizing = {
   scopes?: readonly string[];
 };
 
-/** Makes an authorisation. `token` is to be shown once. Throws GrantRefused; AuditUnavailable, and then there is none. */
+/** Makes an authorisation. `token` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
 export async function authorizeSecret(
   services: Changing,
   by: ChangingOwner,
-  ground: Ground,
+  context: GrantContext,
   { label, scopes }: Authorizing,
 ): Promise<{ authorization: SecretAuthorizationTable; token: Secret }> {
-  const { agent, platformId, connections } = ground;
+  const { agent, platformId, connections } = context;
   const now = services.broker.clock();
-  checkTerms(ground, { ...(scopes && { scopes: [...scopes] }) });
+  checkTerms(context, { ...(scopes && { scopes: [...scopes] }) });
   if (agent.agent_type === 'child')
-    throw new GrantRefused('conflict', 'A child has what its parent has: authorise a secret for the parent.');
+    throw new ChangeRefused('conflict', 'A child has what its parent has: authorise a secret for the parent.');
   if (connections.some((one) => one.label === label))
-    throw new GrantRefused('conflict', `There is a connection "${label}" already: choose another label.`);
+    throw new ChangeRefused('conflict', `There is a connection "${label}" already: choose another label.`);
   const { token, hash } = mintToken('secret');
   const change = { reason: 'secret_authorized', agent, platform: platformId };
   const authorization = await recordChange(services, by, change, async (db, note) => {
     await lockOrganisation(db, agent.organisation_id);
-    const grant = await findGrant(db, ground, undefined);
+    const grant = await findGrant(db, context, undefined);
     if (grant && scopes)
-      throw new GrantRefused(
+      throw new ChangeRefused(
         'conflict',
         'scopes: the agent has a grant on this platform, which will use the secret. Change the grant, and leave them out.',
       );
     if (!grant && !scopes)
-      throw new GrantRefused('invalid_request', 'scopes: the agent has no grant on this platform; say what it may do.');
+      throw new ChangeRefused(
+        'invalid_request',
+        'scopes: the agent has no grant on this platform; say what it may do.',
+      );
     const made: SecretAuthorizationTable = {
       organisation_id: agent.organisation_id,
       id: uuidv4(),

@@ -1,10 +1,10 @@
 /** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
 
+import { REVOCABLE, setAgentStatus } from '../admin/change-agent-status.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
-import { moveAgent, updateAgent } from '../store/agents.ts';
-import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
+import { updateAgent } from '../store/agents.ts';
 import { revokeAgent } from '../store/revoke-agent.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
@@ -126,11 +126,9 @@ function planUpdate(
     const because = suspended
       ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
       : { cause: null, detail: null };
-    const place = { organisationId, id: known.id };
-    if (!(await moveAgent(db, place, { from: [known.status], to, ...because }, now))) throw changedMeanwhile(known);
-    if (!returns) return;
-    await endMcpAuthorisationsOf(db, place, now);
-    if (waits && !key) await mint(db, known, made, now);
+    if (!(await setAgentStatus(db, known, { from: [known.status], to, ...because }, now)))
+      throw changedMeanwhile(known);
+    if (returns && waits && !key) await mint(db, known, made, now);
   });
 }
 
@@ -147,8 +145,8 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
   });
   const details = [`status: ${agent.status} → revoked`];
   addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db, made) => {
-    const from = ['active', 'suspended', 'pending', 'pending_bind'] as const;
-    const ended = await revokeAgent(db, agent, { from, cause: 'owner_manual', detail: REMOVED_DETAIL }, now);
+    const ending = { from: REVOCABLE, cause: 'owner_manual', detail: REMOVED_DETAIL } as const;
+    const ended = await revokeAgent(db, agent, ending, now);
     if (!ended) throw changedMeanwhile(agent);
     made.ended.push(...ended);
   });

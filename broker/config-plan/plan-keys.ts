@@ -1,12 +1,10 @@
 /** How an agent comes by its key: from the file, or by a token with which it brings its own. */
 
+import { giveKey } from '../admin/bind.ts';
 import { mintBootstrapToken } from '../auth/bootstrap-token.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
 import type { Instant } from '../policy/facts.ts';
-import { bindKey } from '../store/agent-keys.ts';
-import { endOneTimeTokens } from '../store/governance.ts';
-import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { addConflict, addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
@@ -85,12 +83,8 @@ export function planKey(planning: Planning, known: AgentTable, key: AgentKey): v
   const details = difference('fingerprint', known.key_fingerprint, key.fingerprint);
   const action = known.key_fingerprint === null ? 'create' : 'update';
   addStep(planning, { action, kind: 'key', name: known.name, details }, async (db) => {
-    const place = { organisationId, id: known.id };
-    if (!(await bindKey(db, place, key, now)))
+    if (!(await giveKey(db, { organisationId, id: known.id }, key, now)))
       throw new Error(`The agent ${known.name} changed its status meanwhile; apply again.`);
-    await destroyUncollectedKey(db, place);
-    // The file has given the key: a token that was printed for bringing one is good for nothing now.
-    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: known.id }, now);
   });
 }
 

@@ -1,5 +1,6 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 import type { ServerResponse } from 'node:http';
+import { ChangeRefused } from '../admin/refused.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
@@ -93,6 +94,7 @@ export function refusalReply(
   const { log } = base.services.broker;
   let refusal: Refusal;
   if (error instanceof Refusal) refusal = error;
+  else if (error instanceof ChangeRefused) refusal = new Refusal(error.code, error.message);
   else if (error instanceof AuditUnavailable) {
     // That rows cannot be stored was logged when it began; what may have been made is worth a line each.
     if (error.sent || !base.services.recorder.isFailing())

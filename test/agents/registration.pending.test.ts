@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openPrivateKey } from '../../broker/admin/registration-key.ts';
-import { revokeUncollected } from '../../broker/admin/uncollected.ts';
+import { revokeUncollected } from '../../broker/admin/revoke-uncollected.ts';
 import { findAgent, moveAgent } from '../../broker/store/agents.ts';
 import { destroyUncollectedKey, purgeRegistrations } from '../../broker/store/registrations.ts';
 import type { AgentTable, OwnerTable, RegistrationTable } from '../../broker/store/schema.ts';

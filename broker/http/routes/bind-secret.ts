@@ -69,9 +69,9 @@ export const bindSecret = route({
       // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
       const secret = Credential.safeParse(opened.secret.reveal());
       if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]!.message}.`);
-      checkSecret(opened.ground.manifest, secret.data);
+      checkSecret(opened.context.manifest, secret.data);
       await takeSecret(services, opened, correlationId);
-      return json(200, { status: 'bound', agent_id: opened.ground.agent.agent_id, platform_id: body.platform_id });
+      return json(200, { status: 'bound', agent_id: opened.context.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {
       if (error instanceof SecretRefused) throw new Refusal('invalid_request', REFUSED);
       if (!(error instanceof SealError)) throw error;

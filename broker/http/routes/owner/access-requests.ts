@@ -1,10 +1,8 @@
 /** What agents ask for, as owners see and decide it. */
 import { z } from 'zod';
-import { decideRequest, type RequestDecided } from '../../../admin/access-decision.ts';
-import { findGround, GrantRefused } from '../../../admin/grant-terms.ts';
+import { decideRequest, type RequestDecision } from '../../../admin/decide-access-request.ts';
+import { listRequests, readRequest } from '../../../admin/list-access-requests.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { findAccessRequest, listAccessRequests } from '../../../store/access-requests.ts';
-import { listGrants } from '../../../store/agents.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import {
@@ -15,7 +13,7 @@ import {
   WholeAccessRequest,
 } from '../../owned-access-request.ts';
 import { grantShown, LastsSeconds, lasting } from '../../owned-grant.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
 import { json, type Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
@@ -48,7 +46,7 @@ export const ownerAccessRequests = route({
   handle: async ({ services: { broker }, who, query: { status, limit, before } }) => {
     const now = broker.clock();
     const page = { limit, now, ...(status && { status }), ...(before && { before }) };
-    const found = await listAccessRequests(broker.store.db, who.organisationId, page);
+    const found = await listRequests(broker, who.organisationId, page);
     return json(200, {
       access_requests: found.map((request) => accessRequestShown(request, now)),
       next: found.length === limit ? found.at(-1)!.id : null,
@@ -60,8 +58,6 @@ const params = { id: z.guid().describe('the id of the access request') };
 
 const idOf = ({ params }: Pick<Context, 'params'>): string =>
   UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
-
-const notFound = () => new Refusal('not_found', 'The organisation has no such access request.');
 
 /** GET /owner/access-requests/{id}: with what there is to grant, for whoever decides. */
 export const ownerAccessRequest = route({
@@ -76,23 +72,19 @@ export const ownerAccessRequest = route({
   errors: ['not_found'],
   handle: async (context) => {
     const { services, who } = context;
-    const { db } = services.broker.store;
-    const request = await findAccessRequest(db, who.organisationId, idOf(context));
-    if (!request) throw notFound();
-    const { agent_id, platform_id } = request;
+    const { request, platformScopes, connections, grants } = await readRequest(
+      services,
+      who.organisationId,
+      idOf(context),
+    );
     const now = services.broker.clock();
-    const ground = await findGround(services, who.organisationId, agent_id, platform_id);
-    const grants = await listGrants(db, who.organisationId, agent_id);
-    const { manifest, connections } = typeof ground === 'string' ? { connections: [] } : ground;
     return json(200, {
       ...accessRequestShown(request, now),
-      platform_scopes: Object.keys(manifest?.scopes ?? {}),
+      platform_scopes: platformScopes,
       connections: connections
-        .filter((one) => one.platform_id === platform_id)
+        .filter((one) => one.platform_id === request.platform_id)
         .map((one) => ({ connection_id: one.id, label: one.label, default: one.is_default === 1 })),
-      grants: grants
-        .filter((grant) => grant.platform_id === platform_id)
-        .map((grant) => grantShown(grant, connections, now)),
+      grants: grants.map((grant) => grantShown(grant, connections, now)),
     });
   },
 });
@@ -158,18 +150,10 @@ export const denyAccessRequest = route({
   handle: async (context) => await decide(context, { status: 'denied', note: context.body.note ?? null }),
 });
 
-async function decide(context: Context<'owner'>, word: Parameters<typeof decideRequest>[3]): Promise<Reply> {
-  const { services, who, correlationId } = context;
-  const by = { owner: who.owner, how: howOf(context), correlationId };
-  let decided: RequestDecided;
-  try {
-    decided = await decideRequest(services, by, idOf(context), word);
-  } catch (error) {
-    throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
-  }
+async function decide(context: Context<'owner'>, decision: RequestDecision): Promise<Reply> {
+  const { services } = context;
+  const decided = await decideRequest(services, changingOwner(context), idOf(context), decision);
   switch (decided.kind) {
-    case 'not_found':
-      throw notFound();
     case 'already_decided':
       throw new Refusal('already_decided', `This access request was ${decided.status} already.`, {
         extra: { status: decided.status },

@@ -1,34 +1,14 @@
 /** What an agent is granted, as owners see and change it. */
 import { z } from 'zod';
-import { type Remaining, whatRemains } from '../../../admin/access.ts';
-import { changeGrant, removeGrants } from '../../../admin/grant-change.ts';
-import { checkTerms, findGround, GrantRefused } from '../../../admin/grant-terms.ts';
+import { changeGrant } from '../../../admin/change-grant.ts';
+import { listGrantsOf } from '../../../admin/list-grants.ts';
+import { removeGrants } from '../../../admin/remove-grants.ts';
 import { GrantTerms } from '../../../config-file/schema.ts';
-import { PlatformId } from '../../../platforms/manifest.ts';
-import { findAgent, listGrants } from '../../../store/agents.ts';
-import { listConnections } from '../../../store/connections.ts';
-import type { AgentTable } from '../../../store/schema.ts';
-import type { Db } from '../../../store/store.ts';
-import { Refusal } from '../../errors.ts';
+import { AgentId } from '../../owned-agent.ts';
 import { Grant, grantShown, LastsSeconds, lasting, NextSteps } from '../../owned-grant.ts';
-import { howOf } from '../../owner-change.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
-import { type Context, route } from '../../route.ts';
-import { AgentId } from './agents.ts';
-
-const noAgent = () => new Refusal('not_found', 'The organisation has no such agent.');
-
-async function loadAgent(db: Db, organisationId: string, id: string): Promise<AgentTable> {
-  const agent = await findAgent(db, organisationId, id);
-  if (!agent || agent.status === 'deleted') throw noAgent();
-  return agent;
-}
-
-const speakerOf = (context: Pick<Context<'owner'>, 'who' | 'request' | 'correlationId'>) => ({
-  owner: context.who.owner,
-  how: howOf(context),
-  correlationId: context.correlationId,
-});
+import { route } from '../../route.ts';
 
 /** GET /owner/agents/{agent_id}/grants */
 export const ownerGrants = route({
@@ -44,10 +24,7 @@ export const ownerGrants = route({
   },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
-    const { db } = broker.store;
-    const agent = await loadAgent(db, who.organisationId, params.agent_id!);
-    const connections = await listConnections(db, who.organisationId);
-    const grants = await listGrants(db, who.organisationId, agent.id);
+    const { grants, connections } = await listGrantsOf(broker, who.organisationId, params.agent_id!);
     return json(200, { grants: grants.map((grant) => grantShown(grant, connections, broker.clock())) });
   },
 });
@@ -89,37 +66,21 @@ export const changeOwnerGrant = route({
   },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, params, body } = context;
-    const platformId = params.platform!;
-    const known = PlatformId.safeParse(platformId).success;
-    const ground = known ? await findGround(services, who.organisationId, params.agent_id!, platformId) : 'no_platform';
-    if (ground === 'no_agent') throw noAgent();
-    if (ground === 'no_platform') throw new Refusal('not_found', 'The organisation has no such platform.');
-    const { connection: name, recipients, ...terms } = body;
-    try {
-      const warnings = checkTerms(ground, {
-        ...(terms.scopes && { scopes: terms.scopes }),
-        ...(recipients && { recipients }),
-        ...(name !== undefined && { connection: name }),
-      });
-      const named = ground.connections.find((one) => one.label === name);
-      const { grant, created } = await changeGrant(services, speakerOf(context), ground, {
-        ...(named && { connectionId: named.id }),
-        ...(terms.scopes && { scopes: { all: terms.scopes } }),
-        ...lasting(terms.expires_in_seconds),
-        ...(terms.require_approval !== undefined && { requireApproval: terms.require_approval }),
-        ...(recipients !== undefined && { recipients }),
-        ...(terms.repos !== undefined && { repos: terms.repos }),
-        ...(terms.allow_repo_creation !== undefined && { allowRepoCreation: terms.allow_repo_creation }),
-      });
-      const now = services.broker.clock();
-      const shown = grantShown(grant, ground.connections, now);
-      const granted = { platformId, scopes: shown.scopes, connectionId: grant.connection_id };
-      const next_steps: Remaining[] = await whatRemains(services, ground.agent, granted, now);
-      return json(created ? 201 : 200, { grant: shown, warnings, next_steps });
-    } catch (error) {
-      throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
-    }
+    const { services, params, body } = context;
+    const { connection, scopes, recipients, repos } = body;
+    const { grant, created, warnings, remaining, connections } = await changeGrant(services, changingOwner(context), {
+      agentId: params.agent_id!,
+      platformId: params.platform!,
+      ...(connection !== undefined && { connection }),
+      ...(scopes && { scopes }),
+      ...lasting(body.expires_in_seconds),
+      ...(body.require_approval !== undefined && { requireApproval: body.require_approval }),
+      ...(recipients !== undefined && { recipients }),
+      ...(repos !== undefined && { repos }),
+      ...(body.allow_repo_creation !== undefined && { allowRepoCreation: body.allow_repo_creation }),
+    });
+    const shown = grantShown(grant, connections, services.broker.clock());
+    return json(created ? 201 : 200, { grant: shown, warnings, next_steps: remaining });
   },
 });
 
@@ -143,17 +104,12 @@ export const removeOwnerGrants = route({
   },
   errors: ['invalid_request', 'not_found', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, params, query } = context;
-    const { db } = services.broker.store;
-    const agent = await loadAgent(db, who.organisationId, params.agent_id!);
-    const connections = await listConnections(db, who.organisationId);
-    const platformId = params.platform!;
-    const named = connections.find((one) => one.label === query.connection && one.platform_id === platformId);
-    if (query.connection !== undefined && !named)
-      throw new Refusal('invalid_request', 'connection: the platform has no connection of this name.');
-    const which = { platformId, ...(named && { connection: named }) };
-    const removed = await removeGrants(services, speakerOf(context), agent, which);
-    if (removed.length === 0) throw new Refusal('not_found', 'The agent has no such grant.');
+    const { services, params, query } = context;
+    const { removed, connections } = await removeGrants(services, changingOwner(context), {
+      agentId: params.agent_id!,
+      platformId: params.platform!,
+      ...(query.connection !== undefined && { connection: query.connection }),
+    });
     const now = services.broker.clock();
     return json(200, { removed: removed.map((grant) => grantShown(grant, connections, now)) });
   },

@@ -1,6 +1,6 @@
 /** Authorisations: with each of them one secret may come, for one agent and one platform. */
 import { z } from 'zod';
-import { findGround, GrantRefused } from '../../../admin/grant-terms.ts';
+import { findGrantContext } from '../../../admin/grant-terms.ts';
 import { authorizeSecret, secretAuthorizationStatusAt } from '../../../admin/secret-authorization.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
@@ -9,7 +9,7 @@ import type { SecretAuthorizationTable } from '../../../store/schema.ts';
 import { listSecretAuthorizations, removeSecretAuthorization } from '../../../store/secret-authorizations.ts';
 import { text } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
-import { howOf, ownerChange } from '../../owner-change.ts';
+import { changingOwner, ownerChange } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 import { SECRET_KEYS_PATH } from '../bind-secret.ts';
@@ -94,31 +94,28 @@ export const authorizeOwnerSecret = route({
   answers: { 200: { description: 'The authorisation.', schema: NewAuthorization } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body, correlationId } = context;
+    const { services, who, body } = context;
     const { broker } = services;
     const known = PlatformId.safeParse(body.platform).success;
-    const ground = known ? await findGround(services, who.organisationId, body.agent, body.platform) : 'no_platform';
-    if (ground === 'no_agent') throw new Refusal('not_found', 'The organisation has no such agent.');
-    if (ground === 'no_platform')
+    const subject = known
+      ? await findGrantContext(services, who.organisationId, body.agent, body.platform)
+      : 'no_platform';
+    if (subject === 'no_agent') throw new Refusal('not_found', 'The organisation has no such agent.');
+    if (subject === 'no_platform')
       throw new Refusal('invalid_request', 'platform: the organisation has none of this id.');
-    const { agent_id } = ground.agent;
+    const { agent_id } = subject.agent;
     const label = body.label ?? `${body.platform.slice(0, 39)}-${agent_id}`;
-    try {
-      const by = { owner: who.owner, how: howOf(context), correlationId };
-      const { authorization, token } = await authorizeSecret(services, by, ground, {
-        label,
-        ...(body.scopes && { scopes: [...new Set(body.scopes)] }),
-      });
-      return json(200, {
-        ...shown(authorization, broker.clock()),
-        authorization: token.reveal(),
-        agent_id,
-        bind_url: `${broker.baseUrl}/v1/bind-secret`,
-        keys_url: broker.baseUrl + SECRET_KEYS_PATH,
-      });
-    } catch (error) {
-      throw error instanceof GrantRefused ? new Refusal(error.code, error.message) : error;
-    }
+    const { authorization, token } = await authorizeSecret(services, changingOwner(context), subject, {
+      label,
+      ...(body.scopes && { scopes: [...new Set(body.scopes)] }),
+    });
+    return json(200, {
+      ...shown(authorization, broker.clock()),
+      authorization: token.reveal(),
+      agent_id,
+      bind_url: `${broker.baseUrl}/v1/bind-secret`,
+      keys_url: broker.baseUrl + SECRET_KEYS_PATH,
+    });
   },
 });
 

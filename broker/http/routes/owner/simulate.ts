@@ -6,9 +6,9 @@ import { findAgent } from '../../../store/agents.ts';
 import { Action } from '../../../wire/action.ts';
 import { Refusal } from '../../errors.ts';
 import { knownPlatforms, sayWhatIsWrong, takeRules, Warnings } from '../../given-rules.ts';
+import { AgentId } from '../../owned-agent.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
-import { AgentId } from './agents.ts';
 
 const Question = Action.pick({
   platform: true,

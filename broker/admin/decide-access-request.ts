@@ -1,4 +1,4 @@
-/** An owner's word on an access request: recorded and signed in the transaction that decides it and changes the grant. */
+/** An owner's decision on an access request: recorded and signed in the transaction that decides it and changes the grant. */
 
 import { requestStatusAt } from '../approvals/access-requests.ts';
 import type { Changing } from '../audit/record-change.ts';
@@ -19,17 +19,23 @@ import {
   checkTerms,
   describeGrant,
   findGrant,
-  findGround,
-  GrantRefused,
-  type GrantWord,
-  type Ground,
+  findGrantContext,
+  type GrantContext,
+  type GrantPatch,
 } from './grant-terms.ts';
+import { noRequest } from './list-access-requests.ts';
+import { ChangeRefused } from './refused.ts';
 
-/** What an approval grants. Scopes that are left out are the one that was asked for; see `GrantWord`. */
-export type Granting = Pick<GrantWord, 'connectionId' | 'lastsMs' | 'requireApproval'> & { scopes?: readonly string[] };
+/** What an approval grants. Scopes that are left out are the one that was asked for; see `GrantPatch`. */
+export type Granting = Pick<GrantPatch, 'connectionId' | 'lastsMs' | 'requireApproval'> & {
+  scopes?: readonly string[];
+};
 
 /** `note` is for the agent to read. */
-export type RequestWord = { note: string | null } & ({ status: 'denied' } | { status: 'approved'; granting: Granting });
+export type RequestDecision = { note: string | null } & (
+  | { status: 'denied' }
+  | { status: 'approved'; granting: Granting }
+);
 
 export type RequestDecided =
   | {
@@ -40,7 +46,6 @@ export type RequestDecided =
       connections: readonly ConnectionTable[];
       remaining: Remaining[];
     }
-  | { kind: 'not_found' }
   | { kind: 'already_decided'; status: AccessRequestTable['status'] }
   | { kind: 'expired' };
 
@@ -50,34 +55,34 @@ class Lost extends Error {}
 /**
  * Decides a request of the owner's organisation. With an approval the grant gains the scopes in the same transaction, so
  * that the agent's very next call is decided with them. Of any number of owners at the same instant one decides. Throws
- * GrantRefused when what would be granted cannot be, and AuditUnavailable; then nothing is decided.
+ * ChangeRefused when what would be granted cannot be, and AuditUnavailable; then nothing is decided.
  */
 export async function decideRequest(
   services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader },
   by: ChangingOwner,
   id: string,
-  word: RequestWord,
+  decision: RequestDecision,
 ): Promise<RequestDecided> {
   const { broker, changes } = services;
   const { db } = broker.store;
   const now = broker.clock();
   const find = () => findAccessRequest(db, by.owner.organisation_id, id);
   const request = await find();
-  if (!request) return { kind: 'not_found' };
+  if (!request) throw noRequest();
   const refused = whyNot(request, now);
   if (refused) return refused;
-  const gift = word.status === 'approved' ? await prepare(services, request, word.granting) : undefined;
+  const pending = decision.status === 'approved' ? await prepare(services, request, decision.granting) : undefined;
   const ref = { organisation_id: request.organisation_id, id: request.id };
   let grant: GrantTable | undefined;
   try {
-    grant = await recordChange(services, by, changeOf(request, word), async (tx, note, auditId) => {
+    grant = await recordChange(services, by, changeOf(request, decision), async (tx, note, auditId) => {
       await lockOrganisation(tx, request.organisation_id);
-      const { status, note: detail } = word;
-      const granted = gift?.scopes ?? null;
-      const decision = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
-      if (!(await decideAccessRequest(tx, ref, decision))) throw new Lost();
+      const { status, note: detail } = decision;
+      const granted = pending?.scopes ?? null;
+      const row = { status, note: detail, at: now, by: by.owner.id, granted, auditId };
+      if (!(await decideAccessRequest(tx, ref, row))) throw new Lost();
       note({ access_request: request.id });
-      const given = gift && (await give(tx, gift, now, note));
+      const given = pending && (await give(tx, pending, now, note));
       await changes.announce(tx, ref);
       return given;
     });
@@ -87,10 +92,10 @@ export async function decideRequest(
     return (after && whyNot(after, now)) ?? { kind: 'expired' };
   }
   changes.tell(ref);
-  const { ground, scopes } = gift ?? {};
+  const { context, scopes } = pending ?? {};
   const granted = { platformId: request.platform_id, scopes: scopes ?? [], connectionId: grant?.connection_id ?? null };
-  const remaining = ground ? await whatRemains(services, ground.agent, granted, now) : [];
-  const connections = ground?.connections ?? [];
+  const remaining = context ? await whatRemains(services, context.agent, granted, now) : [];
+  const connections = context?.connections ?? [];
   return { kind: 'decided', request: (await find())!, ...(grant && { grant }), connections, remaining };
 }
 
@@ -103,7 +108,7 @@ function whyNot(
   return status === 'expired' ? { kind: 'expired' } : { kind: 'already_decided', status };
 }
 
-const changeOf = (request: ShownRequest, { status, note }: RequestWord) => ({
+const changeOf = (request: ShownRequest, { status, note }: RequestDecision) => ({
   reason: `access_request_${status}`,
   detail: note,
   agent: { id: request.agent_id, agent_id: request.agent_public_id },
@@ -111,35 +116,40 @@ const changeOf = (request: ShownRequest, { status, note }: RequestWord) => ({
   ...(request.scope !== '' && { scope: request.scope }),
 });
 
-type Gift = { ground: Ground; scopes: readonly string[]; granting: Granting };
+type PendingGrant = { context: GrantContext; scopes: readonly string[]; granting: Granting };
 
 /** What can be said against an approval without looking at the grant. */
 async function prepare(
   services: { broker: Broker; compiled: Compiled },
   request: ShownRequest,
   granting: Granting,
-): Promise<Gift> {
+): Promise<PendingGrant> {
   const { platform_id: platformId } = request;
   const scopes = granting.scopes ?? (request.scope === '' ? undefined : [request.scope]);
-  if (!scopes) throw new GrantRefused('invalid_request', 'scopes: say which; the agent named none.');
-  const ground = await findGround(services, request.organisation_id, request.agent_id, platformId);
-  if (typeof ground === 'string')
-    throw new GrantRefused('conflict', 'The agent or the platform is no longer there. Deny the request.');
-  checkTerms(ground, { scopes: [...scopes] });
-  return { ground, scopes, granting };
+  if (!scopes) throw new ChangeRefused('invalid_request', 'scopes: say which; the agent named none.');
+  const context = await findGrantContext(services, request.organisation_id, request.agent_id, platformId);
+  if (typeof context === 'string')
+    throw new ChangeRefused('conflict', 'The agent or the platform is no longer there. Deny the request.');
+  checkTerms(context, { scopes: [...scopes] });
+  return { context, scopes, granting };
 }
 
 /** What the grant has already stays as it is, unless the approval says another. */
-async function give(db: Db, gift: Gift, now: Instant, note: (facts: JsonObject) => void): Promise<GrantTable> {
-  const { ground, scopes, granting } = gift;
-  const before = await findGrant(db, ground, granting.connectionId);
+async function give(
+  db: Db,
+  pending: PendingGrant,
+  now: Instant,
+  note: (facts: JsonObject) => void,
+): Promise<GrantTable> {
+  const { context, scopes, granting } = pending;
+  const before = await findGrant(db, context, granting.connectionId);
   const endedAt = before?.expires_at ?? null;
   if (endedAt !== null && endedAt <= now && granting.lastsMs === undefined)
-    throw new GrantRefused(
+    throw new ChangeRefused(
       'invalid_request',
       `expires_in_seconds: the grant ended on ${new Date(endedAt).toISOString()}. Say how long it lasts from now, or null for no end.`,
     );
-  const grant = changedGrant(ground, before, { ...granting, scopes: { more: scopes } }, now);
+  const grant = changedGrant(context, before, { ...granting, scopes: { more: scopes } }, now);
   await putGrant(db, grant);
   note({ granted: [...scopes], before: before ? describeGrant(before) : null, after: describeGrant(grant) });
   return grant;

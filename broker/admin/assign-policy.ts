@@ -1,0 +1,39 @@
+/** An owner puts an agent under a policy: in force at the very next decision. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { findAgent, updateAgent } from '../store/agents.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import { findPolicy } from '../store/policies.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { loadAgent } from './find-agent.ts';
+import { ChangeRefused } from './refused.ts';
+
+/**
+ * Answers the agent as it is then. Changes of an organisation's agents, and governance files, come one after the other.
+ *
+ * @param policy its id or its name
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ */
+export async function assignPolicy(
+  services: Changing,
+  by: ChangingOwner,
+  { agentId, policy: idOrName }: { agentId: string; policy: string },
+): Promise<AgentTable> {
+  const { organisation_id: organisationId } = by.owner;
+  const agent = await loadAgent(services.broker.store.db, organisationId, agentId);
+  if (agent.parent_id !== null)
+    throw new ChangeRefused(
+      'conflict',
+      'This is a child identity: it is under the policy of its parent. Assign that one another.',
+    );
+  return await recordChange(services, by, { reason: 'policy_assigned', agent }, async (db, note) => {
+    await lockOrganisation(db, organisationId);
+    const policy = await findPolicy(db, organisationId, idOrName);
+    if (!policy) throw new ChangeRefused('invalid_request', `policy: the organisation has none of this id or name.`);
+    const now = (await findAgent(db, organisationId, agent.id))!;
+    if (now.status === 'revoked')
+      throw new ChangeRefused('conflict', 'This agent is stopped for good; no policy changes that.');
+    await updateAgent(db, organisationId, agent.id, { policy_id: policy.id });
+    note({ policy: { id: policy.id, name: policy.name, version: policy.version }, before: now.policy_id });
+    return { ...now, policy_id: policy.id };
+  });
+}

@@ -1,0 +1,85 @@
+/** Owners suspend, resume, revoke and delete agents: in force at the very next decision, on every replica. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { AgentStatus, HaltCause, Instant } from '../policy/facts.ts';
+import { findAgent, moveAgent } from '../store/agents.ts';
+import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
+import { forgetRefusals } from '../store/refusal-counts.ts';
+import type { AgentTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { endAgent } from './end-agent.ts';
+import { loadAgent } from './find-agent.ts';
+import { ChangeRefused } from './refused.ts';
+
+type Move = { reason: string; from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null };
+
+/** `reason`: of the event on record. */
+const MOVES = {
+  suspend: { reason: 'agent_suspended', from: ['active'], to: 'suspended', cause: 'owner_manual' },
+  resume: { reason: 'agent_resumed', from: ['suspended'], to: 'active', cause: null },
+  revoke: {
+    reason: 'agent_revoked',
+    from: ['active', 'suspended', 'pending', 'pending_bind'],
+    to: 'revoked',
+    cause: 'owner_manual',
+  },
+  delete: { reason: 'agent_deleted', from: ['revoked'], to: 'deleted', cause: 'owner_manual' },
+} as const satisfies Record<string, Move>;
+
+export type AgentVerb = keyof typeof MOVES;
+
+/** Statuses that a revocation ends. */
+export const REVOCABLE = MOVES.revoke.from;
+
+/**
+ * Changes the status of an agent, on record. Answers the agent as it is then.
+ *
+ * @param detail the owner's own words, shown to the agent as the detail of its halt
+ * @throws ChangeRefused when there is no such agent, or it is in a status that `verb` does not take; AuditUnavailable
+ */
+export async function changeAgentStatus(
+  services: Changing,
+  by: ChangingOwner,
+  { id, verb, detail }: { id: string; verb: AgentVerb; detail: string | null },
+): Promise<AgentTable> {
+  const { broker } = services;
+  const { organisation_id: organisationId } = by.owner;
+  const agent = await loadAgent(broker.store.db, organisationId, id);
+  const { reason, ...move }: Move = MOVES[verb];
+  const find = async (db: Db) => (await findAgent(db, organisationId, agent.id))!;
+  const refused = ({ status }: AgentTable) =>
+    new ChangeRefused('conflict', `This agent is ${status}; ${verb} takes one that is ${move.from.join(' or ')}.`);
+  if (verb === 'revoke') {
+    const ended = await endAgent(services, by, { reason, detail }, agent, {
+      from: move.from,
+      cause: MOVES.revoke.cause,
+      detail,
+    });
+    const now = await find(broker.store.db);
+    if (!ended) throw refused(now);
+    return now;
+  }
+  return await recordChange(services, by, { reason, detail, agent }, async (db) => {
+    const moved = await setAgentStatus(db, agent, { ...move, detail }, broker.clock());
+    const now = await find(db);
+    if (!moved) throw refused(now);
+    return now;
+  });
+}
+
+/**
+ * Moves an agent in the transaction of `db`, to any status but `revoked`. Who looked at what was refused lets an agent begin
+ * again; who brings one back that was revoked does not bring back its MCP clients. Answers false when it is in none of the
+ * statuses `from`; then the transaction has to be undone.
+ */
+export async function setAgentStatus(
+  db: Db,
+  { organisation_id: organisationId, id }: Pick<AgentTable, 'organisation_id' | 'id'>,
+  move: Omit<Move, 'reason'> & { detail: string | null },
+  now: Instant,
+): Promise<boolean> {
+  const place = { organisationId, id };
+  if (!(await moveAgent(db, place, move, now))) return false;
+  if (move.from.includes('suspended') && move.to === 'active') await forgetRefusals(db, organisationId, id);
+  if (move.from.includes('revoked') && move.to !== 'deleted') await endMcpAuthorisationsOf(db, place, now);
+  return true;
+}

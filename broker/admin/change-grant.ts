@@ -1,0 +1,80 @@
+/** Owners grant an agent something, or change what it is granted: in force at the very next decision on every replica. */
+
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { putGrant } from '../store/agents.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import { type Remaining, whatRemains } from './access.ts';
+import {
+  changedGrant,
+  checkTerms,
+  describeGrant,
+  findGrant,
+  type GrantPatch,
+  loadGrantContext,
+} from './grant-terms.ts';
+
+const MOST_WORDS = 4_000;
+
+export type ChangeGrant = Omit<GrantPatch, 'connectionId' | 'scopes'> & {
+  /** By its uuid or its agent id. */
+  agentId: string;
+  platformId: string;
+  /** The name of the connection whose grant is meant; absent: the grant that a call without a connection uses. */
+  connection?: string;
+  scopes?: readonly string[];
+};
+
+export type ChangedGrant = {
+  grant: GrantTable;
+  created: boolean;
+  /** What may not be as it was meant. */
+  warnings: string[];
+  /** What else has to be done before the agent can use it. */
+  remaining: Remaining[];
+  connections: readonly ConnectionTable[];
+};
+
+/**
+ * Makes or changes a grant, on record. Changes of an organisation's grants, and governance files, come one after the other.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ */
+export async function changeGrant(
+  services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader },
+  by: ChangingOwner,
+  { agentId, platformId, connection, scopes, ...terms }: ChangeGrant,
+): Promise<ChangedGrant> {
+  const { broker } = services;
+  const context = await loadGrantContext(services, by.owner.organisation_id, agentId, platformId);
+  const { agent, connections } = context;
+  const warnings = checkTerms(context, {
+    ...(scopes && { scopes: [...scopes] }),
+    ...(terms.recipients && { recipients: [...terms.recipients] }),
+    ...(connection !== undefined && { connection }),
+  });
+  const named = connections.find((one) => one.label === connection);
+  const patch = { ...terms, ...(named && { connectionId: named.id }), ...(scopes && { scopes: { all: scopes } }) };
+  const change = { reason: 'grant_changed', agent, platform: platformId, detail: recipientsIn(patch) };
+  const { grant, created } = await recordChange(services, by, change, async (db, note) => {
+    await lockOrganisation(db, agent.organisation_id);
+    const before = await findGrant(db, context, patch.connectionId);
+    const after = changedGrant(context, before, patch, broker.clock());
+    await putGrant(db, after);
+    note({ before: before ? describeGrant(before) : null, after: describeGrant(after) });
+    return { grant: after, created: before === undefined };
+  });
+  const granted = { platformId, scopes: JSON.parse(grant.scopes) as string[], connectionId: grant.connection_id };
+  const remaining = await whatRemains(services, agent, granted, broker.clock());
+  return { grant, created, warnings, remaining, connections };
+}
+
+/** Who receives stands on record but in no receipt (specification, Receipt). */
+function recipientsIn({ recipients }: GrantPatch): string | null {
+  if (recipients === undefined) return null;
+  const words = recipients === null ? 'anybody' : recipients.length === 0 ? 'nobody' : recipients.join(', ');
+  return `recipients: ${words.length > MOST_WORDS ? `${words.slice(0, MOST_WORDS).toWellFormed()}…` : words}`;
+}

@@ -1,0 +1,31 @@
+/** The end of a child's lifetime: noticed at its next call, or when its parent needs the place (specification, Child identity). */
+
+import type { Changing } from '../audit/record-change.ts';
+import { correlationId } from '../crypto/ids.ts';
+import { endAgent } from './end-agent.ts';
+
+export type EndingChild = {
+  organisation_id: string;
+  id: string;
+  agent_id: string;
+  parent_id: string | null;
+  expires_at: number | null;
+};
+
+/**
+ * Puts the end on record, once, whoever notices it: the row of the child, its parent's place, what it waits for, and an event with
+ * its receipt go together. Never rejects: what cannot be recorded now is noticed again, and the child is refused by its row as it is.
+ */
+export async function endLifetime(services: Changing, child: EndingChild): Promise<void> {
+  const owner = { id: 'time', organisation_id: child.organisation_id };
+  const by = { owner, how: 'time' as const, correlationId: correlationId() };
+  const facts = { expired_at: child.expires_at === null ? null : new Date(child.expires_at).toISOString() };
+  try {
+    await endAgent(services, by, { reason: 'agent_expired' }, child, 'expired', facts);
+  } catch (error) {
+    services.broker.log.warn(
+      { err: error, agent: child.agent_id },
+      'the end of a child could not be recorded; it is refused all the same',
+    );
+  }
+}

@@ -1,0 +1,47 @@
+/** What agents ask for, as owners look at it. */
+import type { Broker } from '../broker.ts';
+import type { Compiled } from '../facts/compiled.ts';
+import { findAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
+import { listGrants } from '../store/agents.ts';
+import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import { findGrantContext } from './grant-terms.ts';
+import { ChangeRefused } from './refused.ts';
+
+export const noRequest = () => new ChangeRefused('not_found', 'The organisation has no such access request.');
+
+/** A page of them, newest first. */
+export const listRequests = (
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisationId: string,
+  page: Parameters<typeof listAccessRequests>[2],
+): Promise<ShownRequest[]> => listAccessRequests(db, organisationId, page);
+
+export type RequestWithChoices = {
+  request: ShownRequest;
+  /** What the platform has; none of a platform or an agent that is gone. */
+  platformScopes: string[];
+  connections: readonly ConnectionTable[];
+  /** What the agent is granted on the platform now. */
+  grants: GrantTable[];
+};
+
+/** One request, with what there is to grant, for whoever decides. Throws ChangeRefused. */
+export async function readRequest(
+  services: { broker: Broker; compiled: Compiled },
+  organisationId: string,
+  id: string,
+): Promise<RequestWithChoices> {
+  const { db } = services.broker.store;
+  const request = await findAccessRequest(db, organisationId, id);
+  if (!request) throw noRequest();
+  const { agent_id: agentId, platform_id: platformId } = request;
+  const context = await findGrantContext(services, organisationId, agentId, platformId);
+  const { manifest, connections } = typeof context === 'string' ? { connections: [] } : context;
+  const grants = await listGrants(db, organisationId, agentId);
+  return {
+    request,
+    platformScopes: Object.keys(manifest?.scopes ?? {}),
+    connections,
+    grants: grants.filter((grant) => grant.platform_id === platformId),
+  };
+}

@@ -1,0 +1,32 @@
+/** An organisation's agents as its owners look at them. */
+import type { Broker } from '../broker.ts';
+import type { Instant } from '../policy/facts.ts';
+import { listShownAgents } from '../store/agents.ts';
+import { listBreakersOpenAt } from '../store/breakers.ts';
+import type { AgentTable } from '../store/schema.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+type OpenBreaker = Awaited<ReturnType<typeof listBreakersOpenAt>>[number];
+
+/** `parent`: of a child whose parent was not deleted. */
+export type ListedAgent = { agent: AgentTable; parent: AgentTable | undefined; breakers: readonly OpenBreaker[] };
+
+/** All that are not deleted, oldest first; children for a day after their end. With the breakers that are open at `now`. */
+export async function listAgents(
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisationId: string,
+  now: Instant,
+): Promise<ListedAgent[]> {
+  const [agents, open] = await Promise.all([
+    listShownAgents(db, organisationId, now - DAY_MS),
+    listBreakersOpenAt(db, organisationId, now),
+  ]);
+  const byId = new Map(agents.map((agent) => [agent.id, agent]));
+  const breakers = Map.groupBy(open, (breaker) => breaker.agent_id);
+  return agents.map((agent) => ({
+    agent,
+    parent: agent.parent_id === null ? undefined : byId.get(agent.parent_id),
+    breakers: breakers.get(agent.id) ?? [],
+  }));
+}

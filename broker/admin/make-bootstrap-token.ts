@@ -1,0 +1,52 @@
+/** An owner lets an agent bring its own key: a token, shown once, with which it binds one. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
+import { findAgent } from '../store/agents.ts';
+import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
+import { destroyUncollectedKey } from '../store/registrations.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { hasKey, takesKey } from './bind.ts';
+import { setAgentStatus } from './change-agent-status.ts';
+import { loadAgent } from './find-agent.ts';
+import { ChangeRefused } from './refused.ts';
+
+/**
+ * Earlier tokens of the agent end; its key goes on until another is bound, and one that it has not collected yet is destroyed.
+ *
+ * @param rotates for an agent that has a key, which binding replaces
+ * @throws ChangeRefused; AuditUnavailable, and then there is no token
+ */
+export async function makeBootstrapToken(
+  services: Changing,
+  by: ChangingOwner,
+  { agentId, rotates }: { agentId: string; rotates: boolean },
+): Promise<BootstrapToken & { agent: AgentTable }> {
+  const { broker } = services;
+  const { organisation_id: organisationId } = by.owner;
+  const agent = await loadAgent(broker.store.db, organisationId, agentId);
+  const minted = await recordChange(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
+    await lockOrganisation(db, organisationId);
+    const now = (await findAgent(db, organisationId, agent.id))!;
+    if (!takesKey(now))
+      throw new ChangeRefused('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
+    if (hasKey(now) && !rotates)
+      throw new ChangeRefused(
+        'agent_has_key',
+        'This agent has its key already. Send {"rotate": true} for a token with which it replaces that key.',
+      );
+    const at = broker.clock();
+    // It brings its own: the key that it has not collected is not handed out any more.
+    const move = { from: ['pending'], to: 'pending_bind', cause: null, detail: null } as const;
+    const waited = await setAgentStatus(db, agent, move, at);
+    if (waited) await destroyUncollectedKey(db, { organisationId, id: agent.id });
+    await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: agent.id }, at);
+    const token = await mintBootstrapToken(db, agent, at, { rotates });
+    note({
+      expires_at: new Date(token.expiresAt).toISOString(),
+      ...(waited && { status: 'pending_bind' }),
+      ...(rotates && { rotate: true }),
+    });
+    return token;
+  });
+  return { ...minted, agent };
+}

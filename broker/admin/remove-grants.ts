@@ -1,0 +1,45 @@
+/** Owners take away what an agent is granted on a platform: in force at the very next decision on every replica. */
+
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { deleteGrant, listGrants } from '../store/agents.ts';
+import { listConnections } from '../store/connections.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import { loadAgent } from './find-agent.ts';
+import { describeGrant } from './grant-terms.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** `connection`: the name of the one whose grant is meant; absent: all of them. */
+export type RemoveGrants = { agentId: string; platformId: string; connection?: string };
+
+/**
+ * Takes them away, which together are one event, on record. Answers what they were.
+ *
+ * @throws ChangeRefused, also when there are none; AuditUnavailable, and then nothing is changed
+ */
+export async function removeGrants(
+  services: Changing,
+  by: ChangingOwner,
+  { agentId, platformId, connection: label }: RemoveGrants,
+): Promise<{ removed: GrantTable[]; connections: readonly ConnectionTable[] }> {
+  const { db } = services.broker.store;
+  const { organisation_id: organisationId } = by.owner;
+  const agent = await loadAgent(db, organisationId, agentId);
+  const connections = await listConnections(db, organisationId);
+  const named = connections.find((one) => one.label === label && one.platform_id === platformId);
+  if (label !== undefined && !named)
+    throw new ChangeRefused('invalid_request', 'connection: the platform has no connection of this name.');
+  const isMeant = (grant: GrantTable): boolean =>
+    grant.platform_id === platformId &&
+    (!named || grant.connection_id === named.id || (grant.connection_id === null && named.is_default === 1));
+  const change = { reason: 'grant_removed', agent, platform: platformId };
+  const removed = await recordChange(services, by, change, async (tx, note) => {
+    await lockOrganisation(tx, organisationId);
+    const grants = (await listGrants(tx, organisationId, agent.id)).filter(isMeant);
+    if (grants.length === 0) throw new ChangeRefused('not_found', 'The agent has no such grant.');
+    for (const { id } of grants) await deleteGrant(tx, organisationId, id);
+    note({ before: grants.map(describeGrant), after: null });
+    return grants;
+  });
+  return { removed, connections };
+}

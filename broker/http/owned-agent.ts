@@ -1,0 +1,82 @@
+/** Agents as owners see them. */
+import { z } from 'zod';
+import type { ListedAgent as Listed } from '../admin/list-agents.ts';
+import { AGENT_STATUSES, HALT_CAUSES, type Instant } from '../policy/facts.ts';
+import type { AgentTable } from '../store/schema.ts';
+import { CONTAINED, containedBy } from './contained.ts';
+import { instant } from './instant.ts';
+
+export const Agent = z
+  .object({
+    id: z.guid(),
+    agent_id: z.string(),
+    name: z.string(),
+    owner_id: z.guid().describe('who answers for it'),
+    status: z.enum(AGENT_STATUSES),
+    status_since: z.iso.datetime().nullable(),
+    status_cause: z.enum(HALT_CAUSES).nullable(),
+    status_detail: z.string().nullable(),
+    agent_type: z.enum(['key', 'child', 'mcp_client']).nullable(),
+    policy_id: z
+      .guid()
+      .nullable()
+      .describe(
+        'the policy that it is under; without one nothing is allowed. A child has none: it is under its parent’s',
+      ),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable().describe('when its lifetime ends, as that of every child does'),
+  })
+  .meta({ id: 'Agent' });
+
+export const ListedAgent = Agent.extend({
+  parent_agent_id: z.string().nullable().describe('of a child identity'),
+  contained: z
+    .enum(CONTAINED)
+    .nullable()
+    .describe('what else keeps it from acting, whatever its own status: its time is over, or its parent is stopped'),
+  breakers: z
+    .array(
+      z.object({
+        cause: z.enum(HALT_CAUSES),
+        about: z.string().nullable().describe('the platform, or the client address, whose calls it refuses; null: all'),
+        retry_after_seconds: z.int(),
+      }),
+    )
+    .describe('what refuses calls for a while yet'),
+}).meta({ id: 'ListedAgent' });
+
+/** An agent as its owners see it. */
+export const agentShown = (agent: AgentTable): z.output<typeof Agent> => ({
+  id: agent.id,
+  agent_id: agent.agent_id,
+  name: agent.name,
+  owner_id: agent.owner_id,
+  status: agent.status,
+  status_since: agent.status_since === null ? null : new Date(agent.status_since).toISOString(),
+  status_cause: agent.status_cause,
+  status_detail: agent.status_detail,
+  agent_type: agent.agent_type,
+  policy_id: agent.policy_id,
+  created_at: new Date(agent.created_at).toISOString(),
+  expires_at: instant(agent.expires_at),
+});
+
+/** A parent that is deleted. */
+const GONE = { agent_id: null, status: 'revoked', expires_at: null } as const;
+
+/** The same with what else keeps it from acting. */
+export function listedAgentShown({ agent, parent, breakers }: Listed, now: Instant): z.output<typeof ListedAgent> {
+  const shownParent = agent.parent_id === null ? undefined : (parent ?? GONE);
+  return {
+    ...agentShown(agent),
+    parent_agent_id: shownParent?.agent_id ?? null,
+    contained: containedBy(agent, shownParent, now),
+    breakers: breakers.map(({ cause, key, open_until }) => ({
+      cause,
+      about: key || null,
+      retry_after_seconds: Math.ceil((open_until! - now) / 1000),
+    })),
+  };
+}
+
+export const AgentId = z.string().describe('its uuid, or its agent id (`agt_…`)');
