@@ -2,6 +2,8 @@
  * The one use case of every door: a call of an agent, from what it sent to what it is answered (specification, Governed call). A
  * door reads its own transport's request into a CallRequest, and writes an outcome as its own answer; all else happens here.
  */
+
+import { parseStrictJson } from '../../json/strict.ts';
 import type { Outcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { keepsResponse, rowOf } from '../audit/row.ts';
@@ -9,7 +11,8 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
-import type { Action } from '../wire/action.ts';
+import { Action } from '../wire/action.ts';
+import { firstProblem } from '../wire/validation.ts';
 import { act } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
@@ -28,6 +31,16 @@ export type CallRequest = {
   /** Every value of `X-Svc-Caller`. */
   caller?: readonly string[] | undefined;
 };
+
+/** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
+export function readAction(text: string): CallRequest['asked'] {
+  const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
+  if (!parsed.ok) return { ok: false, body: undefined, detail: parsed.error };
+  const read = Action.safeParse(parsed.value);
+  return read.success
+    ? { ok: true, action: read.data }
+    : { ok: false, body: parsed.value, detail: firstProblem(read.error) };
+}
 
 /**
  * Makes a governed call, once for each Idempotency-Key.

@@ -1,0 +1,134 @@
+/** A door is thin: one over a raw socket, of which everything but the wire format is the use case. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { createInterface } from 'node:readline';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Outcome } from '../../broker/audit/outcome.ts';
+import { perform, readAction } from '../../broker/calls/perform.ts';
+import type { Services } from '../../broker/services.ts';
+import { makeKeyPair, type TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+/** One line a call: `<token> <key or -> <JSON>`. One line an answer: status and JSON. */
+function openLineDoor(services: Services): Server {
+  return createServer((socket) => {
+    const lines = createInterface({ input: socket });
+    lines.on('line', async (line) => {
+      const [, token = '', key, text = ''] = /^(\S+) (\S+) (.*)$/.exec(line) ?? [];
+      const asked = readAction(text);
+      const platform = asked.ok ? asked.action.platform : '';
+      const who = await services.authenticateAgent(token, platform, socket.remoteAddress ?? '');
+      if (who.kind !== 'agent') return socket.write(`401 {}\n`);
+      const request = { asked, correlationId: 'line', idempotencyKey: key === '-' ? undefined : key };
+      const done = await perform(services, who, request, (outcome) => ({ status: 0, body: written(outcome) }));
+      if (done.kind === 'answered') return socket.write(`${done.answer.body}\n`);
+      return socket.write(`${done.kind} ${JSON.stringify(done)}\n`);
+    });
+  });
+}
+
+/** The whole of its wire format. */
+function written(outcome: Outcome): string {
+  const audit = outcome.call.auditId;
+  switch (outcome.kind) {
+    case 'answered':
+      return `answered {"audit":"${audit}","data":${outcome.dataJson}}`;
+    case 'held':
+      return `held ${JSON.stringify({ audit, approval: outcome.approvalId })}`;
+    case 'denied':
+      return `denied ${JSON.stringify({ audit, reason: outcome.verdict.reason, halt: outcome.verdict.halt?.cause })}`;
+    case 'invalid':
+      return `invalid ${JSON.stringify({ audit, code: outcome.code, detail: outcome.detail })}`;
+    default:
+      return `${outcome.kind} ${JSON.stringify({ audit })}`;
+  }
+}
+
+const READ = { platform: 'demo', endpoint: '/items/1', method: 'GET', scope: 'demo:read' };
+const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+const PATCH = { ...WRITE, method: 'PATCH', endpoint: '/items/1' };
+
+describe.each(STORES)(`a third door on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  beforeAll(async () => {
+    world = await startWorld(store);
+    organisation = await world.organisation();
+    await organisation.platform();
+  });
+
+  async function ask(agent: TestAgent, call: unknown, key = '-'): Promise<[string, Record<string, unknown>]> {
+    const door = openLineDoor(world.running.services).listen(0, '127.0.0.1');
+    await once(door, 'listening');
+    const socket = connect((door.address() as AddressInfo).port, '127.0.0.1');
+    onTestFinished(() => {
+      socket.destroy();
+      door.close();
+    });
+    socket.write(`${agent.token()} ${key} ${typeof call === 'string' ? call : JSON.stringify(call)}\n`);
+    const [line] = (await once(createInterface({ input: socket }), 'line')) as [string];
+    const [kind = ''] = line.split(' ', 1);
+    return [kind, JSON.parse(line.slice(kind.length + 1))];
+  }
+  const rowOf = async (agent: TestAgent, { audit }: Record<string, unknown>) =>
+    (await evidenceOf(world, agent, String(audit))).row;
+
+  test('an allowed call is sent, recorded and receipted', async () => {
+    const agent = await organisation.agent();
+    const before = world.upstream.seen.length;
+    const [kind, body] = await ask(agent, READ);
+    expect(kind).toBe('answered');
+    expect(world.upstream.seen.length).toBe(before + 1);
+    expect(await rowOf(agent, body)).toMatchObject({ result: 'allowed', path: '/items/1', upstream_status: 200 });
+  });
+
+  test('a held call waits for a person', async () => {
+    const agent = await organisation.agent();
+    const [kind, body] = await ask(agent, WRITE);
+    expect(kind).toBe('held');
+    expect((await agent.get(`/v1/approvals/${body.approval}`)).body.status).toBe('pending');
+    expect(await rowOf(agent, body)).toMatchObject({ result: 'held', approval_id: body.approval });
+  });
+
+  test('a denied call says why', async () => {
+    const agent = await organisation.agent();
+    const [kind, body] = await ask(agent, { ...READ, scope: 'demo:admin' });
+    expect([kind, body.reason]).toEqual(['denied', 'scope_not_granted']);
+    expect(await rowOf(agent, body)).toMatchObject({ result: 'denied', reason: 'scope_not_granted' });
+  });
+
+  test.each([
+    ['no JSON', '{', /position|JSON|end/],
+    ['a member twice', '{"platform":"demo","platform":"x"}', /platform/],
+    ['no endpoint', JSON.stringify({ platform: 'demo', method: 'GET', scope: 'demo:read' }), /endpoint/],
+  ])('a malformed call (%s) is on record', async (_what, text, detail) => {
+    const agent = await organisation.agent();
+    const [kind, body] = await ask(agent, text);
+    expect([kind, body.code]).toEqual(['invalid', 'invalid_request']);
+    expect(body.detail).toMatch(detail);
+    expect(await rowOf(agent, body)).toMatchObject({ result: 'errored', reason: 'invalid_request' });
+  });
+
+  test('the same Idempotency-Key makes one call; another request under it is refused', async () => {
+    const agent = await organisation.agent();
+    const [first, { audit }] = await ask(agent, PATCH, 'k1');
+    const sent = world.upstream.seen.length;
+    const [again, repeated] = await ask(agent, PATCH, 'k1');
+    expect([first, again]).toEqual(['answered', 'again']);
+    expect((repeated.response as { body: string }).body).toContain(String(audit));
+    expect((await ask(agent, { ...PATCH, endpoint: '/items/2' }, 'k1'))[1]).toMatchObject({
+      code: 'idempotency_key_reused',
+    });
+    expect(world.upstream.seen.length).toBe(sent);
+  });
+
+  test('a halted agent is refused, also what it was answered before', async () => {
+    const agent = await organisation.agent({ keys: makeKeyPair() });
+    await ask(agent, PATCH, 'k2');
+    expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})).status).toBe(200);
+    const [kind, body] = await ask(agent, PATCH, 'k2');
+    expect([kind, body.halt]).toEqual(['denied', 'owner_manual']);
+  });
+});
