@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
+import { LeftOut } from './test/world/left-out.ts';
 
 /** Crowds, crashes and long walks through a browser. They take half of the time, so that CI runs them, and whoever asks. */
 const LONG = [
@@ -37,7 +38,6 @@ const LONG = [
   'test/agents/registration.stream.test.ts',
 ];
 const asked = process.env.CI || process.env.ALL_TESTS || process.argv.some((word) => word.startsWith('test/'));
-if (!asked) console.log(`Left to CI, or to ALL_TESTS=1 npm test:\n${LONG.map((file) => `  ${file}\n`).join('')}`);
 
 export default defineConfig({
   test: {
@@ -45,6 +45,7 @@ export default defineConfig({
     // Nothing is mutable at module level, so files share what they import: a fifth of the time went into importing.
     isolate: false,
     setupFiles: ['test/world/each-file.ts'],
+    reporters: ['default', new LeftOut(asked ? [] : LONG)],
     exclude: [...configDefaults.exclude, ...(asked ? [] : LONG)],
     // CI shares its machine with others: a test that hangs is told late there, and none fails for being slow.
     testTimeout: process.env.CI ? 60_000 : 20_000,

@@ -5,9 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { makeRefusalLog } from '../broker/refusal-log.ts';
 import { send } from './world/agent.ts';
+import { READ } from './world/requests.ts';
 import { startWorld } from './world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const BEGINS = 'a limit begins to refuse';
 const GOES_ON = 'a limit refused so many in the last minute';
 

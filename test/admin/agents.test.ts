@@ -1,28 +1,18 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../world/times.ts';
+import { CANARY } from '../world/world.ts';
 
 describe.each(STORES)(`the owner API on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let other: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    other = await world.organisation();
-    await organisation.platform();
-    await other.platform();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const other = shared(() => world.demoOrganisation());
 
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
     send(world.running.baseUrl + path, {

@@ -9,12 +9,12 @@ import type { AuditRow } from '../../broker/store/audit.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { READ } from '../world/requests.ts';
 import { auditRow } from '../world/rows.ts';
 import { postgresNote, STORES, type StoreKind } from '../world/stores.ts';
+import { HOUR_MS } from '../world/times.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const HOUR_MS = 3_600_000;
 const LONGER_THAN_SOCKETS = 40_000;
 
 type Shown = { id: string; reason: string; created_at: string; receipt?: string };

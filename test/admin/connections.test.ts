@@ -1,32 +1,27 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { setConnectionStatus } from '../../broker/store/connections.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { everythingStored } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const FIRST = 'CANARY-1st-0123456789-abcdefghijklmno';
 const SECOND = 'CANARY-2nd-0123456789-abcdefghijklmno';
 
 describe.each(STORES)(`owners’ connections on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let other: Organisation;
   const answers: Answer[] = [];
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
+  const other = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    other = await world.organisation();
     for (const each of [organisation, other]) await each.platform({ secret: null });
     await organisation.platform({ id: 'basic', manifest: { auth: { type: 'basic' } }, secret: null });
-  });
-  beforeEach(() => {
-    world.upstream.answer = undefined;
   });
 
   async function ask(method: string, path: string, body?: unknown, by?: Parameters<Organisation['ask']>[3]) {

@@ -1,8 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const FILE = `
 platforms:
@@ -18,14 +18,8 @@ const SECRET = 'CANARY-governance-0123456789';
 const body = (text = FILE) => ({ text, values: { 'env:CRM_TOKEN': SECRET } });
 
 describe.each(STORES)(`applying a governance file by the owner API on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    organisation = await world.organisation();
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.organisation());
 
   const apply = (text?: string) => organisation.ask('POST', '/owner/governance/apply', body(text));
   const events = async () => (await organisation.ask('GET', '/owner/audit?kind=event')).body.rows;

@@ -1,30 +1,25 @@
 /** What agents are granted, as owners see and change it. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const SEND = { platform: 'mail', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
 describe.each(STORES)(`grants by owners on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.platform({ id: 'mail', manifest: { recipients: { 'POST /items': ['/to'] } } });
     policy = await organisation.policy([{ effect: 'allow' }]);
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
 
   type Grants = NonNullable<NonNullable<Parameters<Organisation['agent']>[0]>['grants']>;
@@ -361,7 +356,7 @@ describe.runIf(STORES.includes('postgres'))(`grants by owners and replicas on po
     });
     try {
       const baseUrl = (await second.serve())!;
-      const here = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }]), grants: {} });
+      const here = await organisation.agent({ rules: ALLOW_ALL, grants: {} });
       const there = new TestAgent({ ...here, baseUrl });
       const path = `/owner/agents/${here.id}/grants/demo`;
       for (let round = 0; round < 10; round++) {

@@ -1,19 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+import { CANARY, DEMO_SCOPES } from '../world/world.ts';
 
 describe.each(STORES)(`owners’ platforms on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let other: Organisation;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { name: 'The demo' } }));
+  const other = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    other = await world.organisation();
-    await organisation.platform({ manifest: { name: 'The demo' } });
     await organisation.platform({ id: 'bare', secret: null });
     await other.platform({ id: 'theirs' });
   });

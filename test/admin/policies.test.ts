@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { expectDenied, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const ALLOW = [{ effect: 'allow', scopes: ['demo:*'] }];
 const DENY = [{ name: 'no', effect: 'deny' }];
 
@@ -30,13 +31,10 @@ const WRONG_RULES: [string, unknown, string][] = [
 ];
 
 describe.each(STORES)(`owners’ policies on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let other: Organisation;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
+  const other = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    other = await world.organisation();
     for (const each of [organisation, other]) await each.platform();
   });
 

@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, type Organisation } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = {
   platform: 'demo',
   endpoint: '/items',
@@ -15,17 +16,9 @@ const WRITE = {
 };
 
 describe.each(STORES)(`POST /owner/simulate on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
-  });
-  beforeEach(async () => {
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const agent = fresh(() => organisation.agent());
 
   const ask = (body: Record<string, unknown>, by?: Parameters<Organisation['ask']>[3]) =>
     organisation.ask('POST', '/owner/simulate', { agent_id: agent.agentId, ...body }, by);

@@ -1,5 +1,5 @@
 /** The broker suspends agents that are refused too often, where their organisation says so (specification, AgentHalt). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { moveAgent, putGrant } from '../../broker/store/agents.ts';
 import { forgetRefusals } from '../../broker/store/refusal-counts.ts';
 import type { Db } from '../../broker/store/store.ts';
@@ -7,25 +7,26 @@ import { type Answer, makeKeyPair, signToken, TestAgent } from '../world/agent.t
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const UNKNOWN = { ...READ, scope: 'demo:nothing' };
 const RULE = { refusals: 4, within_seconds: 60 };
 
 describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
   let second: BrokerProcess | undefined;
   let secondUrl: string | undefined;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation({
+  const world = givenWorld(store);
+  const organisation = shared(() =>
+    world.organisation({
       guardrails: [{ name: 'tripwire', effect: 'deny', endpoints: ['/items/9'] }],
-    });
+    }),
+  );
+  beforeAll(async () => {
     await organisation.platform();
     await organisation.platform({ id: 'off' });
     policy = await organisation.policy([
@@ -43,10 +44,6 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
     secondUrl = await second.serve();
     expect(secondUrl, second.output().stderr).toBeDefined();
     return () => second!.signal('SIGKILL');
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
   });
 
   const newAgent = () => organisation.agent({ name: `a-${Math.random()}`, policy });
@@ -369,7 +366,7 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
   test('without a rule nothing is counted, and nobody is suspended; a rule is for admins to state', async () => {
     const other = await world.organisation();
     await other.platform();
-    const agent = await other.agent({ policy: await other.policy([{ effect: 'allow' }]) });
+    const agent = await other.agent({ rules: ALLOW_ALL });
     expect((await other.ask('GET', '/owner/organisation')).body.auto_suspend).toBeNull();
     await refuse(agent, 10);
     expect(await counts(agent)).toEqual([]);
@@ -429,7 +426,7 @@ describe.each(STORES)(`a guardrail that suspends, on %s${postgresNote}`, (store)
       guardrails: [{ name: 'tripwire', effect: 'suspend', endpoints: ['/items/9'] }],
     });
     await organisation.platform();
-    const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }]) });
+    const agent = await organisation.agent({ rules: ALLOW_ALL });
     const tripped = await Promise.all(Array.from({ length: 5 }, () => agent.act({ ...READ, endpoint: '/items/9' })));
     for (const { status } of tripped) expect(status).toBe(403);
     const answer = await withoutCalls(world, () => agent.act(READ));

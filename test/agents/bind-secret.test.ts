@@ -1,7 +1,7 @@
 /** Secrets that come sealed, with an owner's authorisation (specification, Registration and binding: bind-secret). */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { CompactEncrypt, importJWK, type JWK } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { destroyOldSecretKeys, OPENS_ON_MS } from '../../broker/secret-keys.ts';
 import { listGrants } from '../../broker/store/agents.ts';
@@ -12,25 +12,19 @@ import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
 import { storedRows } from '../world/furnished.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS } from '../world/times.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const OWN = 'CANARY-own-secret-of-one-agent-0123456789';
-const HOUR_MS = 3_600_000;
 
 describe.each(STORES)(`sealed secrets on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.platform({ id: 'bare', secret: null });
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
 
   const db = () => world.running.broker.store.db;

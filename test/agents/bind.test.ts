@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintBootstrapToken } from '../../broker/auth/bootstrap-token.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { findAgent, moveAgent } from '../../broker/store/agents.ts';
@@ -12,12 +12,12 @@ import { type Answer, type KeyPair, makeKeyPair, send, TestAgent } from '../worl
 import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../world/times.ts';
+import { CANARY, startWorld } from '../world/world.ts';
 
 const spki = (type: 'rsa' | 'rsa-pss' | 'ec' | 'ed25519', options: object = {}): string =>
   generateKeyPairSync(type as 'rsa', options as { modulusLength: number })
@@ -34,17 +34,11 @@ function opensslKeys(): KeyPair {
 }
 
 describe.each(STORES)(`binding on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let spare: KeyPair[];
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  beforeAll(() => {
     spare = Array.from({ length: 4 }, () => makeKeyPair());
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
 
   const post = async (path: string, body: unknown): Promise<Answer> => {

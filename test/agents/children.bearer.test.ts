@@ -1,40 +1,30 @@
 /** The bearer of a child, and everything that is none (specification, Authentication 4). */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signCompact } from '../../broker/crypto/jws.ts';
-import { generateSigningKey, importSigningKey, type SigningKey } from '../../broker/crypto/key-set.ts';
-import { type Answer, signToken, type TestAgent } from '../world/agent.ts';
-import { childOf, type TestChild } from '../world/child.ts';
+import { generateSigningKey, importSigningKey } from '../../broker/crypto/key-set.ts';
+import { type Answer, signToken } from '../world/agent.ts';
+import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const TYPE = 'svc-child+jwt';
 const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
 describe.each(STORES)(`the bearer of a child on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let parent: TestAgent;
-  let child: TestChild;
-  let sibling: TestChild;
-  let stranger: SigningKey;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    parent = await organisation.agent();
-    child = await childOf(world, organisation, parent);
-    sibling = await childOf(world, organisation, parent);
-    stranger = importSigningKey(generateSigningKey());
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const parent = shared(() => organisation.agent());
+  const child = shared(() => childOf(world, organisation, parent));
+  const sibling = shared(() => childOf(world, organisation, parent));
+  const stranger = shared(() => importSigningKey(generateSigningKey()));
   beforeEach(async () => {
-    world.clock.skewMs = 0;
     await world.forgive();
   });
 

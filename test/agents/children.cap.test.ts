@@ -1,29 +1,20 @@
 /** Fifty live children of an agent, and not one more, whatever comes at the same instant (specification, Child identity). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MAX_LIVE_CHILDREN } from '../../broker/admin/children.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import type { Answer } from '../world/agent.ts';
 import { childOf, issue, type TestChild } from '../world/child.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const GRANTS = [{ platform: 'demo', scopes: ['demo:read'] }];
 
 describe.each(STORES)(`the places for children on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let parent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    parent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const parent = fresh(() => organisation.agent());
 
   const db = () => world.running.broker.store.db;
   const many = (count: number, ttl_seconds = 600): Promise<Answer[]> =>

@@ -1,36 +1,26 @@
 /** A child can do at its next call what its parent can do then, and nothing else (specification, Child identity). */
 import type { ServerResponse } from 'node:http';
 import { CompiledQuery } from 'kysely';
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import type { GrantTable } from '../../broker/store/schema.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { childOf, type TestChild } from '../world/child.ts';
+import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const CHANGE = { ...POST, method: 'PATCH', endpoint: '/items/1' };
 
 describe.each(STORES)(`a child and its parent on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let parent: TestAgent;
-  let child: TestChild;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-    await organisation.platform();
-    parent = await organisation.agent();
-    child = await childOf(world, organisation, parent);
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const parent = fresh(() => organisation.agent());
+  const child = fresh(() => childOf(world, organisation, parent));
 
   const db = () => world.running.broker.store.db;
   const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});

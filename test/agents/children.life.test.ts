@@ -1,38 +1,27 @@
 /** A child's time, its session, and who sees it (specification, Child identity; Authentication 4). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { retireFollowedKeys } from '../../broker/keys.ts';
 import { moveAgent, updateAgent } from '../../broker/store/agents.ts';
 import { freeChildPlace } from '../../broker/store/children.ts';
 import type { Db } from '../../broker/store/store.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { childOf, issue, type TestChild } from '../world/child.ts';
+import { childOf, issue } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectDenied, expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS, HOUR_MS } from '../world/times.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let parent: TestAgent;
-  let child: TestChild;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-    await organisation.platform();
-    parent = await organisation.agent();
-    child = await childOf(world, organisation, parent);
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const parent = fresh(() => organisation.agent());
+  const child = fresh(() => childOf(world, organisation, parent));
 
   const db = () => world.running.broker.store.db;
   const move = (verb: string, agent = parent) => organisation.ask('POST', `/owner/agents/${agent.agentId}/${verb}`, {});
@@ -70,10 +59,7 @@ describe.each(STORES)(`the life of a child on %s${postgresNote}`, (store) => {
 
   describe('the end of its time', () => {
     const TTL_MS = 600_000;
-    let mortal: TestChild;
-    beforeEach(async () => {
-      mortal = await childOf(world, organisation, parent, { ttl_seconds: TTL_MS / 1000 });
-    });
+    const mortal = fresh(() => childOf(world, organisation, parent, { ttl_seconds: TTL_MS / 1000 }));
     const over = () => {
       world.clock.skewMs = TTL_MS + 1_000;
     };

@@ -3,15 +3,16 @@
  * more than its parent holds (specification, Child identity). Real calls of both, one after the other, on real stores.
  */
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { intersectRepositories } from '../../broker/policy/repos.ts';
 import { deleteGrant, listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/schema.ts';
 import { some } from '../policy/arbitraries.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { issue, TestChild } from '../world/child.ts';
+import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const MANIFEST = {
   scopes: {
@@ -89,10 +90,7 @@ type Operation = typeof operation extends fc.Arbitrary<infer O> ? O : never;
 const severity = ({ status }: Answer): number => (status === 200 ? 0 : status === 202 ? 1 : 2);
 
 describe.each(STORES)(`no way around a parent on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
 
   type Family = {
     organisation: Organisation;

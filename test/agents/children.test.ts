@@ -1,31 +1,22 @@
 /** POST /v1/agents/children: what a parent can pass on (specification, Child identity). */
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { findAgent, listGrants } from '../../broker/store/agents.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { ALL_DEMO, childOf, issue } from '../world/child.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../world/times.ts';
+import { startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let parent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    parent = await organisation.agent();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const parent = shared(() => organisation.agent());
 
   const db = () => world.running.broker.store.db;
   const grant = (more: Record<string, unknown> = {}) => ({ platform: 'demo', scopes: ['demo:read'], ...more });

@@ -1,28 +1,20 @@
 /** What waits for a person ends with the agent that waits for it, whoever ends the agent and however. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mintBootstrapToken } from '../../broker/auth/bootstrap-token.ts';
 import { findLiveAuthorisation, putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const POST = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const READ_ONLY = [{ platform: 'demo', scopes: ['demo:read'] }];
 
 describe.each(STORES)(`ended agents on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
 
   const db = () => world.running.broker.store.db;
   const clock = () => world.running.broker.clock();

@@ -1,28 +1,21 @@
 /** Every status of an agent and every cause of a halt, brought about and ended by the doors that people use (specification, AgentHalt). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const SUSPENDING = { name: 'tripwire', effect: 'suspend', endpoints: ['/items/9'] };
 
 describe.each(STORES)(`statuses and halts on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ guardrails: [SUSPENDING] }));
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation({ guardrails: [SUSPENDING] });
-    await organisation.platform();
     policy = await organisation.policy([{ effect: 'allow' }]);
     const settings = { publish_identity_documents: true, auto_suspend: { refusals: 3, within_seconds: 600 } };
     expect((await organisation.ask('POST', '/owner/organisation', settings)).status).toBe(200);
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
   });
 
   const newAgent = () => organisation.agent({ name: `a-${Math.random()}`, policy });

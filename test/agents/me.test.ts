@@ -1,19 +1,11 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { childOf } from '../world/child.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.each(STORES)(`GET /v1/agents/me on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
 
   test('tells every field of the identity, and no other', async () => {
     const agent = await organisation.agent({ name: 'Triage ✓', grants: {} });

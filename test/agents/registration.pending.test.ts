@@ -11,28 +11,22 @@ import { issue } from '../world/child.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../world/times.ts';
 
 type Newcomer = { token: string; agentId: string; name: string };
 
 describe.each(STORES)(`a registered agent before it has its key, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let names = 0;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy([{ effect: 'allow' }], 'default');
     await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
   });
   beforeEach(async () => {
-    world.clock.skewMs = 0;
     await db().deleteFrom('registrations').execute();
   });
 

@@ -1,18 +1,19 @@
 /** GET /v1/register/stream/{token}: what becomes of a registration, read by a parser of somebody else's. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations } from '../../broker/admin/registration.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { readEvents } from '../world/event-stream.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS } from '../world/times.ts';
+import { startWorld, type World } from '../world/world.ts';
 
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
-const HOUR_MS = 3_600_000;
 
 type Stream = {
   status: number;
@@ -98,14 +99,9 @@ const registrar = (world: () => World) => async (ownerId: string) => {
 };
 
 describe.each(STORES)(`the registration stream on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
   beforeEach(async () => {
-    world.clock.skewMs = 0;
     await world.running.broker.store.db.deleteFrom('registrations').execute();
   });
   const register = (ownerId = organisation.owner.id) => registrar(() => world)(ownerId);

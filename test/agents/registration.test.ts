@@ -1,6 +1,6 @@
 /** Registration (specification, Registration and binding): asked by anybody, decided by an owner, the key handed out once. */
 import { createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { expireRegistrations, openRegistration } from '../../broker/admin/registration.ts';
 import { clientKey } from '../../broker/auth/client-address.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
@@ -12,26 +12,22 @@ import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { heldUp } from '../world/held-up.ts';
+import { READ } from '../world/requests.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { HOUR_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000';
-const HOUR_MS = 3_600_000;
 
 describe.each(STORES)(`registration on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let names = 0;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await newOrganisation();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => newOrganisation());
   beforeEach(async () => {
-    world.clock.skewMs = 0;
     // So that no test meets the limit of another.
     await world.running.broker.store.db.deleteFrom('registrations').execute();
   });

@@ -1,31 +1,26 @@
 /** Access requests as owners see and decide them. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import type { GrantTable } from '../../broker/store/schema.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS } from '../world/times.ts';
+import type { Organisation } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
-const DAY_MS = 24 * 3600 * 1000;
 const MANY = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));
 
 describe.each(STORES)(`owners and access requests on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.platform({ id: 'many', manifest: { scopes: MANY } });
     policy = await organisation.policy([{ effect: 'allow' }]);
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
 
   type Grants = NonNullable<NonNullable<Parameters<Organisation['agent']>[0]>['grants']>;

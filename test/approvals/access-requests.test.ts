@@ -1,34 +1,28 @@
 /** POST /v1/access-request and its status (specification, Approvals and access requests), as agents meet them. */
 import { request as httpRequest } from 'node:http';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { expireRequests } from '../../broker/approvals/access-requests.ts';
 import { mintToken } from '../../broker/crypto/one-time-token.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, expectReportHint } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS } from '../world/times.ts';
+import { ALLOW_ALL, type Organisation, startWorld } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 const READ_ONLY = { demo: { scopeList: ['demo:read'] } };
-const ALLOW_ALL = [{ effect: 'allow' }];
-const DAY_MS = 24 * 3600 * 1000;
 /** A platform of many scopes: `many:0`, `many:1` … */
 const MANY = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`many:${i}`, [`GET /${i}`]]));
 
 describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.platform({ id: 'many', manifest: { scopes: MANY } });
     policy = await organisation.policy(ALLOW_ALL);
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
 
   const newAgent = (grants: Parameters<Organisation['agent']>[0] = {}) =>
@@ -309,7 +303,7 @@ describe.each(STORES)(`access requests on %s${postgresNote}`, (store) => {
         guardrails: [{ name: 'never', effect: 'deny', scopes: ['demo:delete'] }],
       });
       await strict.platform();
-      const agent = await strict.agent({ policy: await strict.policy(ALLOW_ALL), grants: READ_ONLY });
+      const agent = await strict.agent({ rules: ALLOW_ALL, grants: READ_ONLY });
       const answer = await ask(agent, { platform: 'demo', scope: 'demo:delete' });
       expectEnvelope(answer, 403, 'scope_not_grantable');
       expect(answer.body.detail).toContain('never');
@@ -676,7 +670,7 @@ describe('limits', () => {
     const world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
     const organisation = await world.organisation();
     await organisation.platform();
-    const agent = await organisation.agent({ policy: await organisation.policy(ALLOW_ALL), grants: READ_ONLY });
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants: READ_ONLY });
     const body = JSON.stringify({ platform: 'demo', scope: 'demo:write' });
     const asking = () =>
       agent.request('POST', '/v1/access-request', { body, headers: { 'content-type': 'application/json' } });

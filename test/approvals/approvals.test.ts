@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { decideHeld, decideHeldIf } from '../../broker/approvals/decide.ts';
 import { expireHeld } from '../../broker/approvals/expiry.ts';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
@@ -9,11 +9,13 @@ import { generateMasterKey } from '../../broker/crypto/master-key.ts';
 import { findApproval } from '../../broker/store/approvals.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
 import { rewrapAll } from '../../broker/vault.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { exchange } from '../world/raw.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { DAY_MS } from '../world/times.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
 const WRITE = {
@@ -25,22 +27,11 @@ const WRITE = {
   headers: { 'X-Kept': 'kept' },
   reason: 'because',
 };
-const DAY_MS = 24 * 3600 * 1000;
 
 describe.each(STORES)(`held calls on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
-    agent = await organisation.agent();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const agent = shared(() => organisation.agent());
 
   async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {
     const answer = await withoutCalls(world, () => by.act(request));

@@ -1,16 +1,18 @@
 /** Approving by passkey (specification, Passkeys, sign/begin and sign/finish). */
 import { randomBytes } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { moveAgent, updateAgent } from '../../broker/store/agents.ts';
 import { usePasskey } from '../../broker/store/passkeys.ts';
 import type { OwnerTable, PasskeyTable } from '../../broker/store/schema.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
+import type { Answer } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { approveWith, assertionFor, enrol, post, registerBegin, signBegin, signFinish } from '../world/passkeys.ts';
 import { Authenticator, type Ceremony, cbor } from '../world/software-authenticator.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS, MINUTE_MS } from '../world/times.ts';
+import { startWorld } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',
@@ -21,25 +23,12 @@ const WRITE = {
   reason: 'because',
 };
 const ROOT = '/v1/approvals/passkeys';
-const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 
 describe.each(STORES)(`approving by passkey on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  let key: Authenticator;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-    key = await enrol(world, organisation);
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+  const key = fresh(() => enrol(world, organisation));
 
   const db = () => world.running.broker.store.db;
   const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>

@@ -1,30 +1,24 @@
 /** Enrolling passkeys, and an owner's own ones (specification, Passkeys, register/begin and register/finish). */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deleteOwner } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { purgeUsedChallenges } from '../../broker/store/used-challenges.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope, verifyReceipt } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { approveWith, enrol, post, registerBegin, registerFinish, signBegin } from '../world/passkeys.ts';
 import { Authenticator, cbor } from '../world/software-authenticator.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { startWorld } from '../world/world.ts';
 
 const ROOT = '/v1/approvals/passkeys';
-const MINUTE_MS = 60_000;
 
 describe.each(STORES)(`enrolling passkeys on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.organisation());
 
   const db = () => world.running.broker.store.db;
   const made = (options: { algorithm?: 'ES256' | 'RS256' | 'Ed25519'; synced?: boolean } = {}) =>

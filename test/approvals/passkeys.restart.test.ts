@@ -10,10 +10,10 @@ import { openPlainStore } from '../../broker/start.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { enrol } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 /** A fifth of the real one. A process that starts after a crash takes one and a half of it to know that nobody is alive. */
 const BEAT_MS = 1_000;
@@ -26,27 +26,21 @@ type Process = BrokerProcess & {
 };
 
 describe.each(STORES)(`passkey challenges and restarts on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let baseUrl: string;
   let authorization: string;
-  let key: Authenticator;
   let held: string;
   const cache = newFolder();
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const key = shared(() => enrol(world, organisation));
   beforeAll(async () => {
-    world = await startWorld(store);
-    baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.platform();
-    key = await enrol(world, organisation);
     const agent = await organisation.agent();
     const call = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
     held = (await agent.act(call)).body.approval_id;
     authorization = `Bearer ${mintOwnerSession(world.running.broker, organisation.owner).token}`;
     await world.running.stop();
+    baseUrl = world.running.baseUrl;
   });
-
-  // As after an orderly stop of all: the processes that the test before killed are not listed.
   beforeEach(async () => {
     if (store !== 'postgres') return;
     const opened = openPlainStore(readConfig(world.environment), makeLog('silent'));

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { decideHeld } from '../../broker/approvals/decide.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -8,9 +8,10 @@ import { putPlatform, putPolicy } from '../../broker/store/governed-versions.ts'
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
 import { everythingStored, placesOf } from '../world/stored.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',
@@ -28,21 +29,13 @@ const REPO = {
 const NOW = () => Date.now();
 
 describe.each(STORES)(`the replay of an approved call on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
   beforeEach(async () => {
-    world.upstream.answer = undefined;
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
     policy = await organisation.policy(DEMO_RULES, 'p');
-    agent = await organisation.agent({ policy });
   });
+  const agent = fresh(() => organisation.agent({ policy }));
 
   const db = () => world.running.broker.store.db;
   async function hold(by = agent, request: Record<string, unknown> = WRITE): Promise<string> {

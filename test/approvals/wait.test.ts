@@ -1,32 +1,22 @@
 /** Agents that wait for a decision: answered at once, at no cost to the store in between. */
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { sealRequest } from '../../broker/approvals/sealed.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putApproval } from '../../broker/store/approvals.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
-const DAY_MS = 24 * 3600 * 1000;
+import { DAY_MS } from '../world/times.ts';
+import type { Organisation } from '../world/world.ts';
 
 describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
 
   const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
   const decide = (id: string, verb: 'approve' | 'deny') =>

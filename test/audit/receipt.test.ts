@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { decodeProtectedHeader } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { retireFollowedKeys } from '../../broker/keys.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, verifyReceipt } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const MAY_CARRY = [
   ...[
     'iss',
@@ -28,20 +29,12 @@ const MAY_CARRY = [
 ];
 
 describe.each(STORES)(`GET /v1/audit/{id}/receipt on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let id: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
-    agent = await organisation.agent();
     id = auditIdOf(await agent.act(READ));
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
   });
 
   test('JSON, by default: the receipt, its key, and where to verify it', async () => {

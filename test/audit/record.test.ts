@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { AuditUnavailable } from '../../broker/audit/audit-unavailable.ts';
 import { makeLateRows } from '../../broker/audit/late-rows.ts';
 import { readsFolder } from '../../broker/audit/read-notes.ts';
@@ -11,18 +11,15 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { type LeftBehind, readsLeftBehind } from '../../broker/store/reads-in-flight.ts';
+import { givenWorld } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 /** What becomes of one write: before it reaches the store, or after, when only its answer is lost. */
 type Fate = 'written' | 'refused' | 'answer lost' | { answerLostAfterMs: number };
 
 describe.each(STORES)(`recording on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
 
   /** A row of the broker that lives: as an orphan, it might be closed by a round of recovery before its outcome is there. */
   const ownRow = (over: Partial<AuditRow> = {}) => auditRow({ instance_id: world.running.broker.instanceId, ...over });

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, serve } from '../../broker/main.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
@@ -10,9 +10,10 @@ import { listInstances } from '../../broker/store/instances.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { startWorld } from '../world/world.ts';
 
 /** A sixteenth of the real one, so that what takes 20 to 25 s there takes two here. */
 const BEAT_MS = 300;
@@ -28,20 +29,12 @@ const patch = (item: string) => ({
 });
 
 describe.runIf(STORES.includes('postgres'))(`calls of another process on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
     // Its beats are 5 s apart, so the others would take it for dead.
     await world.running.stop();
-  });
-  beforeEach(() => {
-    world.upstream.answer = undefined;
-    world.upstream.seen.length = 0;
   });
 
   const replicaEnvironment = () => ({

@@ -1,12 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { makeRowWriter } from '../../broker/audit/row-writer.ts';
 import type { Broker } from '../../broker/broker.ts';
 import { verifyCompact } from '../../broker/crypto/jws.ts';
 import { type AuditRow, findAuditRow } from '../../broker/store/audit.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
+import { shared } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld } from '../world/world.ts';
@@ -17,10 +18,7 @@ const final = (over: Partial<AuditRow> = {}) =>
 const CASES = STORES.flatMap((store) => [[store, 'new', true] as const, [store, 'perhaps there', false] as const]);
 
 describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _, areNew) => {
-  let broker: Broker;
-  beforeAll(async () => {
-    broker = (await startWorld(kind)).running.broker;
-  });
+  const broker = shared(async () => (await startWorld(kind)).running.broker);
 
   const open = (over: Partial<Broker> = {}) => {
     const writer = makeRowWriter({ ...broker, ...over });

@@ -1,17 +1,15 @@
 /** Whatever a caller's text holds, and however long it is: what became of the call is on record. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const LONG = 'x'.repeat(500_000);
 
 describe.each(STORES)(`texts of callers on record, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
     const { url } = world.upstream;
     const pulls = { 'host:write': ['POST /repos/**'] };
     await organisation.platform({ id: 'host', manifest: { scopes: pulls } });

@@ -1,31 +1,24 @@
 /** Tokens of the identity provider as the bearer of the owner API (specification, Authentication 5). */
-import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../world/times.ts';
+import { startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (store) => {
-  let provider: LyingProvider;
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let ann: { id: string; sub: string; email: string };
-  beforeAll(async () => {
-    provider = await startLyingProvider();
-    world = await startWorld(store, provider.settings);
-    organisation = await world.organisation();
-    agent = await organisation.agent({ grants: {} });
-  });
+  const provider = shared(() => startLyingProvider());
+  const world = givenWorld(store, () => provider.settings);
+  const organisation = shared(() => world.organisation());
+  const agent = shared(() => organisation.agent({ grants: {} }));
   beforeEach(async () => {
-    world.clock.skewMs = 0;
     provider.beHonest();
     ann = await invited('approver');
   });

@@ -7,12 +7,12 @@ import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { shared } from '../world/given.ts';
 import { startIdentityProvider } from '../world/identity-provider.ts';
 import { CLIENT_ID, type LyingProvider, makeSigner, startLyingProvider } from '../world/lying-provider.ts';
 import { newFolder } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
 import { startWorld, type World } from '../world/world.ts';
-
-const MINUTE_MS = 60_000;
 
 /** A world whose provider was never asked for anything yet. */
 async function worldOf(provider: { settings: Record<string, string> }) {
@@ -23,11 +23,10 @@ async function worldOf(provider: { settings: Record<string, string> }) {
 }
 
 describe('a provider that lies', () => {
-  let provider: LyingProvider;
   let world: World;
   let start: string;
+  const provider = shared(() => startLyingProvider());
   beforeAll(async () => {
-    provider = await startLyingProvider();
     ({ world, start } = await worldOf(provider));
   });
   beforeEach(() => {

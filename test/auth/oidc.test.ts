@@ -1,30 +1,23 @@
 /** Owners who sign in at a real OpenID Connect provider: code flow with PKCE, from the sign-in page to the console. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send } from '../world/agent.ts';
 import { Browser, type Visit } from '../world/browser.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { startIdentityProvider, type TestProvider } from '../world/identity-provider.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { startIdentityProvider } from '../world/identity-provider.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../world/times.ts';
 
 describe.each(STORES)(`signing in at an identity provider on %s${postgresNote}`, (store) => {
-  let provider: TestProvider;
-  let world: World;
-  let organisation: Organisation;
   let start: string;
+  const provider = shared(() => startIdentityProvider());
+  const world = givenWorld(store, () => provider.settings);
   beforeAll(async () => {
-    provider = await startIdentityProvider();
-    world = await startWorld(store, provider.settings);
     await provider.serve(world.running.baseUrl);
     start = `${world.running.baseUrl}/console/oidc/start`;
   });
-  beforeEach(async () => {
-    world.clock.skewMs = 0;
-    organisation = await world.organisation();
-  });
+  const organisation = fresh(() => world.organisation());
 
   const db = () => world.running.broker.store.db;
   /** Somebody at the provider, with an address of their own. */

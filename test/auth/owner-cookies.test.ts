@@ -4,19 +4,17 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { runFile } from '../../broker/run-file.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startWorld } from '../world/world.ts';
 
 describe('a session in a browser', () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let cookie: string;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    agent = await organisation.agent({ grants: {} });
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
+  const agent = shared(() => organisation.agent({ grants: {} }));
+  beforeAll(() => {
     cookie = `svc_owner=${mintOwnerSession(world.running.broker, organisation.owner).token}`;
   });
 

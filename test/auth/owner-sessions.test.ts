@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { decodeJwt } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { authenticateSession, mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
 import { signCompact } from '../../broker/crypto/jws.ts';
@@ -11,26 +11,16 @@ import { purgeEndedSessions } from '../../broker/store/ended-sessions.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../world/times.ts';
 
 describe.each(STORES)(`how owners get in, and the keys, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let other: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    other = await world.organisation();
-    await organisation.platform();
-    await other.platform();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  // Who signs in is told apart from the owners of another organisation.
+  beforeAll(async () => void (await world.demoOrganisation()));
 
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
     send(world.running.baseUrl + path, {

@@ -1,11 +1,14 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { requestHash } from '../../broker/approvals/held-request.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findApproval, putApproval } from '../../broker/store/approvals.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS } from '../world/times.ts';
+import { ALLOW_ALL, CANARY, DEMO_SCOPES } from '../world/world.ts';
 
 const WRITE = {
   platform: 'demo',
@@ -14,21 +17,11 @@ const WRITE = {
   scope: 'demo:write',
   data: { title: 'x' },
 };
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const DAY_MS = 24 * 3600 * 1000;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe.each(STORES)(`POST /v1/actions answers 202 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
 
   /** Held: nothing sent, an approval, a row and a receipt that says so. */
   async function held(agent: TestAgent, request: Record<string, unknown>): Promise<Answer> {
@@ -64,7 +57,7 @@ describe.each(STORES)(`POST /v1/actions answers 202 on %s${postgresNote}`, (stor
       guardrails: [{ name: 'deletes wait', effect: 'require_approval', methods: ['DELETE'] }],
     });
     await guarded.platform();
-    const agent = await guarded.agent({ policy: await guarded.policy([{ effect: 'allow' }]) });
+    const agent = await guarded.agent({ rules: ALLOW_ALL });
     const answer = await held(agent, { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' });
     const { row, payload } = await evidenceOf(world, agent, auditIdOf(answer));
     expect(row.reason).toBe('approval_required_by_guardrail');

@@ -1,39 +1,25 @@
 import fc from 'fast-check';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { findAuditRow } from '../../broker/store/audit.ts';
-import type { Answer, TestAgent } from '../world/agent.ts';
-import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, expectMalformed } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
+const ANY = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:any' };
 
 describe.each(STORES)(`an endpoint that is not in normal form is a 400 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    const scopes = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
-    await organisation.platform({ manifest: { scopes } });
-    agent = await organisation.agent({
-      policy: await organisation.policy([{ effect: 'allow' }]),
-      grants: { demo: { scopeList: ['demo:any'] } },
-    });
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { scopes: ANY } }));
+  const agent = shared(() =>
+    organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: Object.keys(ANY) } } }),
+  );
   beforeEach(() => world.forgive());
 
-  /** A 400 with its words, its row and its receipt, and nothing sent. */
-  async function refused(request: Parameters<TestAgent['act']>, code: string, words: string): Promise<Answer> {
-    const answer = await withoutCalls(world, () => agent.act(...request));
-    expectEnvelope(answer, 400, code);
-    expect(answer.body.detail).toContain(words);
-    expectReportHint(answer, code);
-    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-    expect(row).toMatchObject({ result: 'errored', reason: code, correlation_id: answer.body.correlation_id });
-    return answer;
-  }
+  const refused = (request: Parameters<TestAgent['act']>, code: string, words: string) =>
+    expectMalformed(world, agent, request, code, words);
 
   test.each([
     ['PA-01', '/../admin'],

@@ -1,39 +1,25 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Answer, TestAgent } from '../world/agent.ts';
-import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf, expectMalformed } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
+const ANY = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:any' };
 const WRITE = { ...READ, method: 'POST' };
 const json = (text: string) => `{"platform":"demo","endpoint":"/items","method":"POST","scope":"demo:any",${text}}`;
 
 describe.each(STORES)(`POST /v1/actions answers 400 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    const scopes = { 'demo:any': ['GET /**', 'POST /**', 'DELETE /**'] };
-    await organisation.platform({ manifest: { scopes } });
-    agent = await organisation.agent({
-      policy: await organisation.policy([{ effect: 'allow' }]),
-      grants: { demo: { scopeList: ['demo:any'] } },
-    });
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { scopes: ANY } }));
+  const agent = shared(() =>
+    organisation.agent({ rules: ALLOW_ALL, grants: { demo: { scopeList: Object.keys(ANY) } } }),
+  );
   beforeEach(() => world.forgive());
 
-  /** A 400 with its words, its row and its receipt, and nothing sent. */
-  async function refused(request: Parameters<TestAgent['act']>, code: string, words: string): Promise<Answer> {
-    const answer = await withoutCalls(world, () => agent.act(...request));
-    expectEnvelope(answer, 400, code);
-    expect(answer.body.detail).toContain(words);
-    expectReportHint(answer, code);
-    const { row } = await evidenceOf(world, agent, auditIdOf(answer));
-    expect(row).toMatchObject({ result: 'errored', reason: code, correlation_id: answer.body.correlation_id });
-    return answer;
-  }
+  const refused = (request: Parameters<TestAgent['act']>, code: string, words: string) =>
+    expectMalformed(world, agent, request, code, words);
 
   test('the twin of all these passes', async () => {
     expect((await agent.act(WRITE)).status).toBe(200);

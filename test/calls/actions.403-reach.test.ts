@@ -1,25 +1,17 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectDenied, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const ALLOW = [{ effect: 'allow' }];
+import type { Organisation } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 describe.each(STORES)(`POST /v1/actions answers 403 for where a call goes, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
 
-  const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW) =>
+  const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW_ALL) =>
     organisation.policy(rules).then((policy) => organisation.agent({ policy, ...more }));
 
   const denied = (agent: TestAgent, request: Record<string, unknown>, reason: string) =>

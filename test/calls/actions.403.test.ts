@@ -1,26 +1,18 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { moveAgent } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { expectDenied } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const ALLOW = [{ effect: 'allow' }];
+import type { Organisation } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 describe.each(STORES)(`POST /v1/actions answers 403 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
 
-  const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW) =>
+  const allowed = (more: Parameters<Organisation['agent']>[0] = {}, rules: readonly unknown[] = ALLOW_ALL) =>
     organisation.policy(rules).then((policy) => organisation.agent({ policy, ...more }));
 
   const denied = (agent: TestAgent, request: Record<string, unknown>, reason: string) =>
@@ -152,7 +144,7 @@ describe.each(STORES)(`POST /v1/actions answers 403 on %s${postgresNote}`, (stor
       ],
     });
     await guarded.platform();
-    const agent = await guarded.agent({ policy: await guarded.policy(ALLOW) });
+    const agent = await guarded.agent({ rules: ALLOW_ALL });
     await passes(agent);
     const answer = await denied(
       agent,

@@ -1,12 +1,12 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listConnections } from '../../broker/store/connections.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const ALLOW = [{ effect: 'allow' }];
 const PER_PERSON = {
   auth: {
     type: 'oauth2',
@@ -18,19 +18,11 @@ const PER_PERSON = {
 };
 
 describe.each(STORES)(`POST /v1/actions answers 409 and 412 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-  });
-  beforeEach(() => {
-    world.upstream.answer = undefined;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
 
   const agentOn = async (platform = 'demo', terms = {}, agent = {}) =>
-    organisation.agent({ policy: await organisation.policy(ALLOW), grants: { [platform]: terms }, agent });
+    organisation.agent({ rules: ALLOW_ALL, grants: { [platform]: terms }, agent });
 
   /** The required fields of both bodies, the row and the receipt. */
   async function stopped(agent: TestAgent, answer: Answer, status: 409 | 412, error: string, result: string) {

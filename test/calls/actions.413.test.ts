@@ -2,18 +2,17 @@ import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld } from '../world/given.ts';
 import { exchange } from '../world/raw.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { READ } from '../world/requests.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const BODY = JSON.stringify(READ);
 
 /** Nothing of this comes as far as the store: one of them is enough. */
 describe('BD-08 bodies that are too large, and what stands between them and the broker', () => {
-  let world: World;
   let agent: TestAgent;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld();
     const organisation = await world.organisation();
     await organisation.platform();
     agent = await organisation.agent();

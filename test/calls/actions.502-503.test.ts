@@ -6,11 +6,11 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
 import { refuseAuditRows } from '../world/faults.ts';
+import { READ } from '../world/requests.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
 import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { ...READ, method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const HELD = { ...READ, endpoint: '/items/1', method: 'DELETE', scope: 'demo:delete' };
 const RULES = [
@@ -149,7 +149,7 @@ describe.each(STORES)(`POST /v1/actions answers 503 on %s${postgresNote}`, (stor
     world = await startWorld(store);
     organisation = await world.organisation();
     await organisation.platform();
-    agent = await organisation.agent({ policy: await organisation.policy(RULES) });
+    agent = await organisation.agent({ rules: RULES });
   });
   afterEach(async () => {
     await mend?.();

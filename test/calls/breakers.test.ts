@@ -1,27 +1,21 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, makeKeyPair, send, signToken, type TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, startWorld } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const MALFORMED = { ...READ, endpoint: '//x' };
 const HERE = '127.0.0.1';
 const ELSEWHERE = '127.0.0.2';
 
 describe.each(STORES)(`circuit breakers on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   const stranger = makeKeyPair();
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
     await organisation.platform({ id: 'other' });
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
   });
 
   const newAgent = () => organisation.agent({ grants: { demo: {}, other: {} } });
@@ -362,7 +356,7 @@ test('DOS-02 a thousand addresses that know the owner halt nobody elsewhere, and
   const world = await startWorld('sqlite', { TRUSTED_PROXIES: '127.0.0.1' });
   const organisation = await world.organisation();
   await organisation.platform();
-  const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }]) });
+  const agent = await organisation.agent({ rules: ALLOW_ALL });
   const stranger = makeKeyPair();
   const iat = Math.floor(Date.now() / 1000);
   const tokens = Array.from({ length: 5 }, (_, i) =>

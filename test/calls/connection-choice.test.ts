@@ -4,23 +4,18 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { listGrants } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const SCOPES = { scopeList: ['demo:read', 'demo:write'] };
 
 describe.each(STORES)(`a call that names no connection on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
-  /** By label; the default one first. */
-  let connections: Record<string, string>;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ secret: null }));
+  const connections: Record<string, string> = {};
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ secret: null });
-    connections = {};
     const { db } = world.running.broker.store;
     for (const label of ['main', 'two', 'three', 'four']) {
       const isDefault = label === 'main';

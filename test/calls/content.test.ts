@@ -1,16 +1,14 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const TREES = { platform: 'forge', endpoint: '/trees', method: 'POST' };
 const write = (path: string) => ({ data: { tree: [{ path, content: 'x' }] } });
 
-let world: World;
-let organisation: Organisation;
 let agent: TestAgent;
+const world = givenWorld();
+const organisation = shared(() => world.organisation());
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
   await organisation.platform({
     id: 'forge',
     manifest: {
@@ -30,9 +28,6 @@ beforeAll(async () => {
   const scopeList = ['forge:contents.write', 'forge:workflows.write', 'forge:owners.write'];
   const policy = await organisation.policy([{ effect: 'allow' }]);
   agent = await organisation.agent({ policy, grants: { forge: { scopeList } } });
-});
-beforeEach(() => {
-  world.upstream.seen.length = 0;
 });
 
 test('a body that needs another scope is refused under the scope of its operation, which is told', async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { evidenceOf, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const BAD = [
   ['several lines', 'goodsecret9\nsecond-line', 'has several lines'],
@@ -13,12 +13,9 @@ const BAD = [
 ] as const;
 
 describe.each(STORES)(`a secret that fits into no header, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ secret: null }));
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ secret: null });
     await organisation.platform({ id: 'asked', secret: null, manifest: { auth: { type: 'query', name: 'key' } } });
   });
   const file = (type: string) =>

@@ -1,28 +1,22 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { uuidv7 } from '../../broker/crypto/ids.ts';
 import { countDiagnostics, purgeDiagnostics } from '../../broker/store/diagnostics.ts';
 import { makeKeyPair, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 const send = (agent: TestAgent) =>
   agent.request('POST', '/v1/agents/self/diagnostics', { body: '{"message":"x"}', headers: JSON_BODY });
 
 describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   const report = (body: unknown) =>
     agent.request('POST', '/v1/agents/self/diagnostics', { body: JSON.stringify(body), headers: JSON_BODY });
 
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
 
   test('the payload that a refusal suggests is taken as it is, and its owner reads it', async () => {
     const refused = await agent.act({ platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' });

@@ -1,26 +1,16 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { describe, expect, test } from 'vitest';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' };
 
 describe.each(STORES)(`what is forwarded, and what comes back, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }]) });
-  });
-  beforeEach(() => {
-    world.upstream.seen.length = 0;
-    world.upstream.answer = undefined;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent({ rules: ALLOW_ALL }));
 
   test.each([
     [{ type: 'header', name: 'X-Api-Key', prefix: 'Key ' }, 'x-api-key', `Key ${CANARY}`],

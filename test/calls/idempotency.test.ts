@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { onceForKey } from '../../broker/calls/idempotency.ts';
 import { canonicalJson, sha256Hex } from '../../broker/crypto/canonical.ts';
@@ -7,29 +7,19 @@ import { claimIdempotencyKey, purgeIdempotencyKeys } from '../../broker/store/id
 import type { Action } from '../../broker/wire/action.ts';
 import { childOf } from '../world/child.ts';
 import { auditIdOf, evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { listAuditRows } from '../world/rows.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS } from '../world/times.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
 const scopes = { 'demo:read': ['GET /items'], 'demo:write': ['PATCH /items', 'POST /items'] };
-const HOUR_MS = 3600 * 1000;
 let keys = 0;
 const newKey = () => ({ 'idempotency-key': `key-${keys++}` });
 
 describe.each(STORES)(`Idempotency-Key on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { scopes } });
-  });
-  beforeEach(() => {
-    world.upstream.seen.length = 0;
-    world.upstream.answer = undefined;
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { scopes } }));
 
   test('the same call again gets the first answer again, without a second effect or a second row', async () => {
     const agent = await organisation.agent();

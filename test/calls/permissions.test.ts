@@ -1,24 +1,17 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../../broker/store/governed-versions.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { expectReportHint } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY, DEMO_SCOPES } from '../world/world.ts';
 
 const PATH = '/v1/agent/permissions';
 
 describe.each(STORES)(`GET /v1/agent/permissions on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { name: 'Demo' } });
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { name: 'Demo' } }));
 
   const platformsOf = async (agent: TestAgent) => (await agent.get(PATH)).body.data.platforms;
 

@@ -3,22 +3,21 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { payloadText1 } from '../../broker/audit/receipt-format-1.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { auditIdOf, evidenceOf } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const DATA = { to: 'ann@acme.example', text: 'card 4111 1111 1111 1111 iban DE89370400440532013000' };
 const WRITE = { ...READ, method: 'PATCH', endpoint: '/items/1', scope: 'demo:write', data: DATA };
 const ALL = ['email', 'card', 'iban'];
 
 describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let agent: TestAgent;
+  const world = givenWorld(store);
+  const organisation = shared(() =>
+    world.demoOrganisation({ manifest: { recipients: { 'PATCH /items/*': ['/to'] } } }),
+  );
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'PATCH /items/*': ['/to'] } } });
     const policy = await organisation.policy([
       { effect: 'allow' },
       { effect: 'require_approval', endpoints: ['/items/held'] },
@@ -34,7 +33,7 @@ describe.each(STORES)(`flags of personal data on %s${postgresNote}`, (store) => 
 
   const flagsOf = async (answer: Answer, of = agent) => {
     const { row, payload } = await evidenceOf(world, of, auditIdOf(answer));
-    expect(JSON.stringify(payload)).not.toMatch(/ann@|4111|DE89/);
+    expect(JSON.stringify(payload)).not.toMatch(/ann@|4111 ?1111|DE8937/);
     expect(row.pii === null ? { request: null, response: null } : JSON.parse(row.pii)).toEqual(payload.pii);
     return [answer.status, payload.pii.request, payload.pii.response];
   };

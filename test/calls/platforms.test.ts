@@ -1,19 +1,12 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { manifestOf } from '../platforms/classified.ts';
 import { auditIdOf, evidenceOf, withoutCalls } from '../world/evidence.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 /** What a manifest says about how a platform is called, seen from the platform. */
 describe('POST /v1/actions by the manifest of a platform', () => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-  });
-  beforeEach(() => {
-    world.upstream.seen.length = 0;
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
 
   /** An agent that may do anything on a platform of its own. */
   async function agentOn(id: string, manifest: Record<string, unknown>, terms = {}, effect = 'allow') {

@@ -1,14 +1,13 @@
 /** Spellings of names and paths that lenient servers read alike are no way around what forbids, constrains or matches. */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { lenientServer, type Understood } from '../world/lenient-server.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { READ } from '../world/requests.ts';
+import { CANARY } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} };
 
-let world: World;
-let organisation: Organisation;
 const understood: Understood[] = [];
 const last = () => understood.at(-1)!;
 
@@ -17,25 +16,22 @@ async function agentUnder(rules: readonly unknown[] = [], grants: Record<string,
   return await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }, ...rules]), grants });
 }
 
+const world = givenWorld();
+const organisation = shared(() =>
+  world.demoOrganisation({ manifest: { forbidden_headers: ['X-On-Behalf-Of', 'Act_As'] } }),
+);
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform({ manifest: { forbidden_headers: ['X-On-Behalf-Of', 'Act_As'] } });
   await organisation.platform({ id: 'formed', manifest: { body: 'form' } });
   await organisation.platform({ id: 'queried', manifest: { auth: { type: 'query', name: 'app_id' } } });
 });
 beforeEach(async () => {
   understood.length = 0;
-  world.upstream.seen.length = 0;
   world.upstream.answer = lenientServer(understood);
   await world.forgive();
 });
 
 describe('headers', () => {
-  let agent: TestAgent;
-  beforeAll(async () => {
-    agent = await agentUnder();
-  });
+  const agent = shared(() => agentUnder());
 
   test.each([
     'X_HTTP_Method_Override',

@@ -1,15 +1,13 @@
 /** What the log says of platforms that do not answer: once when it begins, and once when it is over. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import { startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+import { givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 
 describe('a platform that does not answer', () => {
-  let world: World;
   let agent: TestAgent;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld();
     const organisation = await world.organisation();
     await organisation.platform();
     agent = await organisation.agent();

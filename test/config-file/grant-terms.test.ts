@@ -1,7 +1,7 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
+import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 import { ByFile } from './by-file.ts';
 
 const KEYS = makeKeyPair();
@@ -103,10 +103,7 @@ const ROWS: Row[] = [
 ];
 
 describe.each(STORES)(`a field of a grant's terms that a file changes alone, on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
 
   const document = (platform: string, terms: object) => ({
     platforms: {

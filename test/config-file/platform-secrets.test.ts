@@ -1,15 +1,16 @@
 /** The client of the broker at a platform's OAuth server: named in the file, kept sealed, compared and never told. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatProblem } from '../../broker/config-file/problems.ts';
 import { resolveReferences } from '../../broker/config-file/secrets.ts';
 import { exportGovernance } from '../../broker/config-plan/export.ts';
 import { isProblem } from '../../broker/oauth-client/problem.ts';
 import { describedFor } from '../../broker/oauth-client/registered.ts';
 import { putTokens } from '../../broker/store/oauth-tokens.ts';
+import { fresh, shared } from '../world/given.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { Governed, type GovernedBroker, openBroker, problemsOf, read, warningsOf } from './governed.ts';
+import { Governed, openBroker, problemsOf, read, warningsOf } from './governed.ts';
 
 const DOCS = `platforms:
   docs:
@@ -23,14 +24,10 @@ connections:
 const SECRET = 'CANARY-client-0123456789-abcdefghij';
 
 describe.each(STORES)(`clients of OAuth platforms on %s${postgresNote}`, (store) => {
-  let broker: GovernedBroker;
-  let governed: Governed;
-  beforeAll(async () => {
-    broker = await openBroker(store);
-  });
-  beforeEach(async () => {
-    governed = (await Governed.make(broker)).secret('env:DOCS_ID', 'our-id').secret('file:docs.key', SECRET);
-  });
+  const broker = shared(() => openBroker(store));
+  const governed = fresh(async () =>
+    (await Governed.make(broker)).secret('env:DOCS_ID', 'our-id').secret('file:docs.key', SECRET),
+  );
 
   const details = async (text = DOCS) =>
     (await governed.plan(text)).changes.filter(({ kind }) => kind === 'platform').flatMap((change) => change.details);

@@ -1,9 +1,9 @@
 /** What a file or an export says is what decides, whatever was there before: shown by real calls of random states. */
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
+import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 import { ByFile, type Outcome } from './by-file.ts';
 
 const NAMES = ['a', 'b', 'c'];
@@ -109,10 +109,7 @@ function documentOf(url: string, said: Said, suspends: boolean) {
 }
 
 describe.each(STORES)(`decisions on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
 
   async function outcomes(governed: ByFile): Promise<Record<string, Outcome[]>> {
     const all: Record<string, Outcome[]> = {};

@@ -1,26 +1,21 @@
 /** Live answers of governed calls, permissions and agents about themselves, held to the document. */
 import { beforeAll, describe, expect } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ, WRITE } from '../world/requests.ts';
 import { makeShow } from './shown.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
-const WRITE = { ...READ, method: 'POST', scope: 'demo:write', data: { title: 'x' } };
-
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-let other: TestAgent;
 let approvalId: string;
 let auditId: string;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
 beforeAll(async () => {
-  world = await startWorld('sqlite');
-  organisation = await world.organisation();
-  await organisation.platform();
   await organisation.platform({ id: 'away', manifest: { base_url: 'https://127.0.0.1:8443' } });
   await organisation.platform({ id: 'bare', secret: null });
-  agent = await organisation.agent({ grants: { demo: {}, away: {}, bare: {} } });
-  other = await organisation.agent({ grants: {} });
+});
+const agent = shared(() => organisation.agent({ grants: { demo: {}, away: {}, bare: {} } }));
+const other = shared(() => organisation.agent({ grants: {} }));
+beforeAll(async () => {
   approvalId = (await agent.act(WRITE)).body.approval_id;
   auditId = (await agent.act({ ...READ, scope: 'demo:none' })).body.audit_id;
   expect(auditId).toBeTruthy();

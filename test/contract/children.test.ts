@@ -1,19 +1,13 @@
 /** Live answers about child identities and sealed secrets, held to the document. */
 import { CompactEncrypt, importJWK } from 'jose';
-import { beforeAll, describe } from 'vitest';
+import { describe } from 'vitest';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { makeShow } from './shown.ts';
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-  organisation = await world.organisation();
-  await organisation.platform();
-  agent = await organisation.agent();
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent());
 
 const show = makeShow(() => world.running.baseUrl);
 const json = (body: unknown) => ({ body: JSON.stringify(body), headers: { 'content-type': 'application/json' } });

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { newFolder } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-import { type Json, servedDocument } from './document.ts';
+import { servedDocument } from './document.ts';
 
 // Other processes do the work, which have to wait for a processor where many tests run at once.
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
@@ -36,17 +36,12 @@ const redocly = (folder: string, ...words: string[]) =>
     env: { PATH: process.env.PATH, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
   });
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-let document: Json;
 const folder = newFolder();
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-  organisation = await world.organisation();
-  await organisation.platform();
-  agent = await organisation.agent();
-  document = await servedDocument(world.running.baseUrl);
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent());
+const document = shared(() => servedDocument(world.running.baseUrl));
+beforeAll(() => {
   // The example that the linter wants is no localhost.
   const elsewhere = { ...document, servers: [{ url: 'https://broker.acme.test' }] };
   writeFileSync(join(folder, 'openapi.json'), JSON.stringify(elsewhere));

@@ -1,16 +1,14 @@
 /** Live answers to what anyone may read, held to the document and to the headers that the specification fixes. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { makeShow } from './shown.ts';
 import { SPECIFICATION } from './specification.ts';
 
-let world: World;
-let published: Organisation;
+const world = givenWorld();
+const published = shared(() => world.organisation());
 beforeAll(async () => {
-  world = await startWorld('sqlite');
-  published = await world.organisation();
   await published.ask('POST', '/owner/organisation', { publish_identity_documents: true });
 });
 
@@ -69,9 +67,8 @@ describe('the lab', () => {
 });
 
 describe('a broker whose keys are gone', () => {
-  let bare: World;
+  const bare = givenWorld();
   beforeAll(async () => {
-    bare = await startWorld('sqlite');
     const { store, keys } = bare.running.broker;
     await store.db.deleteFrom('signing_keys').where('use', 'in', ['evidence', 'root']).execute();
     await keys.refresh();

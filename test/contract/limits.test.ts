@@ -1,17 +1,12 @@
 /** Live 429s, held to the document: each has Retry-After (specification, Errors 2). */
-import { beforeAll, describe } from 'vitest';
+import { describe } from 'vitest';
 import { type Answer, send } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { makeShow } from './shown.ts';
 
-let world: World;
-let organisation: Organisation;
-beforeAll(async () => {
-  // Every limit is one a minute.
-  world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.001' });
-  organisation = await world.organisation();
-  await organisation.platform();
-});
+// Every limit is one a minute.
+const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.001' });
+const organisation = shared(() => world.demoOrganisation());
 
 const show = makeShow(() => world.running.baseUrl);
 let addresses = 0;

@@ -1,7 +1,8 @@
 /** Live answers of registration, binding and passkeys, held to the document. */
-import { beforeAll, describe } from 'vitest';
+import { describe } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { type Answer, makeKeyPair, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, makeKeyPair, send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import {
   approveWith,
   assertionFor,
@@ -12,24 +13,15 @@ import {
   signFinish,
 } from '../world/passkeys.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS } from '../world/times.ts';
 import { makeShow } from './shown.ts';
 
-const HOUR_MS = 3_600_000;
 const { publicPem } = makeKeyPair();
 
-let world: World;
-let organisation: Organisation;
-let stranger: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-  organisation = await world.organisation();
-  stranger = await world.organisation();
-  await organisation.platform();
-  await organisation.policy([{ effect: 'allow' }], 'default');
-  agent = await organisation.agent();
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
+const stranger = shared(() => world.organisation());
+const agent = shared(() => organisation.agent());
 
 const show = makeShow(() => world.running.baseUrl);
 const get = (path: string) => send(world.running.baseUrl + path, {});
@@ -152,10 +144,7 @@ describe('passkeys', () => {
   const hold = async (): Promise<string> =>
     (await agent.act({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: {} })).body
       .approval_id;
-  let key: Authenticator;
-  beforeAll(async () => {
-    key = await enrol(world, organisation);
-  });
+  const key = shared(() => enrol(world, organisation));
 
   show('POST /v1/approvals/passkeys/register/begin → 200', () => registerBegin(organisation));
   show('POST /v1/approvals/passkeys/register/begin → 401: no owner', () => post(`${ROOT}/register/begin`, {}));

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeApp } from '../../broker/http/app.ts';
 import { servedRoutes } from '../../broker/main.ts';
 import { send } from '../world/agent.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { type Json, operationOf, operationsOf, servedDocument } from './document.ts';
 import { NOT_YET_SERVED } from './not-yet-served.ts';
 import { NEVER_DOCUMENTED, SPECIFICATION, type SpecAuth } from './specification.ts';
@@ -33,13 +33,11 @@ const BEYOND: readonly string[] = [
 const SERVED = SPECIFICATION.filter(({ method, path }) => !NOT_YET_SERVED.includes(`${method} ${path}`));
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 
-let world: World;
-let document: Json;
 /** Methods by path, as Express has them: `{id}` for a parameter. */
 const table = new Map<string, string[]>();
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-  document = await servedDocument(world.running.baseUrl);
+const world = givenWorld();
+const document = shared(() => servedDocument(world.running.baseUrl));
+beforeAll(() => {
   type Layer = { route?: { path: string; methods: Record<string, boolean> } };
   const { stack } = makeApp(world.running.services, servedRoutes()).router as unknown as { stack: Layer[] };
   for (const { route } of stack) {

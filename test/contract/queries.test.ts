@@ -1,23 +1,17 @@
 /** Live answers of AuthZEN and TRQP, held to the document. */
 import { beforeAll, describe } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { makeShow } from './shown.ts';
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-let other: TestAgent;
-let held: TestAgent;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
 beforeAll(async () => {
-  world = await startWorld('sqlite');
-  organisation = await world.organisation();
-  await organisation.platform();
   await organisation.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-  agent = await organisation.agent();
-  other = await organisation.agent();
-  held = await organisation.agent({ grants: { demo: { require_approval: 1 } } });
 });
+const agent = shared(() => organisation.agent());
+const other = shared(() => organisation.agent());
+const held = shared(() => organisation.agent({ grants: { demo: { require_approval: 1 } } }));
 
 const show = makeShow(() => world.running.baseUrl);
 const headers = { 'content-type': 'application/json', 'x-request-id': 'r-1' };

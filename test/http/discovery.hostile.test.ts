@@ -5,7 +5,8 @@ import { servedRoutes } from '../../broker/main.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { furnish } from '../world/furnished.ts';
-import { CANARY, startWorld, type World } from '../world/world.ts';
+import { givenWorld } from '../world/given.ts';
+import { CANARY } from '../world/world.ts';
 
 const ROUTES = servedRoutes();
 /** At one address for everybody. */
@@ -20,11 +21,10 @@ const DOCUMENTS = [
   '/docs/agents.md',
 ];
 
-let world: World;
 /** Names, ids and a credential of an organisation that has something of everything. */
 let owned: string[];
+const world = givenWorld();
 beforeAll(async () => {
-  world = await startWorld('sqlite');
   const { organisation, agent } = await furnish(world, 'secretive');
   owned = ['secretive', CANARY, organisation.id, organisation.owner.id, organisation.owner.email, agent.agentId];
 });

@@ -1,25 +1,21 @@
 /** Every address that a discovery document names is one that answers. */
-
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/main.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld } from '../world/given.ts';
 import { addressesIn, addressesOfText, makeReader } from '../world/links.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 /** What is served at one address for everybody, and names others. */
 const DOCUMENTS = servedRoutes().filter(
   (one) => isPublic(one) && one.method === 'GET' && one.anyOrigin && !one.path.includes('{'),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-});
+const world = givenWorld();
 const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
 
 describe.each(DOCUMENTS.map(({ path }) => path))('%s', (path) => {

@@ -1,15 +1,12 @@
 import { createLocalJWKSet, jwtVerify, SignJWT } from 'jose';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 describe.each(STORES)(`what anyone may read on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
   const get = (path: string, init: RequestInit = {}) => send(world.running.baseUrl + path, init);
 
   test('/health answers while the store does', async () => {

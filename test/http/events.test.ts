@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { makeInboxFeed } from '../../broker/approvals/inbox.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
@@ -11,10 +11,10 @@ import { makeRateLimits } from '../../broker/http/rate-limits.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+import type { World } from '../world/world.ts';
 
 const session = (world: World, owner: OwnerTable) => mintOwnerSession(world.running.broker, owner).token;
 const listen = (world: World, owner: OwnerTable, from?: string): Promise<EventReader> =>
@@ -28,15 +28,9 @@ async function hold(agent: TestAgent): Promise<string> {
 }
 
 describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   const decide = (id: string, verb: string) => organisation.ask('POST', `/owner/approvals/${id}/${verb}`);
 
   test('what waits is told at once, and after every change; a viewer may listen', async () => {
@@ -150,12 +144,8 @@ describe.each(STORES)(`events on %s${postgresNote}`, (store) => {
 });
 
 describe('streams that end', () => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
 
   test('a heartbeat looks at the session again: what is over ends, what is not goes on', async () => {
     const token = session(world, organisation.owner);

@@ -1,25 +1,20 @@
 /** Requests as bytes (HD-10, HD-12, JW-17 to JW-20, DOS-04): what Node refuses, and what we must. One store is enough. */
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { exchange, type RawAnswer } from '../world/raw.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { READ } from '../world/requests.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const BODY = JSON.stringify(READ);
 
 describe('hostile HTTP', () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let port: number;
   let host: string;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
+  beforeAll(() => {
     port = Number(new URL(world.running.baseUrl).port);
     host = `Host: localhost:${port}`;
   });

@@ -10,7 +10,7 @@ import { type Route, route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { send } from '../world/agent.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { givenWorld } from '../world/given.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
 
@@ -24,11 +24,10 @@ function refsOf(value: unknown): string[] {
 }
 
 describe('GET /owner/openapi.json', () => {
-  let world: World;
   // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as any JSON.
   let served: any;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld('sqlite');
     const answer = await send(`${world.running.baseUrl}/owner/openapi.json`, {});
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');

@@ -8,7 +8,7 @@ import type { Route } from '../../broker/http/route.ts';
 import { isOwners } from '../../broker/http/routes/owner/openapi.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
 import { type Answer, send } from '../world/agent.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const ABOUT = { title: 'A title', description: 'A description.', baseUrl: 'https://broker.example' };
 
@@ -72,14 +72,13 @@ describe.each(OURS)('the document of %s routes', (_whose, routes) => {
 });
 
 describe('what is answered is what the served document says', () => {
-  let world: World;
-  let organisation: Organisation;
-  let document: Json;
   /** What stands for the parameters of a path: by its beginning. */
   const values: Record<string, string> = {};
+  const world = givenWorld();
+  const organisation = shared(() =>
+    world.organisation({ guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] }),
+  );
   beforeAll(async () => {
-    world = await startWorld('sqlite');
-    organisation = await world.organisation({ guardrails: [{ name: 'freeze', effect: 'deny', methods: ['DELETE'] }] });
     await organisation.platform();
     const agent = await organisation.agent({
       policy: await organisation.policy([{ effect: 'require_approval' }], 'p'),
@@ -118,8 +117,8 @@ describe('what is answered is what the served document says', () => {
       '/owner/policies/': 'p',
       '/owner/agents/': agent.agentId,
     });
-    document = (await send(`${world.running.baseUrl}/owner/openapi.json`, {})).body;
   });
+  const document = shared(async () => (await send(`${world.running.baseUrl}/owner/openapi.json`, {})).body);
 
   const isStream = ({ answers: { 200: answer } }: Route) => typeof answer === 'object' && answer.type !== undefined;
   // What a consent page asks takes the cookie of its browser, too: test/oauth-server/consent.test.ts.

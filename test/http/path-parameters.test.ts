@@ -1,10 +1,10 @@
 /** Path parameters that no id looks like: each route has an answer, and no database sees what it cannot hold. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { ROUTES } from '../../broker/http/routes.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const ODD = {
   NUL: '%00',
@@ -19,14 +19,9 @@ const ODD = {
 };
 
 describe.each(STORES)(`path parameters on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    agent = await organisation.agent();
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
+  const agent = shared(() => organisation.agent());
 
   test.each(Object.entries(ODD))('%s', async (_name, odd) => {
     const { token } = mintOwnerSession(world.running.broker, organisation.owner);

@@ -1,26 +1,19 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
 import { expectEnvelope, expectReportHint, withoutCalls } from '../world/evidence.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
+import { startWorld } from '../world/world.ts';
 
 /** The limiter counts in the process, so one store tells all. */
 describe('rate limits', () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  let other: TestAgent;
-  beforeAll(async () => {
-    // A tenth of every limit: 60 actions, 3 times me.
-    world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-    other = await organisation.agent();
-  });
+  // A tenth of every limit: 60 actions, 3 times me.
+  const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '0.1' });
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
+  const other = shared(() => organisation.agent());
 
   const limited = (answer: Answer, name: string): void => {
     expectEnvelope(answer, 429, 'rate_limited');

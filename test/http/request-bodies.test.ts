@@ -2,22 +2,17 @@
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parsePublicKey } from '../../broker/crypto/public-key.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
 import { evidenceOf, expectEnvelope, withoutCalls } from '../world/evidence.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 
 describe('request bodies', () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   let port: number;
-  beforeAll(async () => {
-    world = await startWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
+  const world = givenWorld('sqlite', { AGENT_BROKER_LIMIT_FACTOR: '1' });
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
+  beforeAll(() => {
     port = Number(new URL(world.running.baseUrl).port);
   });
 

@@ -6,10 +6,10 @@ import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld } from '../world/given.ts';
 import { newFolder } from '../world/stores.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
@@ -79,10 +79,7 @@ const PASSES: Record<string, string[]> = {
   '2026-07-28': ['server-stateless', 'tools-list', 'dns-rebinding-protection', 'http-header-validation', 'caching'],
 };
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
+const world = givenWorld();
 
 test.each(Object.keys(PASSES))(
   'revision %s: every scenario that applies passes',

@@ -3,14 +3,15 @@ import { gzipSync } from 'node:zlib';
 import { Client as SecondClient, StreamableHTTPClientTransport as SecondTransport } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { LAB_MAX_BODY_BYTES } from '../../lab/mcp/bounds.ts';
 import { LONGEST_NOTE, MOST_NOTES } from '../../lab/mcp/notes.ts';
 import { afterFile } from '../world/after-file.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { givenWorld } from '../world/given.ts';
 import { exchange } from '../world/raw.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { startWorld } from '../world/world.ts';
 
 const ME = { name: 'test', version: '1' };
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -21,10 +22,7 @@ const call = (name: string, args: object = {}) => ({
   params: { name, arguments: args },
 });
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
+const world = givenWorld();
 const address = () => `${world.running.baseUrl}/lab/mcp`;
 const notes = async () => (await world.running.services.lab.open()).notes;
 const post = (body: unknown, headers: Record<string, string> = {}): Promise<Answer> =>

@@ -1,17 +1,14 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Sandbox } from '../../lab/sandbox.ts';
+import { afterEach, describe, expect, test } from 'vitest';
 import { SANDBOX_MANIFEST, SANDBOX_POLICY, startSandbox } from '../../lab/sandbox.ts';
+import { fresh } from '../world/given.ts';
 
 const TOKEN = 'sandbox-token-for-these-tests';
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 
-let sandbox: Sandbox;
-beforeEach(async () => {
-  sandbox = await startSandbox({ token: TOKEN, clock: () => NOW });
-});
+const sandbox = fresh(() => startSandbox({ token: TOKEN, clock: () => NOW }));
 afterEach(() => sandbox.close());
 
 type Thing = { id: string; number: number; title: string; subject: string; state: string };

@@ -6,9 +6,10 @@ import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sd
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { BIN } from '../world/checkout.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { inspect } from '../world/inspector.ts';
 import { BARE, callTool, envelope, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { CANARY } from '../world/world.ts';
 
 const TOOLS = [
   'read_platform',
@@ -21,14 +22,11 @@ const TOOLS = [
 const PATIENCE = { timeout: 15_000, interval: 50 };
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1?full=true' };
 
-let world: World;
-let organisation: Organisation;
 let agent: TestAgent;
 let profile: string;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
   const rules = [
     { effect: 'allow', methods: ['GET', 'PATCH'] },
     { effect: 'require_approval', methods: ['POST', 'DELETE'] },

@@ -3,26 +3,19 @@ import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSy
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readWords } from '../../bin/quick-mcp.ts';
-import type { TestAgent } from '../world/agent.ts';
-import { makeKeyPair } from '../world/agent.ts';
+import { makeKeyPair, TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { callTool, envelope, type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items/1' };
 const PATCH = { platform: 'demo', scope: 'demo:write', endpoint: '/items/1', method: 'PATCH', data: { title: 'x' } };
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  agent = await organisation.agent();
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent());
 
 async function connected(profile: string): Promise<McpProcess> {
   const mcp = startMcp(profile, ['--wait', '0']);
@@ -75,7 +68,7 @@ describe('a profile', () => {
   });
 
   test('whose key the broker does not know: the model stops, and the person is told to run doctor', async () => {
-    const mcp = await connected(writeProfile(Object.assign(Object.create(agent), { keys: makeKeyPair() })));
+    const mcp = await connected(writeProfile(new TestAgent({ ...agent, keys: makeKeyPair() })));
     const answer = await read(mcp);
     expect(answer.structuredContent).toMatchObject({ status: 'failed', code: 'invalid_signature' });
     expect(answer.structuredContent.next).toMatch(/no further calls.*agent-broker doctor/s);

@@ -1,23 +1,18 @@
 /** Held calls over MCP: each rung of the ladder of ways to wait, what ends a wait, and what survives one. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { callTool, envelope, type McpProcess, type Message, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const SAID = { platform: 'demo', scope: 'demo:write', endpoint: '/items' };
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const URL_DIALOG = { elicitation: { url: {} } };
 
-let world: World;
-let organisation: Organisation;
-let agent: TestAgent;
 let profile: string;
 let titles = 0;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  agent = await organisation.agent();
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
+const agent = shared(() => organisation.agent());
+beforeAll(() => {
   profile = writeProfile(agent);
 });
 

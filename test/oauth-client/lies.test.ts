@@ -6,10 +6,10 @@ import { Browser, type Visit } from '../world/browser.ts';
 import { browserOf, connectAtOnce, outlive, pressConnect } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
+import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
-const MINUTE_MS = 60_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
 const declines = (error: string) => (parameters: URLSearchParams) => {
   parameters.delete('code');

@@ -7,9 +7,8 @@ import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { startMcpServer } from '../world/mcp-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const MINUTE_MS = 60_000;
 
 describe.each(STORES)(`connecting MCP servers on %s${postgresNote}`, (store) => {
   let server: AuthorizationServer;

@@ -6,11 +6,11 @@ import { connectAtOnce, outlive } from '../world/connecting.ts';
 import { expectEnvelope } from '../world/evidence.ts';
 import { type LyingServer, startLyingServer } from '../world/lying-authorization-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
+import { MINUTE_MS } from '../world/times.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 const OTHER = { ...READ, endpoint: '/others' };
-const MINUTE_MS = 60_000;
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe.each(STORES)(`calls that wait for a token on %s${postgresNote}`, (store) => {

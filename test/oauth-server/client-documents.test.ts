@@ -1,8 +1,9 @@
 /** MCP clients that name a document at their vendor's site, where the broker cannot reach that: they register instead. */
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { Browser } from '../world/browser.ts';
-import { type ClientSite, startClientSite } from '../world/client-documents.ts';
+import { startClientSite } from '../world/client-documents.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf } from '../world/mcp-person.ts';
 
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
@@ -12,12 +13,8 @@ const metadataOf = async ({ running }: World) =>
   (await send(`${running.baseUrl}/.well-known/oauth-authorization-server`, {})).body;
 
 describe('with client id metadata documents', () => {
-  let world: World;
-  let site: ClientSite;
-  beforeAll(async () => {
-    world = await startWorld('sqlite');
-    site = await startClientSite(world);
-  });
+  const world = givenWorld();
+  const site = shared(() => startClientSite(world));
 
   test('a document that cannot be had: the page says what to tell whoever runs the broker, and the log names the host', async () => {
     expect((await metadataOf(world)).client_id_metadata_document_supported).toBe(true);

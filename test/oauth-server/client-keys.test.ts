@@ -6,12 +6,13 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { CLIENT_AUTH_ALGORITHMS } from '../../broker/oauth-server/metadata.ts';
 import { makeAuthorizationServer } from '../../broker/oauth-server/server.ts';
 import { send } from '../world/agent.ts';
-import { type ClientSite, startClientSite } from '../world/client-documents.ts';
+import { startClientSite } from '../world/client-documents.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK, ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { serveHandler } from '../world/serve-handler.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const seconds = () => Math.floor(Date.now() / 1000);
@@ -27,18 +28,13 @@ async function newPair(kid: string, alg = 'ES256'): Promise<Pair> {
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 describe.each(STORES)(`clients with a key on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let site: ClientSite;
   let baseUrl: string;
-  let pair: Pair;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    site = await startClientSite(world);
+  const world = givenWorld(store);
+  const site = shared(() => startClientSite(world));
+  const organisation = shared(() => world.organisation({ rules: DEMO_RULES }));
+  const pair = shared(() => newPair('key-1'));
+  beforeAll(() => {
     baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.policy(DEMO_RULES, 'default');
-    pair = await newPair('key-1');
   });
   const browser = () => browserOf(world, organisation.owner);
   const works = async (token: string) => (await callMcp(baseUrl, token)).status;

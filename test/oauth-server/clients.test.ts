@@ -10,27 +10,21 @@ import { capOAuthRecords, purgeIdleClients, purgeOAuthRecords } from '../../brok
 import { certificateFor } from '../egress/certificate.ts';
 import { afterFile } from '../world/after-file.ts';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS, MINUTE_MS } from '../world/times.ts';
+import { DEMO_RULES, startWorld } from '../world/world.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 const HOST = 'app.example';
 
 describe.each(STORES)(`clients on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let baseUrl: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation({ rules: DEMO_RULES }));
   beforeAll(async () => {
-    world = await startWorld(store);
     baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
   const db = () => world.running.broker.store.db;
   const now = () => world.running.broker.clock();

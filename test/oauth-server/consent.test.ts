@@ -1,28 +1,24 @@
 /** The consent of an owner: in that browser, by that hand, and to what the page says. */
-
 import { decodeJwt } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { endSession } from '../../broker/store/ended-sessions.ts';
 import { send } from '../world/agent.ts';
 import type { Browser } from '../world/browser.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, CALLBACK, openConsent, signIn } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const fresh = () => `client-${crypto.randomUUID().slice(0, 8)}`;
 
 describe.each(STORES)(`the consent page on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let baseUrl: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   beforeAll(async () => {
-    world = await startWorld(store);
     baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
   });
   /** A browser that stands before the page. */
   const asking = async (metadata: Record<string, unknown> = {}, owner = organisation.owner) => {

@@ -2,12 +2,13 @@
 import { Client } from '@modelcontextprotocol/client';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Answer } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { envelope } from '../world/mcp.ts';
-import { type Desk, deskOf } from '../world/mcp-held.ts';
+import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, connectClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };
@@ -17,19 +18,15 @@ const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 type Json = any;
 
 describe.each(STORES)(`scopes of a remote client on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let desk: Desk;
   let baseUrl: string;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(
-      [{ effect: 'require_approval', methods: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] }],
-      'default',
-    );
-    desk = deskOf(world, organisation);
+  const world = givenWorld(store);
+  const organisation = shared(() =>
+    world.demoOrganisation({
+      rules: [{ effect: 'require_approval', methods: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] }],
+    }),
+  );
+  const desk = shared(() => deskOf(world, organisation));
+  beforeAll(() => {
     baseUrl = world.running.baseUrl;
   });
 

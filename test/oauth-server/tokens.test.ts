@@ -3,19 +3,20 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { runFile } from '../../broker/run-file.ts';
 import { putOAuthRecord, useOAuthRecord } from '../../broker/store/oauth-records.ts';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, CALLBACK } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { MINUTE_MS } from '../world/times.ts';
+import { DEMO_RULES, startWorld } from '../world/world.ts';
 
 const READS = [{ platformId: 'demo', scopes: ['demo:read'] }];
-const MINUTE_MS = 60_000;
 const METADATA = [
   '/.well-known/oauth-authorization-server',
   '/.well-known/oauth-protected-resource',
@@ -23,18 +24,11 @@ const METADATA = [
 ];
 
 describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let baseUrl: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   beforeAll(async () => {
-    world = await startWorld(store);
     baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
   });
   const browser = () => browserOf(world, organisation.owner);
   const works = async (token: string) => (await callMcp(baseUrl, token)).status;

@@ -1,20 +1,18 @@
 /** Around the authorization server with a bad intention: where answers go, how they travel, and what passes for what. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, CALLBACK, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient, pkce } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, startWorld } from '../world/world.ts';
 
 describe.each(STORES)(`the authorization server on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let baseUrl: string;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation({ rules: DEMO_RULES }));
   beforeAll(async () => {
-    world = await startWorld(store);
     baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.policy(DEMO_RULES, 'default');
   });
   const browser = () => browserOf(world, organisation.owner);
   const registered = async (...redirect_uris: string[]) => {

@@ -7,9 +7,9 @@ import { freePort } from '../../bench/free-port.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { query } from '../world/stored.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const HELD = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { a: 1 } };
 const CHANGE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { a: 1 } };
@@ -46,16 +46,12 @@ async function rounds(environment: Record<string, string>): Promise<void> {
 }
 
 describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clock${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let here: TestAgent;
   let environment: Record<string, string>;
   let thereUrl: string;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
+  const here = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
-    here = await organisation.agent();
     const port = await freePort();
     thereUrl = `http://localhost:${port}`;
     environment = {
@@ -112,19 +108,17 @@ describe.runIf(STORES.includes('postgres'))(`one of two replicas has a wrong clo
 });
 
 describe('a wrong clock on sqlite', () => {
-  let world: World;
-  let environment: Record<string, string>;
   let agent: TestAgent;
   let session: string;
+  const world = givenWorld();
   beforeAll(async () => {
-    world = await startWorld('sqlite');
     const organisation = await world.organisation();
     await organisation.platform();
     agent = await organisation.agent();
     session = mintOwnerSession(world.running.broker, organisation.owner).token;
     await world.running.stop();
-    environment = { ...world.environment, PORT: new URL(world.running.baseUrl).port };
   });
+  const environment = shared(() => ({ ...world.environment, PORT: new URL(world.running.baseUrl).port }));
 
   const asOwner = (path: string, init: RequestInit = {}): Promise<Answer> =>
     send(agent.baseUrl + path, { ...init, headers: { authorization: `Bearer ${session}` } });

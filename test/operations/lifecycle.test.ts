@@ -5,7 +5,7 @@ import { Agent as HttpAgent, request as httpRequest, type ServerResponse } from 
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { receiptOf } from '../../broker/audit/receipt.ts';
 import { readConfig } from '../../broker/config.ts';
 import { type Running, type ServeOptions, serve } from '../../broker/main.ts';
@@ -13,6 +13,7 @@ import { runFile } from '../../broker/run-file.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { type Answer, send } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { givenWorld } from '../world/given.ts';
 import { query } from '../world/stored.ts';
 import { newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
@@ -284,10 +285,7 @@ describe('starting', () => {
 });
 
 describe('stopping', () => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
+  const world = givenWorld();
 
   test('a client that never lets go of its connection does not hold up the stop', async () => {
     const url = `${world.running.baseUrl}/health`;

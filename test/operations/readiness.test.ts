@@ -6,10 +6,10 @@ import { spawnBroker } from '../world/broker-process.ts';
 import { startCut } from '../world/cut.ts';
 import { expectDeclared } from '../world/declared.ts';
 import { withoutCalls } from '../world/evidence.ts';
+import { READ } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const TOKEN = 'metrics-token-0123456789';
 
 async function startWithAgent(environment: Record<string, string> = {}): Promise<{ world: World; agent: TestAgent }> {

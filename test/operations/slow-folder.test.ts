@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
+import { READ } from '../world/requests.ts';
 import { startWorld } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const WRITE_MS = 200;
 
 test('reads on a slow data folder wait for their own notes only, and the start warns of it', async () => {

@@ -3,14 +3,13 @@ import { describe, expect, test, vi } from 'vitest';
 import { send } from '../world/agent.ts';
 import { hideTables, startCut } from '../world/cut.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { READ } from '../world/requests.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
 import { startWorld, type World } from '../world/world.ts';
 
 /** A write of a second ago still counts. */
 const readinessIs = ({ running }: World, status: number) =>
   vi.waitUntil(async () => (await send(`${running.baseUrl}/readyz`, {})).status === status, { timeout: 5_000 });
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 
 describe.each(STORES)(`the store is away on %s${postgresNote}`, (store) => {
   test('ST-01 every route says so, nothing is sent, and all is well when it is back', async () => {

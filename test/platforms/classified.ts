@@ -1,5 +1,4 @@
 /** Asks a built-in platform, as an operator would write it, which scopes a call falls under. */
-
 import { type BuiltinName, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
 import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';

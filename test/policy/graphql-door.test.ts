@@ -1,15 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import type { CallAsk } from '../../broker/policy/facts.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
+import { graphqlCall as call } from './world.ts';
 
-const call = (body: JsonObject | undefined, rest: Partial<CallAsk> = {}): CallAsk => ({
-  method: 'POST',
-  path: '/',
-  query: '',
-  headers: {},
-  body,
-  ...rest,
-});
 describe('the GraphQL door of a REST platform', () => {
   const door = compilePlatformRules({
     kind: 'rest',

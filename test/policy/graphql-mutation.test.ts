@@ -1,18 +1,11 @@
 import fc from 'fast-check';
 import { buildSchema, graphqlSync } from 'graphql';
 import { describe, expect, test } from 'vitest';
-import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 import { readGraphqlCall } from '../../broker/policy/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
+import { graphqlCall as call } from './world.ts';
 
-const call = (body: JsonObject | undefined, rest: Partial<CallAsk> = {}): CallAsk => ({
-  method: 'POST',
-  path: '/',
-  query: '',
-  headers: {},
-  body,
-  ...rest,
-});
 describe('a mutation never passes as a read', () => {
   const reading = compilePlatformRules({
     kind: 'graphql',

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CallAsk, JsonObject } from '../../broker/policy/facts.ts';
+import type { JsonObject } from '../../broker/policy/facts.ts';
 import { GRAPHQL_LIMITS } from '../../broker/policy/graphql.ts';
 import { classify, compilePlatformRules } from '../../broker/policy/operation.ts';
+import { graphqlCall as call } from './world.ts';
 
 const rules = compilePlatformRules({
   kind: 'graphql',
@@ -15,14 +16,6 @@ const rules = compilePlatformRules({
   },
 });
 
-const call = (body: JsonObject | undefined, rest: Partial<CallAsk> = {}): CallAsk => ({
-  method: 'POST',
-  path: '/',
-  query: '',
-  headers: {},
-  body,
-  ...rest,
-});
 const asked = (query: string, rest: JsonObject = {}) => classify(rules, call({ query, ...rest }));
 const scopes = (query: string, rest: JsonObject = {}) => {
   const found = asked(query, rest);

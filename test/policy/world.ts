@@ -5,6 +5,7 @@ import type {
   CallAsk,
   Facts,
   Grant,
+  JsonObject,
   ParentFacts,
   RuleSource,
   Verdict,
@@ -105,3 +106,13 @@ export type Case = [
 /** A message to somebody. */
 export const send = (body: Record<string, never> | object) =>
   ask({ scope: 'crm:messages.send', call: call({ method: 'POST', path: '/messages', body: body as never }) });
+
+/** A call to a GraphQL endpoint. */
+export const graphqlCall = (body: JsonObject | undefined, rest: Partial<CallAsk> = {}): CallAsk => ({
+  method: 'POST',
+  path: '/',
+  query: '',
+  headers: {},
+  body,
+  ...rest,
+});

@@ -3,7 +3,7 @@
  * decision answers a question as it answers a call is a property of deciding, too (decision/decide.properties.test.ts).
  */
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { putGrant } from '../../broker/store/agents.ts';
 import { findAuditRow } from '../../broker/store/audit.ts';
@@ -11,8 +11,9 @@ import { COVERED, constraints, guardRules, policyRules, SCOPES, some } from '../
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { auditIdOf } from '../world/evidence.ts';
+import { givenWorld } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const MANIFEST = {
   scopes: {
@@ -111,10 +112,7 @@ const EARLIER = (reason: string): string[] => {
 };
 
 describe.each(STORES)(`AZ-03 parity on %s${postgresNote}`, (store) => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
+  const world = givenWorld(store);
 
   const grant = async (organisation: Organisation, agent: TestAgent, grants: State['grants'], second: string) => {
     const { db } = world.running.broker.store;

@@ -10,9 +10,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const SINGLE = '/v1/authzen/access';
 const BATCH = '/access/v1/evaluations';
@@ -21,12 +21,10 @@ const BATCH = '/access/v1/evaluations';
 type Json = any;
 
 describe.each(STORES)(`the Authorization API 1.0 on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
   let agents: Record<'alice' | 'bob', TestAgent>;
+  const world = givenWorld(store);
+  const organisation = shared(() => world.organisation());
   beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
     for (const id of ['record-1', 'record-2'])
       await organisation.platform({ id, manifest: { scopes: { read: ['GET /items'], write: ['POST /items'] } } });
     const policy = await organisation.policy([{ effect: 'allow' }]);

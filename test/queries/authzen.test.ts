@@ -1,29 +1,21 @@
 /** AuthZEN: POST /v1/authzen/access (specification), and the standard that it speaks (OpenID AuthZEN Authorization API 1.0). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/schema.ts';
 import type { Answer, TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 
 const PATH = '/v1/authzen/access';
 
 describe.each(STORES)(`AuthZEN on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
 
   const question = (of: TestAgent | string, scope = 'demo:read', platform = 'demo') => ({
     subject: { type: 'agent', id: typeof of === 'string' ? of : of.id },

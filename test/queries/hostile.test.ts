@@ -7,10 +7,11 @@ import { sessionCookieName } from '../../broker/auth/session-cookie.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { hideTables, startCut } from '../world/cut.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
 import { exchange } from '../world/raw.ts';
 import { newDatabase, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { type Organisation, startWorld } from '../world/world.ts';
 
 const PATHS = [
   '/v1/authzen/access',
@@ -35,16 +36,12 @@ const inTrqp = <T extends object>(body: T, path: string): T | object =>
   path.includes('trqp') ? { ...body, action: 'demo:read', resource: 'demo' } : body;
 
 describe('what arrives', () => {
-  let world: World;
-  let agent: TestAgent;
-  let organisation: Organisation;
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    await organisation.platform();
     await publish(organisation);
-    agent = await organisation.agent();
   });
+  const agent = shared(() => organisation.agent());
   const text = (path: string, more: object = {}) =>
     JSON.stringify({ ...inTrqp(bodyFor(agent, world.running.broker.did), path), ...more });
   const post = (path: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Answer> =>

@@ -1,13 +1,15 @@
 /** TRQP v2.0: POST /v1/trqp/authorization and /recognition (specification, TRQP request and response base). */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { newAgentId, uuidv4 } from '../../broker/crypto/ids.ts';
 import type { AgentTable } from '../../broker/store/schema.ts';
 import { type Answer, send, type TestAgent } from '../world/agent.ts';
 import { putChild } from '../world/child.ts';
 import { expectDeclared } from '../world/declared.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { expectProblem } from '../world/problem.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
+import { ALLOW_ALL } from '../world/world.ts';
 
 const AUTHORIZATION = '/v1/trqp/authorization';
 const RECOGNITION = '/v1/trqp/recognition';
@@ -17,24 +19,18 @@ const STANDING = ['status', 'grant', 'ttl', 'breaker', 'child_liveness', 'guardr
 const NOT_EVALUATED = ['endpoint', 'recipient_constraints', 'reach'];
 
 describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
-  let world: World;
   let published: Organisation;
   let unpublished: Organisation;
-  let agent: TestAgent;
-  let hidden: TestAgent;
   let host: string;
+  const world = givenWorld(store);
   beforeAll(async () => {
-    world = await startWorld(store);
     host = new URL(world.running.baseUrl).host;
     [published, unpublished] = [await world.organisation(), await world.organisation()];
     for (const each of [published, unpublished]) await each.platform();
     await published.ask('POST', '/owner/organisation', { publish_identity_documents: true });
-    agent = await published.agent();
-    hidden = await unpublished.agent();
   });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const agent = shared(() => published.agent());
+  const hidden = shared(() => unpublished.agent());
 
   const root = () => `did:web:${host.replace(':', '%3A')}`;
   const didOf = ({ agentId }: { agentId: string }) => `${root()}:agents:${agentId}`;
@@ -136,7 +132,7 @@ describe.each(STORES)(`TRQP on %s${postgresNote}`, (store) => {
     test('guardrails, a platform that is switched off, and a breaker', async () => {
       const guarded = await world.organisation({ guardrails: [{ name: 'g', effect: 'deny', scopes: ['demo:write'] }] });
       await guarded.platform();
-      const other = await guarded.agent({ policy: await guarded.policy([{ effect: 'allow' }]) });
+      const other = await guarded.agent({ rules: ALLOW_ALL });
       const says = async (action = 'demo:read') => (await ok(by(other, query(other, { action })))).message;
       expect(await says('demo:write')).toBe('denied_by_guardrail');
       await guarded.ask('POST', '/owner/platforms/demo/suspend', {});

@@ -1,13 +1,13 @@
 /** One body, three entry points: what is refused on POST /v1/actions is refused over stdio and over remote /mcp, too. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { send, type TestAgent } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { type McpProcess, shakeHands, startMcp, writeProfile } from '../world/mcp.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { ALLOW_ALL, DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
-const ALLOW = [{ effect: 'allow' }];
 /** Levels that POST /v1/actions takes, and those of them that are taken before `data` begins. */
 const MOST_LEVELS = 64;
 const BEFORE_DATA = 1;
@@ -67,16 +67,13 @@ const EXACT: [what: string, data: string, arrives: string][] = [
   ['as many levels as may be', nested(MOST_LEVELS - BEFORE_DATA), nested(MOST_LEVELS - BEFORE_DATA)],
 ];
 
-let world: World;
-let organisation: Organisation;
 let agent: TestAgent;
 let stdio: McpProcess;
 let token: string;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation());
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  const policy = await organisation.policy(ALLOW, 'default');
+  const policy = await organisation.policy(ALLOW_ALL, 'default');
   agent = await organisation.agent({ policy });
 });
 

@@ -4,11 +4,12 @@ import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentPrincipal } from '../../broker/auth/principal.ts';
 import { whenCancelled } from '../../broker/http/mcp-cancel.ts';
-import { type Desk, deskOf, writeWaiting } from '../world/mcp-held.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { deskOf, writeWaiting } from '../world/mcp-held.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 const PATIENCE = { timeout: 15_000, interval: 5 };
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
@@ -20,16 +21,11 @@ const MOST_OPEN = 32;
 const restore = () => void vi.restoreAllMocks();
 
 describe.each(STORES)(`a request of a remote client on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let desk: Desk;
   let baseUrl: string;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-    desk = deskOf(world, organisation);
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  const desk = shared(() => deskOf(world, organisation));
+  beforeAll(() => {
     baseUrl = world.running.baseUrl;
   });
 

@@ -10,10 +10,11 @@ import { freePort } from '../../bench/free-port.ts';
 import { send } from '../world/agent.ts';
 import { startBearerProxy } from '../world/bearer-proxy.ts';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
 import { newFolder } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
@@ -88,14 +89,10 @@ const PASSES: Record<string, string[]> = {
   '2026-07-28': ['server-stateless', 'tools-list', 'dns-rebinding-protection', 'http-header-validation', 'caching'],
 };
 
-let world: World;
-let organisation: Organisation;
 let address: string;
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  await organisation.policy(DEMO_RULES, 'default');
   const decision = { grants: [{ platformId: 'demo', scopes: ['demo:read'] }] };
   const tokens = await new OAuthClient(world).tokens(browserOf(world, organisation.owner), {}, decision);
   const { agents } = (await organisation.ask('GET', '/owner/agents')).body;

@@ -2,11 +2,12 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { inspect } from '../world/inspector.ts';
 import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, consent } from '../world/mcp-person.ts';
 import { OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const TOOLS = [
   'read_platform',
@@ -19,14 +20,8 @@ const TOOLS = [
 const ERAS = ['legacy', 'modern'] as const;
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 
-let world: World;
-let organisation: Organisation;
-beforeAll(async () => {
-  world = await startWorld();
-  organisation = await world.organisation();
-  await organisation.platform();
-  await organisation.policy(DEMO_RULES, 'default');
-});
+const world = givenWorld();
+const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 const browser = () => browserOf(world, organisation.owner);
 const over = (path: string, ...words: string[]) => [`${world.running.baseUrl}${path}`, '--transport', 'http', ...words];
 const calling = (name: string, args: object) => [

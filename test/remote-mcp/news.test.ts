@@ -1,23 +1,18 @@
 /** What changes in what a remote MCP client may do: told where the protocol has a way to tell it, and promised nowhere else. */
 import { Client } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ownersChangeIn } from '../../broker/audit/changes.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 
 const PATIENCE = { timeout: 10_000, interval: 5 };
 
 describe.each(STORES)(`what a remote client may do changes, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
   const decision = (name: string) => ({ name, grants: [{ platformId: 'demo', scopes: ['demo:read'] }] });
   const agentNamed = async (name: string): Promise<{ id: string }> =>

@@ -1,12 +1,13 @@
 /** Remote MCP clients: the whole way from nothing but the address to a tool's answer, with the clients of both SDK generations. */
 import { Client, UnauthorizedError as NotAuthorized } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 const EVERYTHING = [{ platformId: 'demo', scopes: Object.keys(DEMO_SCOPES) }];
 const READ = { platform: 'demo', scope: 'demo:read', endpoint: '/items' };
@@ -16,14 +17,8 @@ const WRITE = { platform: 'demo', scope: 'demo:write', endpoint: '/items', data:
 type Json = any;
 
 describe.each(STORES)(`a remote MCP client on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
   const browser = () => browserOf(world, organisation.owner);
   const agentNamed = async (name: string) =>
     (await organisation.ask('GET', '/owner/agents')).body.agents.find((one: Json) => one.name === name);

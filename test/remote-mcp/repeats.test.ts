@@ -11,14 +11,15 @@ import { repeatsOnDisk } from '../../mcp/stdio/repeats-on-disk.ts';
 import { tolerantRepeats } from '../../mcp/stdio/tolerant-repeats.ts';
 import { type Repeats, repeatsInMemory } from '../../mcp/tools/repeats.ts';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
 import { newFolder, postgresNote, STORES, type StoreKind } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { HOUR_MS } from '../world/times.ts';
+import { DEMO_RULES, DEMO_SCOPES, startWorld } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
-const HOUR_MS = 3600 * 1000;
 
 /** A memory of calls; `later` moves its clock, and lets its chores be done. */
 type Memory = { repeats: Repeats; later?: (ms: number) => Promise<void> };
@@ -167,14 +168,8 @@ test('a folder that fails while a call is on its way: the process still knows it
 });
 
 describe.each(STORES)(`a write of a remote client that is cut off, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
   test('is made once, though the identical one is refused while the first is on its way', async () => {
     const name = `cut-${store}`;

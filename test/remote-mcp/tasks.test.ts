@@ -5,29 +5,20 @@ import {
   type TaskEnabledSession,
   type ToolExecution,
 } from '@modelcontextprotocol/ext-tasks/client';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf, type ClientMemory, connectClient } from '../world/mcp-person.ts';
 import { taskSession } from '../world/mcp-tasks.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
-
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../world/times.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
 
 describe.each(STORES)(`a remote client that takes tasks, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
 
   let titles = 0;
   /** A call that is held, and like no other. */

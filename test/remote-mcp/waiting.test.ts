@@ -2,14 +2,15 @@
 import { Client, type ClientCapabilities, UrlElicitationRequiredError } from '@modelcontextprotocol/client';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { UrlElicitationRequiredError as FirstLinkError } from '@modelcontextprotocol/sdk/types.js';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { purgeMcpRepeats } from '../../broker/store/mcp-repeats.ts';
 import { send } from '../world/agent.ts';
-import { type Desk, deskOf } from '../world/mcp-held.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { deskOf } from '../world/mcp-held.ts';
 import { browserOf, ClientMemory, connectClient, connectFirstClient } from '../world/mcp-person.ts';
 import { callMcp } from '../world/oauth-client.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { DEMO_RULES, DEMO_SCOPES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES, DEMO_SCOPES } from '../world/world.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at whatever came.
 type Json = any;
@@ -20,19 +21,9 @@ type Connect = (capabilities?: ClientCapabilities, memory?: ClientMemory, called
 const OPENS_LINKS = { elicitation: { url: {} } };
 
 describe.each(STORES)(`a remote client whose call is held, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let desk: Desk;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-    desk = deskOf(world, organisation);
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  const desk = shared(() => deskOf(world, organisation));
 
   let names = 0;
   const decisionFor = (name: string) => ({

@@ -10,8 +10,8 @@ import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const HERE = '127.0.0.1';
 const ELSEWHERE = '198.51.100.7';
@@ -29,13 +29,10 @@ const KEYS: Record<string, readonly string[]> = {
 };
 
 describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
-  let world: World;
-  let organisation: Organisation;
   let store: Store;
-  beforeAll(async () => {
-    world = await startWorld(kind);
-    organisation = await world.organisation();
-    await organisation.platform();
+  const world = givenWorld(kind);
+  const organisation = shared(() => world.demoOrganisation());
+  beforeAll(() => {
     ({ store } = world.running.broker);
   });
 

@@ -22,8 +22,10 @@ import { listStrandedClaims } from '../../broker/store/replays.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
 import type { Db, Store } from '../../broker/store/store.ts';
 import { afterFile } from '../world/after-file.ts';
+import { shared } from '../world/given.ts';
 import { auditRow } from '../world/rows.ts';
 import { newDatabase, newFolder, postgresNote, STORES } from '../world/stores.ts';
+import { HOUR_MS } from '../world/times.ts';
 
 const ORGANISATION = '00000000-0000-4000-8000-000000000001';
 const AGENT = { organisationId: 'o', agentUuid: 'a' };
@@ -53,9 +55,8 @@ const STATEMENTS: Record<string, (db: Db) => Promise<unknown>> = {
 const SMALL = /USING (COVERING )?INDEX (audit_rows_intents|approvals_under_way)\b/;
 
 describe('statements that are asked again and again', () => {
-  let store: Store;
+  const store = shared(() => openSqlite(join(newFolder(), 'store')));
   beforeAll(async () => {
-    store = openSqlite(join(newFolder(), 'store'));
     afterFile(() => store.close());
     await migrate(store);
   });
@@ -84,7 +85,6 @@ describe('statements that are asked again and again', () => {
 });
 
 const LATE = Date.parse('2026-11-20T00:00:00Z');
-const HOUR_MS = 3600 * 1000;
 /** More than are looked at for one question. */
 const ROWS = 6_000;
 const IDS = Array.from({ length: ROWS }, (_, at) => uuidv7(LATE + at * 1000));
@@ -98,12 +98,12 @@ const FILTERS: [string, AuditFilter][] = [
 ];
 
 describe.each(STORES)(`a question about audit rows on %s${postgresNote}`, (kind) => {
-  let store: Store;
+  const store = shared(async () =>
+    kind === 'sqlite'
+      ? openSqlite(join(newFolder(), 'store'))
+      : openPostgres(await newDatabase(), { connections: 4, onError: () => {} }),
+  );
   beforeAll(async () => {
-    store =
-      kind === 'sqlite'
-        ? openSqlite(join(newFolder(), 'store'))
-        : openPostgres(await newDatabase(), { connections: 4, onError: () => {} });
     afterFile(() => store.close());
     await migrate(store);
     const rows = IDS.map((id, at) => auditRow({ organisation_id: ORGANISATION, id, created_at: LATE + at * 1000 }));

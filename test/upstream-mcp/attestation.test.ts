@@ -5,17 +5,16 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { send } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import { startWorld } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
-let world: World;
-let mcp: TestMcp;
-beforeAll(async () => {
-  mcp = await startMcpServer();
+const mcp = shared(() => startMcpServer());
+beforeAll(() => {
   afterFile(() => mcp.close());
-  world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
 });
+const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
 beforeEach(() => {
   mcp.seen = [];
 });

@@ -5,30 +5,29 @@ import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
 import { evidenceOf } from '../world/evidence.ts';
 import { refuseTools } from '../world/faults.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import type { Organisation } from '../world/world.ts';
 import { callOf, connected, SCOPES, SEARCH } from './connected.ts';
 
 const LIST = { platform: 'tools', endpoint: '/tools', method: 'GET', scope: 'tools:search.read' };
 
 describe.each(STORES)(`tools that change, on %s${postgresNote}`, (store) => {
-  let world: World;
-  let mcp: TestMcp;
   let agent: TestAgent;
   let organisation: Organisation;
-  beforeAll(async () => {
-    mcp = await startMcpServer();
+  const mcp = shared(() => startMcpServer());
+  beforeAll(() => {
     afterFile(() => mcp.close());
-    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
   });
-  const original = () => structuredClone([{ name: 'search_issues', annotations: { readOnlyHint: true } }]);
+  const world = givenWorld(store, () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
   beforeEach(async () => {
     mcp.tools = original();
     ({ agent, organisation } = await connected(world, mcp));
     expect((await agent.act(SEARCH)).status).toBe(200);
     mcp.seen = [];
   });
+  const original = () => structuredClone([{ name: 'search_issues', annotations: { readOnlyHint: true } }]);
   const called = () => mcp.seen.filter(({ rpc }) => rpc === 'tools/call').length;
   const tools = async () => (await organisation.ask('GET', '/owner/platforms/tools/tools')).body.tools;
   const accept = (name: string, body: object, by = organisation.owner) =>

@@ -88,3 +88,20 @@ export async function expectDenied(
   expect(payload.decision).not.toBeNull();
   return answer;
 }
+
+/** A call that the agent got wrong: a 400 with its words, its row and its receipt, and nothing sent. */
+export async function expectMalformed(
+  world: World,
+  agent: TestAgent,
+  request: Parameters<TestAgent['act']>,
+  code: string,
+  words: string,
+): Promise<Answer> {
+  const answer = await withoutCalls(world, () => agent.act(...request));
+  expectEnvelope(answer, 400, code);
+  expect(answer.body.detail).toContain(words);
+  expectReportHint(answer, code);
+  const { row } = await evidenceOf(world, agent, auditIdOf(answer));
+  expect(row).toMatchObject({ result: 'errored', reason: code, correlation_id: answer.body.correlation_id });
+  return answer;
+}

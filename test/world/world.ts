@@ -32,14 +32,20 @@ export type World = {
   forgive(): Promise<void>;
   /** Stops the broker and starts it again on the same store. */
   restart(): Promise<void>;
-  organisation(options?: { name?: string; guardrails?: readonly unknown[] }): Promise<Organisation>;
+  /** `rules`: of its policy `default`, if it is to have one. */
+  organisation(options?: OrganisationOptions): Promise<Organisation>;
+  /** One with the platform `demo`, connected. */
+  demoOrganisation(options?: OrganisationOptions & PlatformOptions): Promise<Organisation>;
 };
+
+type OrganisationOptions = { name?: string; guardrails?: readonly unknown[]; rules?: readonly unknown[] };
+type PlatformOptions = { manifest?: Record<string, unknown>; secret?: string | null };
 
 export type Organisation = {
   id: string;
   owner: OwnerTable;
   /** Answers the platform's id. `secret: null` leaves out the connection. */
-  platform(options?: { id?: string; manifest?: Record<string, unknown>; secret?: string | null }): Promise<string>;
+  platform(options?: PlatformOptions & { id?: string }): Promise<string>;
   /** One more connection of a platform. Answers its id. */
   connection(
     platformId: string,
@@ -47,8 +53,10 @@ export type Organisation = {
   ): Promise<string>;
   policy(rules: readonly unknown[], name?: string): Promise<string>;
   guardrails(rules: readonly unknown[]): Promise<void>;
+  /** `rules`: of a policy of its own, DEMO_RULES if not said otherwise; or `policy`, the id of one, or null for none. */
   agent(options?: {
     name?: string;
+    rules?: readonly unknown[];
     policy?: string | null;
     keys?: KeyPair;
     agent?: Partial<AgentTable>;
@@ -71,6 +79,8 @@ export const DEMO_RULES = [
   { effect: 'allow', methods: ['GET', 'PATCH', 'PUT', 'DELETE'] },
   { effect: 'require_approval', methods: ['POST'] },
 ];
+
+export const ALLOW_ALL = [{ effect: 'allow' }];
 
 const KEY_PAIRS = 3;
 
@@ -113,6 +123,11 @@ export async function startWorld(
       world.running = await start();
     },
     organisation: (options) => makeOrganisation(world, options),
+    demoOrganisation: async ({ manifest = {}, secret = CANARY, ...options } = {}) => {
+      const organisation = await makeOrganisation(world, options);
+      await organisation.platform({ manifest, secret });
+      return organisation;
+    },
   };
   afterFile(async () => {
     await world.running.stop();
@@ -121,10 +136,7 @@ export async function startWorld(
   return world;
 }
 
-async function makeOrganisation(
-  world: World,
-  options: { name?: string; guardrails?: readonly unknown[] } = {},
-): Promise<Organisation> {
+async function makeOrganisation(world: World, options: OrganisationOptions = {}): Promise<Organisation> {
   // Asked for anew each time: after a restart they are others.
   const broker = () => world.running.broker;
   const db = () => broker().store.db;
@@ -188,7 +200,14 @@ async function makeOrganisation(
     guardrails: async (rules) => {
       await putGuardrails(db(), id, JSON.stringify(rules), now);
     },
-    agent: async ({ name = 'triage', policy, keys = world.keys(), agent = {}, grants = { demo: {} } } = {}) => {
+    agent: async ({
+      name = 'triage',
+      rules = DEMO_RULES,
+      policy,
+      keys = world.keys(),
+      agent = {},
+      grants = { demo: {} },
+    } = {}) => {
       const parsed = parsePublicKey(keys.publicPem);
       if (!parsed.ok) throw new Error(parsed.error);
       const row: AgentTable = {
@@ -202,7 +221,7 @@ async function makeOrganisation(
         status_since: now,
         status_cause: null,
         status_detail: null,
-        policy_id: policy === undefined ? await organisation.policy(DEMO_RULES) : policy,
+        policy_id: policy === undefined ? await organisation.policy(rules) : policy,
         origin: 'owner',
         parent_id: null,
         public_key_pem: parsed.pem,
@@ -261,5 +280,6 @@ async function makeOrganisation(
     },
   };
   if (options.guardrails) await organisation.guardrails(options.guardrails);
+  if (options.rules) await organisation.policy(options.rules, 'default');
   return organisation;
 }

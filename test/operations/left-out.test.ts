@@ -1,0 +1,21 @@
+/** What a run says at its end of the tests that it left out. */
+import { expect, test } from 'vitest';
+import { reasonsIn } from '../world/left-out.ts';
+
+test('tests that did not run are counted by why, those that ran are not', () => {
+  const skipped = 'the console (skipped: Chromium is not installed (on Debian: apt-get install chromium))';
+  const reasons = reasonsIn([
+    { fullName: `${skipped} > opens`, state: 'skipped' },
+    { fullName: `${skipped} > inbox > shows what waits`, state: 'skipped' },
+    { fullName: 'a full disk > ST-02 is skipped: no small file system can be mounted here', state: 'passed' },
+    { fullName: 'a full disk > ST-02 is skipped: no small file system can be mounted here', state: 'skipped' },
+    { fullName: 'calls on sqlite (PostgreSQL skipped: TEST_DATABASE_URL is not set) > one', state: 'passed' },
+    { fullName: 'calls on sqlite > only on the other store', state: 'skipped' },
+    { fullName: 'a row (skipped: by the batch before it) is written', state: 'passed' },
+  ]);
+  expect([...reasons]).toEqual([
+    ['Chromium is not installed (on Debian: apt-get install chromium)', 2],
+    ['no small file system can be mounted here', 1],
+    ['PostgreSQL: TEST_DATABASE_URL is not set; they run on SQLite only', 1],
+  ]);
+});

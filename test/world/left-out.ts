@@ -1,0 +1,46 @@
+/** Says at the end of a run, in one block, what was left out and how to have it run too. In CI nothing may be. */
+import type { Reporter, TestModule } from 'vitest/node';
+
+type Named = { fullName: string; state: string };
+
+/**
+ * Why tests did not run, with how many each reason concerns. Their names tell: `(skipped: …)` of a test or a suite that is
+ * skipped, `is skipped: …` of one that only says so, `(PostgreSQL skipped: …)` of one that ran on SQLite alone.
+ */
+export function reasonsIn(tests: Iterable<Named>): Map<string, number> {
+  const reasons = new Map<string, number>();
+  for (const { fullName, state } of tests) {
+    const [, marked, reason = ''] = /(\(PostgreSQL |\(|\bis )skipped: (.*?)\)?(?= > |$)/.exec(fullName) ?? [];
+    if (marked === undefined || (marked === '(' ? state !== 'skipped' : marked === 'is ' && state === 'skipped'))
+      continue;
+    const why = marked === '(PostgreSQL ' ? `PostgreSQL: ${reason}; they run on SQLite only` : reason;
+    reasons.set(why, (reasons.get(why) ?? 0) + 1);
+  }
+  return reasons;
+}
+
+export class LeftOut implements Reporter {
+  readonly #longFiles: readonly string[];
+
+  /** `longFiles`: those that the configuration excluded. */
+  constructor(longFiles: readonly string[]) {
+    this.#longFiles = longFiles;
+  }
+
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const tests = modules.flatMap((module) =>
+      [...module.children.allTests()].map((test) => ({ fullName: test.fullName, state: test.result().state })),
+    );
+    const lines = [...reasonsIn(tests)].map(([reason, count]) => `${count} tests: ${reason}`);
+    if (this.#longFiles.length > 0)
+      lines.push(
+        `${this.#longFiles.length} long files (crowds, crashes, long walks through a browser): ALL_TESTS=1 npm test`,
+      );
+    if (lines.length === 0) return;
+    console.log(['', ' NOT ALL TESTS RAN. Left out:', ...lines.map((line) => `   ${line}`), ''].join('\n'));
+    if (process.env.CI) {
+      console.error('In CI nothing may be left out.');
+      process.exitCode = 1;
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/** Calls that many tests make. */
+
+/** Allowed at once. */
+export const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+
+/** Held for an approval under DEMO_RULES. */
+export const WRITE = {
+  platform: 'demo',
+  endpoint: '/items',
+  method: 'POST',
+  scope: 'demo:write',
+  data: { title: 'x' },
+};
