@@ -12,8 +12,8 @@ import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
 import { listPlatforms } from './store/platforms.ts';
 
-export const SANDBOX_PLATFORM = 'sandbox';
-export const SANDBOX_AGENT = 'sandbox-agent';
+const SANDBOX_PLATFORM = 'sandbox';
+const SANDBOX_AGENT = 'sandbox-agent';
 const SECRET_FILE = 'sandbox';
 const PREFERRED_PORT = 8790;
 

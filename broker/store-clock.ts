@@ -19,7 +19,7 @@ export type StoreClock = {
 };
 
 /** The clock is too far off to start with. */
-export class ClockRefused extends Error {}
+class ClockRefused extends Error {}
 
 /** Clocks that are further apart than this are not the same any more. */
 const APART_MS = 30_000;

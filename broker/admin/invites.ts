@@ -14,7 +14,7 @@ import { choosePolicy, knownScopes, makeAgent, refuseTakenName } from './new-age
 import { AgentRefused } from './refused.ts';
 
 /** How long an invite can be used. */
-export const INVITE_MS = 7 * 24 * 3_600_000;
+const INVITE_MS = 7 * 24 * 3_600_000;
 
 export type Inviting = { name: string; policy?: string; grants: readonly ScopesOn[] };
 

@@ -21,9 +21,9 @@ export const REGISTRATION_MS = 24 * 3_600_000;
 /** How long the private key can be collected, from the approval on. */
 export const CLAIM_MS = 3_600_000;
 /** Per owner: strangers fill this list, and a list that nobody reads to its end is approved unread. */
-export const MOST_OPEN_REGISTRATIONS = 20;
+const MOST_OPEN_REGISTRATIONS = 20;
 /** Per owner and source: an owner's id is no secret, and one stranger must not take all of the list. */
-export const MOST_OPEN_PER_SOURCE = 5;
+const MOST_OPEN_PER_SOURCE = 5;
 
 /** What tells whoever waits; see ApprovalChanges. */
 export type News = {

@@ -13,7 +13,7 @@ import { checkTerms, findGrant, type GrantContext } from './grant-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** How long a secret may take to come. */
-export const SECRET_AUTHORIZATION_MS = 24 * 3_600_000;
+const SECRET_AUTHORIZATION_MS = 24 * 3_600_000;
 
 export type Authorizing = {
   /** What the connection is to be called. */

@@ -16,7 +16,7 @@ import { lockPending } from '../store/approvals.ts';
 import type { AccessRequestTable } from '../store/schema.ts';
 
 /** Per agent, with its children: a list that nobody reads to its end is approved unread. */
-export const MAX_OPEN_REQUESTS = 20;
+const MAX_OPEN_REQUESTS = 20;
 
 export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable } | { kind: 'too_many'; limit: number };
 

@@ -6,9 +6,6 @@ export type PiiKind = 'email' | 'phone' | 'card' | 'iban' | 'national_id';
 /** The `pii` column and the member of a receipt; null for what was not looked at. */
 export type PiiFlags = { request: PiiKind[] | null; response: PiiKind[] | null };
 
-/** Of a row that nobody looked at. */
-export const NOT_LOOKED_AT: PiiFlags = { request: null, response: null };
-
 /** What is further in is not looked at: a flag is a hint for auditors, and must not cost more than the call. */
 const SCANNED_CHARACTERS = 65_536;
 

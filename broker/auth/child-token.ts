@@ -16,7 +16,7 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { AuthRefusal } from './principal.ts';
 
 /** Its own type: no other token of the issuing key can ever pass as one (RFC 8725 section 3.11). */
-export const CHILD_TOKEN_TYPE = 'svc-child+jwt';
+const CHILD_TOKEN_TYPE = 'svc-child+jwt';
 
 /** Times are in seconds since the Unix epoch. */
 export type ChildClaims = {

@@ -13,7 +13,7 @@ import { keyOf, mint, planKey } from './plan-keys.ts';
 import { addConflict, addProblem, addStep, difference, type Planning } from './planning.ts';
 
 /** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
-export const REMOVED_DETAIL = 'Removed from the governance file.';
+const REMOVED_DETAIL = 'Removed from the governance file.';
 
 const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
 

@@ -131,7 +131,7 @@ function checkRsa(key: KeyObject): ({ ok: true } & AgentPublicKey) | RefusedPubl
 }
 
 /** RFC 7638: SHA-256 over the required members in lexical order, in base64url. */
-export function rsaThumbprint({ e, kty, n }: RsaPublicJwk): string {
+function rsaThumbprint({ e, kty, n }: RsaPublicJwk): string {
   return hash('sha256', JSON.stringify({ e, kty, n }), 'base64url');
 }
 

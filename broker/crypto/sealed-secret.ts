@@ -6,8 +6,8 @@ import type { KeyObject } from 'node:crypto';
 import { compactDecrypt } from 'jose';
 import type { EcPublicJwk } from './key-set.ts';
 
-export const SEALING_ALG = 'ECDH-ES';
-export const SEALING_ENC = 'A256GCM';
+const SEALING_ALG = 'ECDH-ES';
+const SEALING_ENC = 'A256GCM';
 
 /** As published in a key set (RFC 7517, section 4). */
 export type PublishedSealingJwk = EcPublicJwk & {

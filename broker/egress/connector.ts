@@ -31,7 +31,7 @@ export type ConnectorOptions = {
 };
 
 /** Why this address is refused for this target, in one word; undefined when it is not. */
-export function connectionRefusal(ip: string, options: Pick<ConnectorOptions, 'target' | 'rules'>): string | undefined {
+function connectionRefusal(ip: string, options: Pick<ConnectorOptions, 'target' | 'rules'>): string | undefined {
   const { target, rules } = options;
   if (isOwnAddress(rules.own, ip, target.port)) return 'own_address';
   return addressRefusal(ip, target.listed);

@@ -10,7 +10,7 @@ import { patternsOf, ROUNDS } from './pattern-forms.ts';
 import { type Match, PatternSearch } from './pattern-search.ts';
 
 /** Replaces a credential. */
-export const REDACTED = '[redacted]';
+const REDACTED = '[redacted]';
 
 /** Shorter credentials are not searched for: such strings occur by chance. */
 export const SHORTEST_CREDENTIAL = 8;

@@ -33,7 +33,7 @@ export const isPrivateEnough = ({ baseUrl }: Base): boolean => {
 export const mcpResource = ({ baseUrl }: Base): string => `${baseUrl}/mcp`;
 
 /** Where the metadata of `/mcp` is: RFC 9728 section 3.1, the path of the resource behind the well-known one. */
-export const mcpMetadataUrl = ({ baseUrl }: Base): string => `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
+const mcpMetadataUrl = ({ baseUrl }: Base): string => `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
 
 /** RFC 9728 section 2. `resource`: the one that is asked for, `/mcp` or the whole broker. */
 export const protectedResourceMetadata = (broker: Base, resource: string) => ({

@@ -21,7 +21,7 @@ import { endsWithRefreshToken, revokeAccessTokens } from './revocation.ts';
 const MINUTE = 60;
 const DAY = 24 * 3600;
 /** Seconds. Every call looks the authorisation up, so a token's own lifetime bounds a stolen store, not a revocation. */
-export const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
+const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
 const CODE_SECONDS = MINUTE;
 const INTERACTION_SECONDS = 30 * MINUTE;
 /** A client that nobody uses for so long has to ask again. */

@@ -31,7 +31,7 @@ export function breakerFacts(state: BreakerState, cause: BreakerCause, now: Inst
 }
 
 /** Until when a trial that was taken is waited for, should nothing be heard of it again. */
-export function trialEnd(cause: BreakerCause, trialAt: Instant): Instant {
+function trialEnd(cause: BreakerCause, trialAt: Instant): Instant {
   return trialAt + BREAKER_LIMITS[cause].openMs;
 }
 

@@ -118,7 +118,7 @@ export class JsonMap {
 }
 
 /** A JSON array as a CEL list. */
-export class JsonList {
+class JsonList {
   readonly [LIST] = {};
   readonly #source: readonly Source[];
   readonly #meter: Meter;

@@ -79,7 +79,7 @@ function widen(segment: string, slashes: boolean): string[] {
 }
 
 /** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
-export function matchesGlob(glob: string, text: string): boolean {
+function matchesGlob(glob: string, text: string): boolean {
   const pieces = glob.split('*');
   const first = pieces[0]!;
   if (pieces.length === 1) return glob === text;

@@ -55,7 +55,7 @@ export function withoutFormat(segments: Spelling): string[] | undefined {
 }
 
 /** Windows, and so IIS, drops dots and blanks at the end of a name. What is nothing else stays. */
-export function withoutTail(text: string): string {
+function withoutTail(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === '.' || text[end - 1]!.trim() === '')) end--;
   return end === 0 ? text : text.slice(0, end);
