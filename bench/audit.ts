@@ -1,4 +1,5 @@
 /** Looks at a broker's audit behind its back: how many rows there are, and whether each one's receipt holds. */
+
 import type { KeyObject } from 'node:crypto';
 import { createPublicKey } from 'node:crypto';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { RECEIPT_TYPE, receiptOf, rowHash } from '../broker/audit/receipt.ts';
 import { verifyCompact } from '../broker/crypto/jws.ts';
+import { present } from '../broker/policy/present.ts';
 import type { AuditRow } from '../broker/store/audit.ts';
 
 export type Audit = {
@@ -30,14 +32,14 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
   return {
     async count() {
       const [row] = await ask(`select count(*) as count from audit_rows where kind = 'action'`);
-      return Number(row!.count);
+      return Number(present(row, 'row').count);
     },
     async transactions() {
       if (from.databaseUrl === undefined) return Number.NaN;
       const [row] = await ask(
         'select xact_commit + xact_rollback as count from pg_stat_database where datname = current_database()',
       );
-      return Number(row!.count);
+      return Number(present(row, 'row').count);
     },
     async verify(keySet) {
       const keys = new Map(keySet.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
@@ -45,8 +47,8 @@ export function openAudit(from: { dataFolder: string; databaseUrl?: string | und
       for (let after = ['', '']; ; ) {
         const rows = (await ask(PAGE, after)) as AuditRow[];
         for (const row of rows) found[isVerified(row, keys) ? 'verified' : 'failed']++;
-        if (rows.length < ROWS_A_PAGE) return found;
-        const last = rows.at(-1)!;
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < ROWS_A_PAGE) return found;
         after = [last.organisation_id, last.id];
       }
     },

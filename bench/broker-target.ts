@@ -1,10 +1,12 @@
 /** The broker as the bench sees it: seeded, served in a process of its own, and its audit read behind its back. */
+
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../broker/config.ts';
+import { present } from '../broker/policy/present.ts';
 import { runFile } from '../broker/run-file.ts';
 import { openAudit } from './audit.ts';
 import { freePort } from './free-port.ts';
@@ -95,7 +97,7 @@ async function startOne(
   return {
     baseUrl,
     upstreamUrl,
-    pid: child.pid!,
+    pid: present(child.pid, 'process'),
     agents,
     healthAfterMs,
     auditCount: audit.count,
@@ -127,7 +129,7 @@ async function timeOfStart(settings: Record<string, string>, baseUrl: string): P
   const { child, healthAfterMs } = await start('npm', ['start', '--silent'], settings, baseUrl);
   // npm ends without telling the process that it started, so all of its group is told.
   const end = stopper(child);
-  process.kill(-child.pid!, 'SIGTERM');
+  process.kill(-present(child.pid, 'process'), 'SIGTERM');
   await end();
   await waitForSilence(baseUrl);
   return healthAfterMs;

@@ -2,11 +2,13 @@
  * The bare Express forwarder that the broker is compared with, a process of its own: the same request, the same
  * upstream call, no governance at all.
  */
+
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Pool } from 'undici';
+import { present } from '../broker/policy/present.ts';
 
-const pool = new Pool(process.env.BENCH_UPSTREAM!);
+const pool = new Pool(present(process.env.BENCH_UPSTREAM, 'BENCH_UPSTREAM'));
 const app = express();
 app.post('/v1/actions', express.json(), async (request, response) => {
   const { method, endpoint } = request.body;

@@ -24,8 +24,8 @@ export function createHistogram(): Histogram {
   function quantile(share: number): number {
     const rank = Math.ceil(total * share);
     let seen = 0;
-    for (let at = 0; at < counts.length; at++) {
-      seen += counts[at]!;
+    for (const [at, count] of counts.entries()) {
+      seen += count;
       if (seen >= rank && seen > 0) return Math.min(middleOf(at) / UNITS_A_MS, max);
     }
     return max;
@@ -34,7 +34,7 @@ export function createHistogram(): Histogram {
   return {
     record(ms) {
       const at = bucketOf(Math.min(MOST_UNITS, Math.round(ms * UNITS_A_MS)));
-      counts[at] = counts[at]! + 1;
+      counts[at] = (counts[at] ?? 0) + 1;
       total++;
       if (ms > max) max = ms;
     },

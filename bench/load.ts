@@ -3,7 +3,9 @@
  * request when the last one is answered. It shares the cores with what it measures, so all that can be done before is:
  * requests arrive as finished bytes, answers are read only as far as their end.
  */
+
 import { connect } from 'node:net';
+import { present } from '../broker/policy/present.ts';
 import type { LoadOrder, LoadReport } from './generator.ts';
 import { createHistogram } from './histogram.ts';
 import { createResponseReader } from './response.ts';
@@ -86,7 +88,7 @@ function run(order: LoadOrder): Promise<LoadReport> {
           return;
         }
         sentAt = performance.now();
-        socket.write(requests[sent++ % requests.length]!);
+        socket.write(present(requests[sent++ % requests.length], 'request'));
       }
 
       function answer(status: number): void {

@@ -1,10 +1,12 @@
 /** `agent-broker mcp` as a client meets it: how soon it lists its tools, what it adds to a call, and what it keeps while it waits. */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
+import { present } from '../broker/policy/present.ts';
 import { signedSend } from '../mcp/client/signed-send.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { residentBytes, stopper } from './process.ts';
@@ -68,7 +70,7 @@ export async function watchMcp(broker: BrokerTarget, tell: (text: string) => voi
     const { running, stop } = await starter(join(published, LAUNCHER), profile, folder)();
     try {
       await wait(REST_MS);
-      const atRest = residentBytes([running.child.pid!]);
+      const atRest = residentBytes([present(running.child.pid, 'process')]);
       tell(`calling a tool ${CALLS} times`);
       return { built, checkout, bareTogether, atRest, added: await compareCalls(broker, running) };
     } finally {
@@ -110,7 +112,7 @@ async function startBare(): Promise<number> {
 }
 
 function writeProfile(folder: string, { agents, baseUrl }: BrokerTarget): string {
-  const { agentId, ownerId, privateKey } = agents[0]!;
+  const { agentId, ownerId, privateKey } = present(agents[0], 'agent');
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
   const profile = join(folder, 'agent.json');
   const content = { url: baseUrl, agent_id: agentId, owner_id: ownerId, private_key };
@@ -135,7 +137,7 @@ const starter = (launcher: string, profile: string, home: string) => async () =>
 
 function speak(child: ChildProcess): Running {
   const waiting = new Map<number, (result: Record<string, unknown>) => void>();
-  createInterface({ input: child.stdout! }).on('line', (line) => {
+  createInterface({ input: present(child.stdout, 'output') }).on('line', (line) => {
     const { id, result } = JSON.parse(line);
     waiting.get(id)?.(result);
     waiting.delete(id);
@@ -146,14 +148,14 @@ function speak(child: ChildProcess): Running {
     request: (method, params) =>
       new Promise((answered) => {
         waiting.set(++last, answered);
-        child.stdin!.write(`${JSON.stringify({ jsonrpc: '2.0', id: last, method, params })}\n`);
+        child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', id: last, method, params })}\n`);
       }),
   };
 }
 
 async function compareCalls(broker: BrokerTarget, running: Running): Promise<number[]> {
   const tokens = createTokenBatch(broker.agents.slice(0, 1), 1, Date.now);
-  const send = signedSend({ url: broker.baseUrl, token: () => tokens.fresh()[0]! });
+  const send = signedSend({ url: broker.baseUrl, token: () => present(tokens.fresh()[0], 'token') });
   const { method: _, ...args } = READ;
   const timed = async (call: () => Promise<unknown>): Promise<number> => {
     const startedAt = performance.now();

@@ -72,7 +72,9 @@ export async function warmUp(
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+  const [above = Number.NaN, below = above] =
+    sorted.length % 2 === 1 ? [sorted[half]] : [sorted[half], sorted[half - 1]];
+  return (below + above) / 2;
 }
 
 /** The smallest value that this share of all values does not exceed. */

@@ -1,8 +1,10 @@
 /** nginx as a plain reverse proxy on loopback, where it is installed. */
+
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { present } from '../broker/policy/present.ts';
 import { freePort } from './free-port.ts';
 import { stopper, waitForHealth } from './process.ts';
 
@@ -31,7 +33,7 @@ export async function startNginx(upstream: string): Promise<Nginx | undefined> {
     await stop();
     throw error;
   }
-  return { version, port, pid: child.pid!, stop };
+  return { version, port, pid: present(child.pid, 'process'), stop };
 }
 
 /** Distributions put nginx where an ordinary user's PATH does not look. */

@@ -1,5 +1,7 @@
 /** The story of a run: which phases, how long, and what comes out. */
+
 import { setTimeout as wait } from 'node:timers/promises';
+import { present } from '../broker/policy/present.ts';
 import { type AnswerCost, measureAnswers, measureStreams } from './answers.ts';
 import { type McpFindings, watchMcp } from './mcp.ts';
 import type { Load, Meter, Sample, Target } from './measure.ts';
@@ -97,8 +99,8 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
   const one = await measureInRounds(meter, [...plain, ...governed], lone, plan.rounds);
 
   for (const main of mains) {
-    const found = brokers.get(main.store)!;
-    for (const samples of [warm, many, one]) main.charge(samples.get(found.governed)!);
+    const found = present(brokers.get(main.store), 'broker');
+    for (const samples of [warm, many, one]) main.charge(present(samples.get(found.governed), 'samples'));
     found.memory = await watchMemory(meter, main, plan.calls);
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);
@@ -123,8 +125,10 @@ async function watchMemory(meter: Meter, main: BrokerOnStage, calls: number) {
   for (let step = 1; step <= MEMORY_STEPS; step++) {
     const sample = await measure(meter, main.governed, load);
     main.charge([sample]);
-    readings.push({ calls: readings.at(-1)!.calls + sample.answered, bytes: residentBytes([main.broker.pid]) });
-    meter.tell(`${main.store}: ${readings.at(-1)!.calls} calls, ${Math.round(readings.at(-1)!.bytes / 1e6)} MB`);
+    const calls = (readings.at(-1)?.calls ?? 0) + sample.answered;
+    const bytes = residentBytes([main.broker.pid]);
+    readings.push({ calls, bytes });
+    meter.tell(`${main.store}: ${calls} calls, ${Math.round(bytes / 1e6)} MB`);
   }
   return readings;
 }
@@ -165,7 +169,7 @@ async function compareScales(meter: Meter, stage: Stage, main: BrokerOnStage, pl
   const targets = started.map(({ on }) => on.governed);
   const warm = await warmUp(meter, targets, plan.warmUpCalls);
   const samples = await measureInRounds(meter, targets, load, Math.min(plan.rounds, 3));
-  for (const runs of [warm, samples]) main.charge(runs.get(main.governed.name)!);
+  for (const runs of [warm, samples]) main.charge(present(runs.get(main.governed.name), 'samples'));
   for (const { on } of started) if (on !== main) await on.broker.stop();
-  return started.map(({ agents, on }) => ({ agents, samples: samples.get(on.governed.name)! }));
+  return started.map(({ agents, on }) => ({ agents, samples: present(samples.get(on.governed.name), 'samples') }));
 }

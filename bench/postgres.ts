@@ -1,4 +1,5 @@
 /** A PostgreSQL cluster of the bench's own, where PostgreSQL is installed, so that nothing of the operator's is touched. */
+
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import { present } from '../broker/policy/present.ts';
 import { freePort } from './free-port.ts';
 import { stopper } from './process.ts';
 
@@ -49,7 +51,7 @@ export async function startPostgres(): Promise<Postgres | undefined> {
     return {
       // Packagers add their own words after the number.
       version: version[0]?.server_version?.split(' ')[0] ?? 'unknown',
-      pid: child.pid!,
+      pid: present(child.pid, 'process'),
       stop,
       async createDatabase(name) {
         await ask(urlOf('postgres'), `create database ${pg.escapeIdentifier(name)}`);

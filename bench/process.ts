@@ -1,8 +1,10 @@
 /** Child processes, and what /proc tells of them (Linux: proc(5)). */
+
 import type { ChildProcess } from 'node:child_process';
 import { fork } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { present } from '../broker/policy/present.ts';
 
 export type Child = { pid: number; process: ChildProcess; stop(): Promise<void> };
 
@@ -28,7 +30,7 @@ export async function forkChild(script: string, env: Record<string, string>): Pr
     await stop();
     throw error;
   });
-  return { pid: child.pid!, process: child, said, stop };
+  return { pid: present(child.pid, 'process'), process: child, said, stop };
 }
 
 /** Ends one process by its id: a polite signal, and SIGKILL when it is still there after 10 s. May be called twice. */

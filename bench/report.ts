@@ -118,7 +118,9 @@ function title(text: string): string {
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((name, at) => Math.max(name.length, ...rows.map((row) => row[at]?.length ?? 0)));
   return [header, ...rows]
-    .map((row) => row.map((cell, at) => (at === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[at]!))).join('  '))
+    .map((row) =>
+      row.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join('  '),
+    )
     .map((line) => line.trimEnd())
     .join('\n');
 }

@@ -1,8 +1,10 @@
 /** What a bench broker has in its store: one organisation, one platform, one policy, and as many agents as it is told. */
+
 import type { Config } from '../broker/config.ts';
 import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
 import { makeLog } from '../broker/log.ts';
+import { present } from '../broker/policy/present.ts';
 import { openStore, startBroker } from '../broker/start.ts';
 import { putConnection } from '../broker/store/connections.ts';
 import { putGuardrails, putPlatform, putPolicy } from '../broker/store/governed-versions.ts';
@@ -86,7 +88,7 @@ export async function seed(
     for (let from = 0; from < agents; from += ROWS_A_STATEMENT) {
       const rows: AgentTable[] = [];
       for (let at = from; at < Math.min(agents, from + ROWS_A_STATEMENT); at++) {
-        const { pem, fingerprint, privateKey } = registered[at % registered.length]!;
+        const { pem, fingerprint, privateKey } = present(registered[at % registered.length], 'key');
         const row = agentRow(organisationId, owner.id, policy, { pem, fingerprint }, at, now);
         rows.push(row);
         const { agent_id: agentId, owner_id: ownerId } = row;

@@ -1,4 +1,5 @@
 /** Everything that is measured, started: upstream, nginx, forwarder, PostgreSQL and brokers. */
+import { present } from '../broker/policy/present.ts';
 import type { BrokerOptions, BrokerTarget } from './broker-target.ts';
 import type { LoadGenerator } from './generator.ts';
 import { startLoadGenerator } from './generator.ts';
@@ -123,7 +124,9 @@ function onStage(broker: BrokerTarget, store: Store, agents: number, database: r
     return () => {
       const tokens = batch.fresh();
       if (tokens !== of)
-        made = tokens.map((token, at) => make(token, broker.agents[at % broker.agents.length]!.agentId));
+        made = tokens.map((token, at) =>
+          make(token, present(broker.agents[at % broker.agents.length], 'agent').agentId),
+        );
       of = tokens;
       return made;
     };

@@ -1,9 +1,11 @@
 /**
  * Agents' keys and agent tokens, made while nothing is measured: signing with RSA costs more than a governed call.
  */
+
 import type { KeyObject } from 'node:crypto';
 import { generateKeyPair, sign } from 'node:crypto';
 import { promisify } from 'node:util';
+import { present } from '../broker/policy/present.ts';
 
 export type AgentKey = { publicKeyPem: string; privateKey: KeyObject };
 export type BenchAgent = { agentId: string; ownerId: string; privateKey: KeyObject };
@@ -37,7 +39,9 @@ export function createTokenBatch(agents: readonly BenchAgent[], count: number, c
       const now = clock();
       if (now - signedAt > FRESH_FOR_MS) {
         signedAt = now;
-        tokens = Array.from({ length: count }, (_, at) => signToken(agents[at % agents.length]!, now, at));
+        tokens = Array.from({ length: count }, (_, at) =>
+          signToken(present(agents[at % agents.length], 'agent'), now, at),
+        );
       }
       return tokens;
     },

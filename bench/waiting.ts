@@ -1,6 +1,8 @@
 /** Many agents that wait for a person at once: what they cost, and how soon each hears of its decision. */
+
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { present } from '../broker/policy/present.ts';
 import type { BrokerTarget } from './broker-target.ts';
 import { cpuSeconds, residentBytes } from './process.ts';
 import { heldWrite } from './requests.ts';
@@ -86,7 +88,7 @@ export async function watchWaiting(
     for (let at = 0; at < DECISIONS; at++) {
       const startedAt = performance.now();
       const word = ask(baseUrl, short, 'POST', `/owner/approvals/${ids[at]}/approve`, owner, {});
-      const answer = await waiting[at]!;
+      const answer = await present(waiting[at], 'call that waits');
       decided.push(answer.at - startedAt - platformMs);
       await word;
       if (answer.body.status !== 'approved') throw new Error(`An agent heard ${JSON.stringify(answer.body)}.`);
@@ -139,10 +141,11 @@ async function watchInbox(
   const leaving = new AbortController();
   const news = await fetch(`${baseUrl}/owner/events`, { headers: { authorization: owner }, signal: leaving.signal });
   if (!news.ok || !news.body) throw new Error(`The owner's events answered ${news.status}.`);
+  const { body } = news;
   let heard = 0;
   let wake = () => {};
   const listening = (async () => {
-    for await (const _piece of news.body!) {
+    for await (const _piece of body) {
       heard++;
       wake();
     }
@@ -197,7 +200,7 @@ function ask(
       });
       answer.on('end', () => {
         const at = performance.now();
-        resolve({ status: answer.statusCode!, body: said === '' ? {} : JSON.parse(said), at });
+        resolve({ status: answer.statusCode ?? 0, body: said === '' ? {} : JSON.parse(said), at });
       });
     });
     asking.on('error', reject);

@@ -1,5 +1,7 @@
 /** Changes one entry of a client's configuration and leaves the rest of the text as it is: comments, order, other servers. */
+
 import { findNodeAtLocation, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { present } from '../broker/policy/present.ts';
 import { CommandFailed } from './failure.ts';
 import { insertMember, removeMember, replaceValue, type Style } from './jsonc-member.ts';
 
@@ -32,16 +34,17 @@ export function editEntry(
   if (sameJson(before, entry)) return { text, change: 'none', before };
   const style: Style = { eol: body.includes('\r\n') ? '\r\n' : '\n', indent: indentOf(body) };
   const start = body.trim() === '' ? `{}${style.eol}` : body;
-  const at = (path: string[]): Node | undefined => findNodeAtLocation(parseTree(start, [], TOLERANT)!, path);
+  const at = (path: string[]): Node | undefined =>
+    findNodeAtLocation(present(parseTree(start, [], TOLERANT), 'JSON'), path);
   const [value, list] = [at([member, name]), at([member])];
   const changed =
     entry === undefined
-      ? removeMember(start, value!.parent!)
+      ? removeMember(start, present(value?.parent, 'member'))
       : value
         ? replaceValue(start, value, entry, style)
         : list
           ? insertMember(start, list, [name, entry], style)
-          : insertMember(start, at([])!, [member, { [name]: entry }], style);
+          : insertMember(start, present(at([]), 'root'), [member, { [name]: entry }], style);
   const { [name]: _, ...others } = servers ?? {};
   const wanted = { ...root, [member]: entry === undefined ? others : { ...servers, [name]: entry } };
   if (!holds(changed, wanted))
@@ -105,13 +108,14 @@ const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON
 
 /** Which lines of an entry went and came: what stands between the beginning and the end that both have. */
 export function changedLines(name: string, before: unknown, after: unknown): string[] {
-  const [old, now] = [before, after].map((value) => linesOf(name, value));
+  const old = linesOf(name, before);
+  const now = linesOf(name, after);
   let top = 0;
-  while (top < old!.length && top < now!.length && old![top] === now![top]) top++;
+  while (top < old.length && top < now.length && old[top] === now[top]) top++;
   let end = 0;
-  while (end < old!.length - top && end < now!.length - top && old!.at(-1 - end) === now!.at(-1 - end)) end++;
+  while (end < old.length - top && end < now.length - top && old.at(-1 - end) === now.at(-1 - end)) end++;
   const middle = (lines: string[], mark: string) => lines.slice(top, lines.length - end).map((line) => mark + line);
-  return [...middle(old!, '- '), ...middle(now!, '+ ')];
+  return [...middle(old, '- '), ...middle(now, '+ ')];
 }
 
 const linesOf = (name: string, value: unknown): string[] =>

@@ -2,7 +2,9 @@
  * One member of an object in JSON with comments: put in, replaced, taken out, without touching a character beside it. The
  * parser's own `modify` lays out the neighbours anew, and takes comments away with a member that comes after them.
  */
+
 import { createScanner, type Node, type SyntaxKind } from 'jsonc-parser';
+import { present } from '../broker/policy/present.ts';
 
 // The library's own names for these exist for the compiler only.
 const COMMA: SyntaxKind.CommaToken = 5;
@@ -36,8 +38,7 @@ export function replaceValue(text: string, value: Node, next: unknown, style: St
 
 /** Takes out a member with the comma that is then one too many. */
 export function removeMember(text: string, member: Node): string {
-  const { offset: open, length, children } = member.parent!;
-  const siblings = children!;
+  const { offset: open, length, children: siblings = [] } = present(member.parent, 'object around the member');
   const end = member.offset + member.length;
   const own = commaAfter(text, end, open + length - 1);
   const rest = text.slice(own === undefined ? end : own + 1);
@@ -77,7 +78,7 @@ function commaAfter(text: string, from: number, to: number): number | undefined 
 
 /** The blanks that the line of this position begins with. */
 const indentAt = (text: string, offset: number): string =>
-  /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))![0];
+  /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 
 const written = (value: unknown, indent: string, style: Style): string =>
   JSON.stringify(value, null, style.indent).replaceAll('\n', style.eol + indent);

@@ -11,6 +11,7 @@ import {
   signingKeyAt,
 } from './crypto/key-set.ts';
 import type { Instant } from './policy/facts.ts';
+import { present } from './policy/present.ts';
 import type { SigningKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import { listSigningKeys, putFirstSigningKey, putSigningKey, retireSigningKeys } from './store/signing-keys.ts';
@@ -107,7 +108,7 @@ export async function loadKeys(store: Store, vault: Vault, now: Instant): Promis
     await read(use);
   }
 
-  const loaded = (use: KeyUse) => sets.get(use)!;
+  const loaded = (use: KeyUse) => present(sets.get(use), 'set of keys');
   return {
     signer: (use, at) => {
       const { set } = loaded(use);
@@ -140,9 +141,12 @@ export async function retireFollowedKeys(store: Store, keys: Keys, now: Instant)
     const current = signingKeyAt(keys.set(use), now - 2 * MINUTE);
     if (!current) continue;
     const entries = keys.set(use).entries;
-    const currentEntry = entries.find((entry) => entry.kid === current.kid)!;
+    const { activatesAt } = present(
+      entries.find((entry) => entry.kid === current.kid),
+      'entry of the key',
+    );
     const followed = entries.filter(
-      (entry) => entry.kid !== current.kid && entry.signing && entry.activatesAt <= currentEntry.activatesAt,
+      (entry) => entry.kid !== current.kid && entry.signing && entry.activatesAt <= activatesAt,
     );
     await retireSigningKeys(
       store.db,

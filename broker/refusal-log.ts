@@ -20,7 +20,7 @@ export function makeRefusalLog(log: Pick<Log, 'warn'>): RefusalLog {
   const open = (key: string, by: Refused): void => {
     windows.set(key, 0);
     setTimeout(() => {
-      const refused = windows.get(key)!;
+      const refused = windows.get(key) ?? 0;
       windows.delete(key);
       if (refused === 0) return;
       open(key, by);

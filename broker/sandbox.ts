@@ -1,4 +1,5 @@
 /** The first five minutes: a platform to try everything on, and an agent that may use it, with no account anywhere. */
+
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { operatorAtStart, recordChange } from './audit/record-change.ts';
 import { governanceOf } from './config-file/parse.ts';
 import { applyGovernance } from './config-plan/apply-recorded.ts';
 import { Secret } from './crypto/secret.ts';
+import { present } from './policy/present.ts';
 import type { Services } from './services.ts';
 import { listAgents } from './store/agents.ts';
 import { putPlatform } from './store/governed-versions.ts';
@@ -90,7 +92,11 @@ export async function settleSandbox(
   const by = operatorAtStart(organisationId);
   const applied = await applyGovernance(services, by, parsed.governance, resolved, { detail: 'the sandbox' });
   if (!applied.ok) throw new Error(`The sandbox could not be made: ${applied.problems[0]?.message}`);
-  const agent = (await listAgents(db, organisationId)).find((each) => each.name === SANDBOX_AGENT)!;
+  const agents = await listAgents(db, organisationId);
+  const agent = present(
+    agents.find((each) => each.name === SANDBOX_AGENT),
+    'agent of the sandbox',
+  );
   const path = sandboxProfile(broker.config.dataFolder);
   mkdirSync(join(broker.config.dataFolder, 'profiles'), { recursive: true, mode: 0o700 });
   const profile = {

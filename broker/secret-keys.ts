@@ -2,11 +2,13 @@
  * The broker's keys for secrets that come sealed: a set of its own, with one key in it. Nothing of it is kept by a process,
  * so that a rotation is in force at once on every replica.
  */
+
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Broker } from './broker.ts';
 import { type EcPublicJwk, generateSigningKey } from './crypto/key-set.ts';
 import { publishedSealingKey } from './crypto/sealed-secret.ts';
 import type { Instant } from './policy/facts.ts';
+import { present } from './policy/present.ts';
 import type { SecretKeyTable } from './store/schema.ts';
 import { WHOLE_BROKER } from './store/sealed.ts';
 import {
@@ -42,7 +44,7 @@ export async function publishedSecretKeys(broker: Keeper, now: Instant): Promise
   let key = await findSecretKeyInForce(db);
   if (!key) {
     await putFirstSecretKey(db, newKey(broker, now));
-    key = (await findSecretKeyInForce(db))!;
+    key = present(await findSecretKeyInForce(db), 'key for secrets');
   }
   return JSON.stringify({ keys: [publishedSealingKey(key.kid, JSON.parse(key.public_jwk) as EcPublicJwk)] });
 }

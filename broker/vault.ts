@@ -1,6 +1,8 @@
 /** Seals and opens what is stored secret, under the master keys that are in force now. */
+
 import type { MasterKeys } from './crypto/master-key.ts';
 import { open, rewrap, SealError, seal, sealedWith } from './crypto/seal.ts';
+import { present } from './policy/present.ts';
 import { listSealed, replaceSealed, SEALED, type SealedColumn } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 
@@ -22,7 +24,11 @@ export type Vault = {
 };
 
 const columnOf = ({ table, column }: Place): SealedColumn['column'] =>
-  column ?? SEALED.find((sealed) => sealed.table === table)!.column;
+  column ??
+  present(
+    SEALED.find((sealed) => sealed.table === table),
+    'sealed column',
+  ).column;
 
 const aad = (place: Place) => ({
   table: place.table,
@@ -90,8 +96,9 @@ async function rewrapOnce(store: Store, vault: Vault): Promise<Rewrapped> {
           done.unreadable.push(`${column.table} ${row.rowId}`);
         }
       }
-      if (rows.length < BATCH) break;
-      after = rows.at(-1)!.rowId;
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < BATCH) break;
+      after = last.rowId;
     }
   }
   return done;

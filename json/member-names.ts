@@ -19,12 +19,12 @@ export class MemberNames {
 
   /** It ends. */
   close(level: number): void {
-    this.#count = this.#from[level]!;
+    this.#count = this.#from[level] ?? 0;
   }
 
   /** Whether the object at this level, the innermost, has no such name yet; then it has it now. */
   add(level: number, name: string): boolean {
-    const from = this.#from[level]!;
+    const from = this.#from[level] ?? 0;
     const isNew = this.#count - from < FEW ? this.#isNew(from, name) : this.#isNewOfMany(level, from, name);
     this.#names[this.#count++] = name;
     return isNew;
@@ -32,8 +32,8 @@ export class MemberNames {
 
   /** The last name of the object at this level, when the innermost is at `depth`; empty when it has none yet. */
   last(level: number, depth: number): string {
-    const end = level === depth ? this.#count : this.#from[level + 1]!;
-    return end > this.#from[level]! ? this.#names[end - 1]! : '';
+    const end = level === depth ? this.#count : (this.#from[level + 1] ?? 0);
+    return end > (this.#from[level] ?? 0) ? (this.#names[end - 1] ?? '') : '';
   }
 
   #isNew(from: number, name: string): boolean {

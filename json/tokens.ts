@@ -47,7 +47,7 @@ export class JsonTokens {
 
   /** The index of the array's item that is being read at this level (from 1), undefined where it is an object. */
   itemAt(level: number): number | undefined {
-    const item = this.#items[level]!;
+    const item = this.#items[level] ?? IN_OBJECT;
     return item === IN_OBJECT ? undefined : item;
   }
 
@@ -76,7 +76,7 @@ export class JsonTokens {
       }
       if (expected === AFTER) {
         if (this.depth === 0) return this.#bad(at, 'something follows the value');
-        const item = this.#items[this.depth]!;
+        const item = this.#items[this.depth] ?? IN_OBJECT;
         if (code === 0x2c) {
           at++;
           if (item !== IN_OBJECT) this.#items[this.depth] = item + 1;

@@ -61,8 +61,8 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
       const request = new Request(url, { method: 'POST', headers: webHeaders(headers), signal });
       const response = await handler.fetch(request, { parsedBody: message });
       const type = response.headers.get('content-type');
-      const streams = type?.startsWith('text/event-stream') === true && response.body !== null;
-      const body = streams ? response.body! : await response.text();
+      const stream = type?.startsWith('text/event-stream') === true ? response.body : null;
+      const body = stream ?? (await response.text());
       return { status: response.status, ...(type !== null && { type }), body };
     },
   };

@@ -50,15 +50,13 @@ export function addAgentCommands(program: Command): void {
 
 function table(agents: readonly Agent[]): string {
   if (agents.length === 0) return 'There are no agents yet.';
-  const rows = [
-    ['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'],
-    ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status]),
-  ];
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const header = ['NAME', 'AGENT ID', 'OWNER ID', 'STATUS'];
+  const rows = [header, ...agents.map((a) => [a.name, a.agent_id, a.owner_id, a.status])];
+  const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
     .map((row) =>
       row
-        .map((cell, column) => cell.padEnd(widths[column]!))
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
         .join('  ')
         .trimEnd(),
     )

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type Broker, didOfAgent, workloadIdOf } from '../broker.ts';
 import { createPublicKeyCache } from '../crypto/public-key.ts';
+import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
@@ -94,7 +95,15 @@ export function agentAuthenticator(
       if (likely && hasKey(likely)) verifier.prepare(token, keyOf(likely));
     });
     const refusal = await refuse(token, rows[0], source);
-    return refusal ?? { kind: 'agent', rows, agent: rows[0]!, source, sessionId: token.claims.sessionId ?? null };
+    return (
+      refusal ?? {
+        kind: 'agent',
+        rows,
+        agent: present(rows[0], 'agent'),
+        source,
+        sessionId: token.claims.sessionId ?? null,
+      }
+    );
   };
 }
 

@@ -1,5 +1,7 @@
 /** Who presents the token of a child identity (specification, Authentication 4; Child identity). */
+
 import type { Broker } from '../broker.ts';
+import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { type ChildClaims, childTokenReader } from './child-token.ts';
@@ -38,7 +40,7 @@ export function childAuthenticator(
     if (!read.ok) {
       const { refusal, unproven } = read;
       const [meant] = unproven ? await readFacts(unproven.agentId, '', source) : [];
-      if (meant && isTheirs(meant, unproven!)) await countStrike(meant, source);
+      if (meant && unproven && isTheirs(meant, unproven)) await countStrike(meant, source);
       return refusal;
     }
     const { claims } = read;
@@ -53,7 +55,7 @@ export function childAuthenticator(
       await endLifetime(rows[0]);
       rows = await readFacts(claims.agentId, platformId, source);
     }
-    return { kind: 'agent', rows, agent: rows[0]!, source, sessionId: null };
+    return { kind: 'agent', rows, agent: present(rows[0], 'agent'), source, sessionId: null };
   };
 }
 

@@ -11,19 +11,20 @@ export function readBearer(
   let seen: string | undefined;
   const raw = request.rawHeaders;
   for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.length === 13 && raw[i]!.toLowerCase() === 'authorization') {
+    const name = raw[i];
+    if (name?.length === 13 && name.toLowerCase() === 'authorization') {
       if (seen !== undefined) return { kind: 'twice' };
-      seen = raw[i + 1]!;
+      seen = raw[i + 1] ?? '';
     }
   }
   if (seen === undefined)
     return { kind: 'refused', code: 'missing_token', detail: 'Send your token as "Authorization: Bearer <token>".' };
-  const match = /^bearer ([A-Za-z0-9._~+/=-]+)$/i.exec(seen);
-  if (!match)
+  const token = /^bearer ([A-Za-z0-9._~+/=-]+)$/i.exec(seen)?.[1];
+  if (token === undefined)
     return {
       kind: 'refused',
       code: 'invalid_token',
       detail: 'The Authorization header must be "Bearer", one space, and one token.',
     };
-  return { kind: 'bearer', token: match[1]! };
+  return { kind: 'bearer', token };
 }

@@ -110,6 +110,7 @@ function readClaims(payload: JsonObject, baseUrl: string): ChildClaims | undefin
 }
 
 function payloadOf(bearer: string): JsonObject {
-  const bytes = decodeBase64url(bearer.split('.', 2)[1]!);
+  const [, payload = ''] = bearer.split('.', 2);
+  const bytes = decodeBase64url(payload);
   return (bytes && parseSignedObject(bytes)) ?? {};
 }

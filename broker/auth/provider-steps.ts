@@ -1,8 +1,10 @@
 /** The steps of signing in: authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9700), and bearers of the provider. */
+
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import type { OidcConfig } from '../config.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
+import { present } from '../policy/present.ts';
 import type { NotSignedIn, ProviderSteps } from './identity-provider.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isPersonsToken } from './provider-identity.ts';
@@ -60,7 +62,10 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
           pkceCodeVerifier: flow.verifier,
           idTokenExpected: true,
         });
-        const claims = await verifiedClaims(keys, issuer, tokens.id_token!, { nonce: flow.nonce, ...us });
+        const claims = await verifiedClaims(keys, issuer, present(tokens.id_token, 'ID token'), {
+          nonce: flow.nonce,
+          ...us,
+        });
         const isTold = claims.email !== undefined && claims.email_verified !== undefined;
         const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
         const identity = identityOf(issuer, claims.sub, person);
@@ -118,7 +123,7 @@ async function personOf(
   claims: { sub?: string },
 ): Promise<Record<string, unknown>> {
   if (configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
-  return await client.fetchUserInfo(configuration, accessToken, claims.sub!);
+  return await client.fetchUserInfo(configuration, accessToken, present(claims.sub, 'subject'));
 }
 
 function notSignedIn(error: unknown, provider: ProviderClient): NotSignedIn {

@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject, randomBytes, verify } from 'node:crypto';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuseToken } from './agent-token.ts';
 
 /** What is registered for the agent that a token names. */
@@ -131,7 +132,7 @@ function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Insta
 function createSignatureSizes(): (key: KeyObject) => number {
   const sizes = new WeakMap<KeyObject, number>();
   return (key) => {
-    const size = sizes.get(key) ?? Math.ceil(key.asymmetricKeyDetails!.modulusLength! / 8);
+    const size = sizes.get(key) ?? Math.ceil(present(key.asymmetricKeyDetails?.modulusLength, 'modulus') / 8);
     sizes.set(key, size);
     return size;
   };
@@ -161,7 +162,7 @@ function createStandInKeys(): (signatureBytes: number) => KeyObject {
     let key = keys.get(bytes);
     if (key === undefined) {
       const n = randomBytes(bytes).fill(0xff, 0, 16);
-      n[bytes - 1]! |= 1;
+      n.writeUInt8(n.readUInt8(bytes - 1) | 1, bytes - 1);
       key = createPublicKey({ key: { kty: 'RSA', n: n.toString('base64url'), e: 'AQAB' }, format: 'jwk' });
       keys.set(bytes, key);
     }

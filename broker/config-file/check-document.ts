@@ -26,7 +26,7 @@ export function readManifests(
     const parsed = parsePlatformEntry(entry);
     if (parsed.success) manifests.set(id, parsed.data);
     else {
-      const below = schemaOf().properties!.platforms!.additionalProperties as JsonSchema;
+      const below = schemaOf().properties?.platforms?.additionalProperties as JsonSchema;
       const found = shapeFindings(parsed.error.issues, entry, below);
       problems.push(...found.map((finding) => ({ ...finding, path: ['platforms', id, ...finding.path] })));
     }
@@ -75,10 +75,11 @@ export function checkRules(rules: readonly object[], kind: 'policy' | 'guardrail
     if (rule.name !== undefined) names.set(rule.name, i);
     const condition = rule.when === undefined ? undefined : compileCondition(rule.when);
     const read = condition?.ok ? condition.condition.readsWithoutHas : [];
-    if (read.length > 0)
+    const [first] = read;
+    if (first !== undefined)
       found.warnings.push({
         path: [...path, i, 'when'],
-        message: `reads ${listNames(read).replaceAll('\\"', '"')} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write ${presenceTest(read[0]!)} && … to say what you mean.`,
+        message: `reads ${listNames(read).replaceAll('\\"', '"')} without has(). Where it is missing the condition fails, which counts against the agent: ${rule.effect === 'allow' ? 'the rule does not allow' : 'the rule applies'}. Write ${presenceTest(first)} && … to say what you mean.`,
       });
   });
 }

@@ -1,5 +1,7 @@
 /** The thread that reads a large governance file, and keeps it until it is ended: only it knows the lines. */
+
 import { parentPort } from 'node:worker_threads';
+import { present } from '../policy/present.ts';
 import type { Governance } from './governance.ts';
 import { parseGovernance } from './parse.ts';
 import { type Finding, type Problem, placeFindings, type Source } from './problems.ts';
@@ -9,11 +11,11 @@ export type FromParseThread =
   | { problems: Problem[] }
   | Pick<Governance, 'document' | 'manifests' | 'warnings' | 'keys'>;
 
-const port = parentPort!;
+const port = present(parentPort, 'parent of this thread');
 let source: Source | undefined;
 
 function answer(message: ToParseThread): FromParseThread {
-  if ('findings' in message) return { problems: placeFindings(source!, message.findings) };
+  if ('findings' in message) return { problems: placeFindings(present(source, 'source'), message.findings) };
   const parsed = parseGovernance(message.text, message.file);
   if (!parsed.ok) return { problems: parsed.problems };
   const { document, manifests, warnings, keys } = parsed.governance;

@@ -24,7 +24,7 @@ export type Refusal = { offset: number; message: string };
 export function unreadable(text: string): Refusal | undefined {
   const found = UNREADABLE.exec(text);
   if (found === null) return undefined;
-  const code = found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+  const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
   return { offset: found.index, message: `holds the character U+${code}, which may not stand in a governance file` };
 }
 

@@ -83,8 +83,9 @@ function exportGrants(
         `${said} is granted ${lost.join(', ')} on ${grant.platform_id}, which that platform does not have: left out.`,
       );
     if (known.length === 0) continue;
-    lists[grant.platform_id] ??= [];
-    lists[grant.platform_id]!.push({
+    const list = lists[grant.platform_id] ?? [];
+    lists[grant.platform_id] = list;
+    list.push({
       terms: exportTerms(grant, known, label(grant.connection_id)),
       expiry: commentOnExpiry(grant, now),
     });
@@ -95,10 +96,10 @@ function exportGrants(
       if (text !== undefined) comments.push({ path, text });
     });
   return Object.fromEntries(
-    Object.entries(lists).map(([id, list]) => [
-      id,
-      list.length === 1 ? list[0]!.terms : list.map(({ terms }) => terms),
-    ]),
+    Object.entries(lists).map(([id, list]) => {
+      const [first, ...more] = list.map(({ terms }) => terms);
+      return [id, first && more.length === 0 ? first : list.map(({ terms }) => terms)];
+    }),
   );
 }
 

@@ -11,7 +11,7 @@ export function withPreloads(page: string, modules: ReadonlyMap<string, string>)
   for (const path of needed) {
     const text = modules.get(path);
     if (text === undefined) throw new Error(`The console imports ${path}, which is not there.`);
-    for (const [, imported] of text.matchAll(IMPORT)) needed.add(imported!);
+    for (const [, imported = ''] of text.matchAll(IMPORT)) needed.add(imported);
   }
   needed.delete(entry);
   const links = [...needed].map((path) => `<link rel="modulepreload" href="${path}">`);

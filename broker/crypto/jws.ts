@@ -96,7 +96,7 @@ function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(64);
   let at = 2;
   for (const end of [32, 64]) {
-    const next = at + 2 + der[at + 1]!;
+    const next = at + 2 + der.readUInt8(at + 1);
     // DER integers have a leading zero byte when the high bit is set, and no other leading zeros.
     const from = Math.max(at + 2, next - 32);
     der.copy(raw, end - (next - from), from, next);

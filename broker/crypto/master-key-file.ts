@@ -171,7 +171,7 @@ function readKeyFile(path: string): string | undefined {
     if (POSIX && (stat.mode & 0o077) !== 0) {
       throw unsafe(path, `its permissions let other users access it. Run: chmod 600 ${path}`);
     }
-    if (POSIX && stat.uid !== 0 && stat.uid !== process.getuid!()) throw unsafe(path, 'it belongs to another user');
+    if (POSIX && stat.uid !== 0 && stat.uid !== process.getuid?.()) throw unsafe(path, 'it belongs to another user');
     if (stat.size > MAX_FILE_BYTES) throw new MasterKeyError('malformed', `${path} is too large for a key file.`);
     return readFileSync(file, 'utf8');
   } finally {

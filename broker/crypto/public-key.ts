@@ -32,7 +32,7 @@ const HOW =
  * with an RSA key of 2048 to 4096 bits and the exponent 65537 (JW-26), without surrounding text. Never throws.
  */
 export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | RefusedPublicKey {
-  const labels = Array.from(text.slice(0, 4 * MAX_PEM).matchAll(BEGIN), (match) => match[1]!);
+  const labels = Array.from(text.slice(0, 4 * MAX_PEM).matchAll(BEGIN), ([, label = '']) => label);
   if (labels.some((label) => label.includes('PRIVATE KEY'))) {
     return refuse(
       'private_key',
@@ -41,10 +41,11 @@ export function parsePublicKey(text: string): ({ ok: true } & AgentPublicKey) | 
   }
   const wrongText = whatIsWrongWith(text, labels);
   if (wrongText !== undefined) return refuse('not_spki_pem', wrongText);
-  const der = decodeBase64(ONE_BLOCK.exec(text)![1]!.replace(/\s+/g, ''));
+  const [, base64 = ''] = ONE_BLOCK.exec(text) ?? [];
+  const der = decodeBase64(base64.replace(/\s+/g, ''));
   const key = der && parseDer(der);
   // OpenSSL ignores bytes after the key, so its own export has to equal what was sent.
-  if (!key?.export({ format: 'der', type: 'spki' }).equals(der!)) {
+  if (!der || !key?.export({ format: 'der', type: 'spki' }).equals(der)) {
     return refuse('not_spki_pem', `The PEM block contains no public key (SubjectPublicKeyInfo). ${HOW}`);
   }
   return checkRsa(key);
@@ -122,7 +123,7 @@ function checkRsa(key: KeyObject): ({ ok: true } & AgentPublicKey) | RefusedPubl
   }
   const { n, e } = key.export({ format: 'jwk' }) as { n: string; e: string };
   // An RSA modulus is odd, and OpenSSL fails on an even one.
-  if ((Buffer.from(n, 'base64url').at(-1)! & 1) === 0) {
+  if (((Buffer.from(n, 'base64url').at(-1) ?? 0) & 1) === 0) {
     return refuse('bad_modulus', `The RSA key's modulus is even, so it is not a valid key. ${HOW}`);
   }
   const jwk: RsaPublicJwk = { kty: 'RSA', n, e };

@@ -14,8 +14,8 @@ export function weakness(key: Buffer): string | undefined {
   if (key.every((byte) => byte === 0)) return 'it is all zeros';
   if (PUBLISHED_KEYS.includes(key.toString('base64'))) return 'it is a published sample key';
   if (key.every((byte) => byte >= 0x20 && byte < 0x7f)) return 'it is text, not random bytes';
-  const step = (key[1]! - key[0]!) & 0xff;
-  if (key.every((byte, at) => at === 0 || ((byte - key[at - 1]!) & 0xff) === step))
+  const step = (key.readUInt8(1) - key.readUInt8(0)) & 0xff;
+  if (key.every((byte, at) => at === 0 || ((byte - key.readUInt8(at - 1)) & 0xff) === step))
     return 'its bytes are a plain sequence';
   if (key.subarray(0, 16).equals(key.subarray(16))) return 'its second half repeats its first';
   if (new Set(key).size < 16) return 'it has too few different bytes';

@@ -31,10 +31,10 @@ export function classifyAddress(ip: string): AddressClass {
   const range = address.range();
   if (range !== 'unicast') return { refused: range };
   // Global unicast is 2000::/3 (RFC 4291 §2.4); the rest is not assigned, and `::a.b.c.d` is in it.
-  const [first = 0] = address.parts;
+  const [first = 0, , , , fifth = 0, sixth = 0] = address.parts;
   if (first < 0x2000 || first > 0x3fff) return { refused: 'reserved' };
   // ISATAP (RFC 5214 §6.1): the interface identifier is [02]00:5efe and an IPv4 address.
-  if (address.parts[5] === 0x5efe && (address.parts[4]! & 0xfdff) === 0) return { refused: 'isatap' };
+  if (sixth === 0x5efe && (fifth & 0xfdff) === 0) return { refused: 'isatap' };
   return 'public';
 }
 
@@ -73,7 +73,8 @@ export function sameAddress(one: string, other: string): boolean {
 }
 
 function canonical(ip: string): string {
-  return ipaddr.process(ip.split('%', 1)[0]!).toNormalizedString();
+  const [address = ''] = ip.split('%', 1);
+  return ipaddr.process(address).toNormalizedString();
 }
 
 /** Whether the address is one of this machine: loopback, or the address of an interface. */

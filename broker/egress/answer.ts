@@ -115,7 +115,8 @@ function first(header: string | string[] | undefined): string | undefined {
 
 /** RFC 9110 §8.3.1; undefined when the header is not a media type. */
 function essence(header: string): string | undefined {
-  const type = header.split(';', 1)[0]!.trim().toLowerCase();
+  const [written = ''] = header.split(';', 1);
+  const type = written.trim().toLowerCase();
   return /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/.test(type) ? type : undefined;
 }
 

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
 /** Finds base64 that encodes text within other bytes, at any alignment, and decodes it. */
 
 /** Value of a character of base64 or base64url (RFC 4648 §4, §5), 64 for any other byte. */

@@ -122,7 +122,8 @@ export class BufferedExchange extends Exchange {
 
   protected onComplete(): void {
     const codings = contentCodings(this.#headers['content-encoding']);
-    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size);
+    const [first] = this.#chunks;
+    const body = first && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks, this.#size);
     if (codings === undefined) this.onFailure(unreachable('broken_answer', true, 'content_encoding'));
     else if (codings.length === 0 || body.length === 0) this.#settleWith(body);
     else void this.#inflate(body, codings);

@@ -139,9 +139,9 @@ export class CallLease {
 
   /** No platform is asked any more. The bytes of the answer are held until `release`. */
   endCall(): void {
-    if (!this.#isCalling) return;
+    if (!this.#isCalling || this.#family === undefined) return;
     this.#isCalling = false;
-    this.#budget.giveCallBack(this.#family!);
+    this.#budget.giveCallBack(this.#family);
   }
 
   /** Counts bytes of the answer that are now in memory; less than none: that are gone. */

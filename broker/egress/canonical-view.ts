@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
 /**
  * Canonical views of bytes, in which an escaped credential appears unescaped: escapes of JSON, URLs and HTML decoded, white
  * space and NULs removed. Made in place and in one pass each, because every response is searched.

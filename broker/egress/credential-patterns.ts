@@ -3,7 +3,9 @@
  * CX-09). Only complete credentials match: if parts did, an agent that makes the upstream echo guesses could use the
  * redaction as an oracle, character by character.
  */
+
 import type { Secret } from '../crypto/secret.ts';
+import { present } from '../policy/present.ts';
 import { decodeBase64Runs, isBase64 } from './base64-runs.ts';
 import { type Classes, KEEP_WHITE_SPACE, SKIP_WHITE_SPACE, undoEscapes, type View, viewOf } from './canonical-view.ts';
 import { patternsOf, ROUNDS } from './pattern-forms.ts';
@@ -65,7 +67,10 @@ export class CredentialPatterns {
     const view = viewOf(bytes, SKIP_WHITE_SPACE);
     // Without an escape character, removing white space cannot have formed an escape.
     const { hasMarker } = view;
-    if (isInEscapes(this.#across, view, SKIP_WHITE_SPACE) || (hasMarker && isInPlace(this.#inPlace!, bytes)))
+    if (
+      isInEscapes(this.#across, view, SKIP_WHITE_SPACE) ||
+      (hasMarker && isInPlace(present(this.#inPlace, 'search in place'), bytes))
+    )
       return true;
     const decoded = depth < ROUNDS ? decodeBase64Runs(view.bytes, view.length) : undefined;
     return decoded !== undefined && this.#isLongIn(decoded, depth + 1);
@@ -138,7 +143,8 @@ function spanOf({ bytes, length, origin }: View, { at, pattern }: Match): Span {
     if (end < length && isBase64(bytes[end])) end++;
     while (end < length && bytes[end] === EQUALS) end++;
   }
-  return { from: origin!.from[start]!, to: origin!.to[end - 1]! };
+  const { from, to } = present(origin, 'origin of the view');
+  return { from: from[start] ?? 0, to: to[end - 1] ?? 0 };
 }
 
 function replaceSpans(bytes: Buffer, spans: readonly Span[]): Buffer {

@@ -49,7 +49,8 @@ export class StreamedCredential {
 function prepare(forms: readonly Form[]): Prepared {
   const byFirst: Form[][] = [];
   for (const form of forms)
-    for (const byte of new Set(form.characters[0]!.map((spelling) => spelling[0]!))) {
+    for (const byte of new Set(form.characters[0]?.map((spelling) => spelling[0]))) {
+      if (byte === undefined) continue;
       byFirst[byte] ??= [];
       byFirst[byte].push(form);
     }
@@ -107,7 +108,7 @@ export class CredentialSearch {
         if (at >= back) for (const start of startsBefore(form, bytes, index, at - back)) readFrom(form, start);
     });
     for (let at = Math.max(0, length - MAX_UNSEEN); at < length; at++)
-      for (const form of byFirst[bytes[at]!] ?? []) readFrom(form, at);
+      for (const form of byFirst[bytes[at] ?? 0] ?? []) readFrom(form, at);
     if (spans.length > 0) this.#found = true;
     return this.#release(bytes, free, spans);
   }

@@ -1,4 +1,5 @@
 /** A queue that families take turns in: each `next` is of the family whose turn is longest ago, so nobody waits behind many of another. */
+import { present } from '../policy/present.ts';
 export class FairQueue<T> {
   /** What waits, by family, in the order of the turns. No list is empty. */
   readonly #lists = new Map<string, T[]>();
@@ -18,7 +19,7 @@ export class FairQueue<T> {
   /** Takes the first item of the family whose turn it is; undefined when nothing waits. */
   next(): T | undefined {
     for (const [family, list] of this.#lists) {
-      const item = list.shift()!;
+      const item = present(list.shift(), 'item of a family');
       this.#size--;
       // Its next turn comes behind everybody else's.
       this.#lists.delete(family);

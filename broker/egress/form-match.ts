@@ -1,4 +1,5 @@
 /** Whether a form of a credential begins at a place, or might once more bytes have come. */
+import { present } from '../policy/present.ts';
 import type { Form } from './credential-forms.ts';
 
 /**
@@ -53,7 +54,7 @@ export function startsBefore({ characters, gaps }: Form, bytes: Uint8Array, inde
     for (const place of places) {
       const ends = gaps ? [place, startOfGap(bytes, place)] : [place];
       for (const end of new Set(ends))
-        for (const spelling of characters[i]!) {
+        for (const spelling of present(characters[i], 'character')) {
           const begin = end - spelling.length;
           if (begin >= 0 && agreedBytes(spelling, bytes, end, begin) === spelling.length && !before.includes(begin))
             before.push(begin);

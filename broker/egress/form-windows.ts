@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noNonNullAssertion: typed arrays and buffers, read within their bounds; a check per byte would cost on every answer.
 /**
  * Finds where a form of a credential may stand, at the speed of memory: one aligned word of four bytes is looked at in every
  * four bytes. Each form has a stretch of seven bytes without white space (`MIN_LINE`), so an aligned word lies wholly in it,

@@ -1,5 +1,7 @@
 /** Content codings of a streamed answer, undone as it comes. */
+
 import zlib from 'node:zlib';
+import { present } from '../policy/present.ts';
 import type { Coding } from './inflate.ts';
 
 /** Where bytes go. */
@@ -23,9 +25,10 @@ export type InflaterEvents = { onData(chunk: Buffer): void; onEnd(): void; onErr
 
 /** Undoes the codings, the last one first. `codings`: at least one, in the order in which they were applied. */
 export function inflateStream(codings: readonly Coding[], events: InflaterEvents): Inflater {
-  const [coding, ...outer] = codings;
-  if (outer.length === 0) return undoOne(coding!, events);
-  const inner = undoOne(coding!, { ...events, onDrain: () => first.resume() });
+  const coding = present(codings[0], 'coding');
+  const outer = codings.slice(1);
+  if (outer.length === 0) return undoOne(coding, events);
+  const inner = undoOne(coding, { ...events, onDrain: () => first.resume() });
   const first: Inflater = inflateStream(outer, {
     onData: (chunk) => {
       if (!inner.write(chunk)) first.pause();
@@ -84,5 +87,5 @@ function decoderOf(coding: Coding, first: Buffer) {
   if (coding === 'gzip') return zlib.createGunzip(OPTIONS);
   if (coding === 'br') return zlib.createBrotliDecompress(OPTIONS);
   // Many servers send raw deflate data under this name; zlib data begins with method 8 (RFC 1950 §2.2).
-  return (first[0]! & 0x0f) === 8 ? zlib.createInflate(OPTIONS) : zlib.createInflateRaw(OPTIONS);
+  return ((first[0] ?? 0) & 0x0f) === 8 ? zlib.createInflate(OPTIONS) : zlib.createInflateRaw(OPTIONS);
 }

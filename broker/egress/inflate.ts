@@ -56,5 +56,5 @@ function undo(coding: Coding, body: Buffer, maxBytes: number): Promise<Buffer> {
   if (coding === 'gzip') return gunzip(body, options);
   if (coding === 'br') return brotli(body, options);
   // Many servers send raw deflate data under this name; zlib data begins with method 8 (RFC 1950 §2.2).
-  return (body[0]! & 0x0f) === 8 ? inflateZlib(body, options) : inflateRaw(body, options);
+  return ((body[0] ?? 0) & 0x0f) === 8 ? inflateZlib(body, options) : inflateRaw(body, options);
 }

@@ -2,8 +2,10 @@
  * Reads the JSON-RPC 2.0 response to a request of ours from an MCP server's HTTP response, as JSON or as an event stream.
  * Exactly one response with the id of the request is accepted. Anything ambiguous is refused.
  */
+
 import { createParser } from 'eventsource-parser';
 import { memberTexts } from '../../json/member-texts.ts';
+import { present } from '../policy/present.ts';
 import type { Answer, Enough } from './buffered-exchange.ts';
 import { type Unreachable, type UnreachableCode, unreachable } from './unreachable.ts';
 
@@ -81,11 +83,11 @@ function answerIn(received: Received, message: Record<string, unknown>, text: st
   const members = memberTexts(text);
   if (members === undefined) return refuse('not_mcp', 'twice');
   const { result, error } = message;
-  if (isError(error) && result === undefined) return refusal(received, members.get('error')!);
+  if (isError(error) && result === undefined) return refusal(received, present(members.get('error'), 'error'));
   if (!isObject(result) || error !== undefined) return refuse('not_mcp', 'result');
   // Revision 2026-07-28: the tool asks its caller for input. We declared no such capability.
   if (result.resultType !== undefined && result.resultType !== 'complete') return refuse('asked_back', 'result_type');
-  return { kind: 'result', received, text: members.get('result')!, value: result };
+  return { kind: 'result', received, text: present(members.get('result'), 'result'), value: result };
 }
 
 function refusal(received: Received, text: string): RpcAnswer {
@@ -127,5 +129,6 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 
 function mediaType({ headers }: Pick<Received, 'headers'>): string {
   const header = headers['content-type'];
-  return (Array.isArray(header) ? header[0]! : (header ?? '')).split(';', 1)[0]!.trim().toLowerCase();
+  const [type = ''] = (Array.isArray(header) ? (header[0] ?? '') : (header ?? '')).split(';', 1);
+  return type.trim().toLowerCase();
 }

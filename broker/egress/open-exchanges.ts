@@ -24,8 +24,8 @@ export class OpenExchanges {
   }
 
   delete(exchange: Exchange): void {
-    const last = this.#list.pop()!;
-    if (last === exchange) return;
+    const last = this.#list.pop();
+    if (last === undefined || last === exchange) return;
     this.#list[exchange.place] = last;
     last.place = exchange.place;
   }

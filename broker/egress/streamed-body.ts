@@ -1,5 +1,7 @@
 /** The body of an answer on its way through: a bounded queue between the platform and whoever takes it. */
+
 import { createHash } from 'node:crypto';
+import { present } from '../policy/present.ts';
 
 /** How a stream ended. `client_closed` is also one that nobody took, or that the broker's own stop ended. */
 export type StreamEnding =
@@ -102,7 +104,7 @@ export class StreamedBody implements AsyncIterableIterator<Buffer> {
         this.#wake = resolve;
       });
     }
-    const chunk = this.#queue.shift()!;
+    const chunk = present(this.#queue.shift(), 'chunk');
     this.#count(-chunk.length);
     this.#meter.add(chunk);
     if (this.#fullSince !== undefined && this.#size < HIGH_WATER / 2) {

@@ -22,10 +22,11 @@ const PUBLIC_PORTS = new Set([443, 8443]);
 /** Reads `host:port` of the operator's settings; undefined when it is not in canonical form. */
 export function parseHostPort(text: string): HostPort | undefined {
   const found = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/i.exec(text);
-  if (!found || !URL.canParse(`http://${found[1]}`)) return undefined;
-  const host = new URL(`http://${found[1]}`).hostname;
-  const port = Number(found[2]);
-  const written = found[1]!.toLowerCase();
+  const [, name, digits] = found ?? [];
+  if (name === undefined || !URL.canParse(`http://${name}`)) return undefined;
+  const host = new URL(`http://${name}`).hostname;
+  const port = Number(digits);
+  const written = name.toLowerCase();
   if (port < 1 || port > 65_535 || (host !== written && !written.startsWith('['))) return undefined;
   return { host, port };
 }

@@ -1,7 +1,9 @@
 /** From the rows that authentication read to the facts that a decision takes. */
+
 import { earliest } from '../policy/attenuation.ts';
 import { breakerFacts } from '../policy/breaker.ts';
 import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
@@ -40,7 +42,7 @@ export function grantOf(row: GrantTable): Grant {
 export function grantOfFacts(row: FactsRow): Grant {
   const connection = connectionOf(row);
   return {
-    id: row.grant_id!,
+    id: present(row.grant_id, 'grant'),
     platformId: row.platform_id ?? '',
     connectionId: row.grant_connection_id,
     ...(connection && {
@@ -49,8 +51,8 @@ export function grantOfFacts(row: FactsRow): Grant {
         status: connection.credential === null ? 'not_connected' : connection.status,
       },
     }),
-    scopes: JSON.parse(row.grant_scopes!),
-    constraints: JSON.parse(row.grant_constraints!),
+    scopes: JSON.parse(present(row.grant_scopes, 'scopes')),
+    constraints: JSON.parse(present(row.grant_constraints, 'constraints')),
     requireApproval: row.grant_require_approval === 1,
     expiresAt: row.grant_expires_at,
   };
@@ -124,12 +126,13 @@ export function hasStandingParent({ parent_id, parent_status, parent_expires_at 
 /** Until when what an agent asks of people waits for them: as long as its organisation says, and no longer than it lives. */
 export function waitsUntil(agent: FactsRow, now: Instant): Instant {
   const lives = earliest(agent.expires_at, agent.parent_expires_at ?? null);
-  return earliest(now + agent.approval_ttl_ms, lives)!;
+  const waits = now + agent.approval_ttl_ms;
+  return lives === null ? waits : Math.min(waits, lives);
 }
 
 /** Undefined: it has none. */
 function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): ParentFacts | undefined {
-  const row = rows[0]!;
+  const row = present(rows[0], 'agent');
   if (row.parent_id === null) return undefined;
   const grants = new Map<string, Grant>();
   const breakers = new Map<BreakerFacts['cause'], BreakerFacts>();
@@ -154,11 +157,11 @@ function parentOf(rows: readonly FactsRow[], platformId: string, now: Instant): 
 
 function grantOfParent(row: FactsRow, platformId: string): Grant {
   return {
-    id: row.parent_grant_id!,
+    id: present(row.parent_grant_id, 'grant'),
     platformId,
     connectionId: row.parent_grant_connection_id ?? null,
-    scopes: JSON.parse(row.parent_grant_scopes!),
-    constraints: JSON.parse(row.parent_grant_constraints!),
+    scopes: JSON.parse(present(row.parent_grant_scopes, 'scopes')),
+    constraints: JSON.parse(present(row.parent_grant_constraints, 'constraints')),
     requireApproval: row.parent_grant_require_approval === 1,
     expiresAt: row.parent_grant_expires_at ?? null,
   };
@@ -191,7 +194,7 @@ export function factsLoader(compiled: Compiled): FactsLoader {
 
 /** Whether nothing but these rows matters, and not, as with a breaker, the moment. */
 export function isSteady(rows: readonly FactsRow[]): boolean {
-  const { auth_open_until, api_open_until, all_upstream_until } = rows[0]!;
+  const { auth_open_until, api_open_until, all_upstream_until } = present(rows[0], 'agent');
   if (auth_open_until !== null || api_open_until !== null || all_upstream_until) return false;
   return rows.every((row) => row.upstream_open_until === null && !row.parent_breaker_open_until);
 }
@@ -202,7 +205,7 @@ async function loadFacts(
   platformId: string,
   now: Instant,
 ): Promise<LoadedFacts> {
-  const row = rows[0]!;
+  const row = present(rows[0], 'agent');
   const organisation = row.organisation_id;
   const platform =
     row.platform_id === null || row.platform_version === null
@@ -229,8 +232,8 @@ async function loadFacts(
       agent: agentFacts(row, parent),
       ...(platform && {
         platform: {
-          platformId: row.platform_id!,
-          name: platform.manifest.name ?? row.platform_id!,
+          platformId: row.platform_id ?? '',
+          name: platform.manifest.name ?? row.platform_id ?? '',
           suspended: row.platform_suspended === 1,
           defaultConnectionId: row.default_connection_id,
           rules: platform.rules,

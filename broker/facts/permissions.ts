@@ -4,6 +4,7 @@ import type { AgentPrincipal } from '../auth/principal.ts';
 import { sha256Base64url } from '../crypto/canonical.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
+import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsLoader } from './facts.ts';
 import { isSteady } from './facts.ts';
@@ -45,9 +46,9 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
   const servers = new Map<string, { serverHost: string; serverName: string }>();
   const facts: Facts[] = [];
   for (const platformId of ids) {
-    const rows = byPlatform.get(platformId)!;
+    const rows = byPlatform.get(platformId) ?? [];
     const loaded = await loadFacts(rows, platformId, now);
-    const { manifest } = loaded.platform!;
+    const { manifest } = present(loaded.platform, 'platform');
     const host = new URL(manifest.base_url).host;
     hosts.add(host);
     if (manifest.kind === 'mcp') servers.set(platformId, { serverHost: host, serverName: manifest.name ?? platformId });
@@ -61,7 +62,7 @@ async function readPermissions(loadFacts: FactsLoader, who: AgentPrincipal, now:
     servers: [...servers],
     // What these say of a single call is more than what is answered here.
     rules: [facts[0]?.policy?.id, facts[0]?.policy?.version, facts[0]?.guardrails.version],
-    manifests: ids.map((id) => byPlatform.get(id)![0]!.platform_version),
+    manifests: ids.map((id) => byPlatform.get(id)?.[0]?.platform_version),
   };
   return { platforms, hosts: [...hosts].sort(), servers, version: sha256Base64url(JSON.stringify(acted)) };
 }

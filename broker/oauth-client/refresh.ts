@@ -3,12 +3,14 @@
  * request, and no transaction spans the request. If a process dies in between, it is unknown whether the server has rotated
  * the refresh token: when the lease expires, the next process tries the old token, once.
  */
+
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { findConnection } from '../store/connections.ts';
 import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -69,20 +71,20 @@ async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise
   const begun = performance.now();
   let registered: Registered | OAuthProblem | undefined;
   for (let turn = 1; ; turn++) {
-    const present = await findConnection(db, place.organisationId, place.id);
-    if (!present?.credential) return { kind: 'gone' };
-    if (present.token_id !== seen.id || present.refresh_token === null)
-      return { kind: 'replaced', credential: present.credential };
-    registered ??= await ask.registered(readFacts(present.oauth)!.client_id);
+    const connection = await findConnection(db, place.organisationId, place.id);
+    if (!connection?.credential) return { kind: 'gone' };
+    if (connection.token_id !== seen.id || connection.refresh_token === null)
+      return { kind: 'replaced', credential: connection.credential };
+    const { client_id, rejected } = factsOf(connection);
+    registered ??= await ask.registered(client_id);
     if (isProblem(registered)) return { kind: 'unavailable', code: 'token_unavailable', detail: registered.detail };
-    if ((present.refresh_claim_until ?? 0) <= broker.clock()) {
+    if ((connection.refresh_claim_until ?? 0) <= broker.clock()) {
       // Before the claim, so that the lease covers only the request and storing its result.
       const ready = await steps.refreshing(registered);
       const name = uuidv4();
       const claimed = await claimAnyhow(broker, place, seen.id, name);
       if (claimed) return await withClaim(broker, ask, { registered, ready, steps, claimed, name });
-    } else if (present.refresh_claim === null || performance.now() - begun > PATIENCE_MS) {
-      const { rejected } = readFacts(present.oauth)!;
+    } else if (connection.refresh_claim === null || performance.now() - begun > PATIENCE_MS) {
       if (rejected) return rejectedAnswer(registered.platformId, rejected.error);
       return {
         kind: 'unavailable',
@@ -125,7 +127,7 @@ async function withClaim(
   { place, seen, refused }: RefreshAsk,
   { registered, ready, steps, claimed, name }: Claimed,
 ): Promise<Refreshed> {
-  const facts = JSON.parse(claimed.oauth!) as OAuthConnectionFacts;
+  const facts = factsOf(claimed);
   const oldToken = openToken(broker, claimed);
   const belongs = facts.client_id === registered.clientId;
   const answer: Tokens | OAuthProblem =
@@ -137,7 +139,11 @@ async function withClaim(
   // Issued by another server or to another client, or revoked: a person has to connect again.
   const ended = isProblem(answer) && (answer.problem === 'invalid_grant' || answer.problem === 'stale');
   if (isProblem(answer) && answer.problem === 'client_rejected')
-    return await noteRejection(broker, { place, name, facts, platformId: registered.platformId }, answer.error!);
+    return await noteRejection(
+      broker,
+      { place, name, facts, platformId: registered.platformId },
+      present(answer.error, 'error of the server'),
+    );
   if (isProblem(answer) && !ended) {
     await releaseRefresh(broker.store.db, place, name, { until: broker.clock() + PAUSE_MS });
     return { kind: 'unavailable', code: 'token_unavailable', detail: answer.detail };
@@ -157,9 +163,9 @@ async function withClaim(
     ? null
     : newToken
       ? vault.seal(refreshPlace(place), newToken.reveal())
-      : Buffer.from(claimed.refresh_token!);
+      : Buffer.from(present(claimed.refresh_token, 'refresh token'));
   const scopes = isProblem(answer) ? undefined : answer.scopes;
-  const stored = await storeSurely(broker, claimed.refresh_claim_until! - SPARE_MS, () =>
+  const stored = await storeSurely(broker, present(claimed.refresh_claim_until, 'end of the claim') - SPARE_MS, () =>
     storeRefreshed(broker.store.db, place, name, {
       credential,
       refreshToken,
@@ -172,11 +178,11 @@ async function withClaim(
   if (isProblem(answer))
     broker.log.warn({ connection: place.id }, 'OAuth consent revoked: an owner has to connect again');
   if (stored) return { kind: 'replaced', credential };
-  const present = await findConnection(broker.store.db, place.organisationId, place.id);
+  const connection = await findConnection(broker.store.db, place.organisationId, place.id);
   // Unless our own commit succeeded without its answer, an owner disconnected or reconnected meanwhile: these tokens are orphaned.
-  if (present?.token_id !== next.id && !isProblem(answer))
+  if (connection?.token_id !== next.id && !isProblem(answer))
     await steps.revoke(registered, [...(newToken ? [newToken] : []), answer.accessToken], facts.server);
-  return present?.credential ? { kind: 'replaced', credential: present.credential } : { kind: 'gone' };
+  return connection?.credential ? { kind: 'replaced', credential: connection.credential } : { kind: 'gone' };
 }
 
 /**
@@ -208,13 +214,17 @@ const rejectedAnswer = (platformId: string, error: string): Refreshed => ({
   detail: `The authorization server of ${platformId} rejects the broker's client (${error}). An operator has to correct its client_id, client_secret or scopes; until then retrying does not help.`,
 });
 
+/** What is known of the tokens of a connection that an owner made. */
+const factsOf = ({ oauth }: ConnectionTable): OAuthConnectionFacts => present(readFacts(oauth), 'facts of the tokens');
+
 export const refreshPlace = ({ organisationId, id }: ConnectionPlace) =>
   ({ table: 'connections', column: 'refresh_token', organisationId, rowId: id }) as const;
 
 function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | undefined {
   const { organisation_id: organisationId, id } = connection;
+  const sealed = present(connection.refresh_token, 'refresh token');
   try {
-    return new Secret(vault.open(refreshPlace({ organisationId, id }), connection.refresh_token!).toString('utf8'));
+    return new Secret(vault.open(refreshPlace({ organisationId, id }), sealed).toString('utf8'));
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');

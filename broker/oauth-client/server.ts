@@ -1,8 +1,10 @@
 /** A platform's authorization server: its metadata, validated and cached. */
+
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
@@ -92,7 +94,7 @@ export function mixUpRisk(
   { discoverAt, endpoints, platformId }: Pick<Registered, 'discoverAt' | 'endpoints' | 'platformId'>,
 ): OAuthProblem | undefined {
   if (discoverAt === undefined || iss === true || endpoints.authorization_endpoint !== undefined) return undefined;
-  const [own, asked] = [new URL(issuer), new URL(authorize!)];
+  const [own, asked] = [new URL(issuer), new URL(present(authorize, 'authorization endpoint'))];
   if (own.origin === asked.origin) return undefined;
   return {
     problem: 'failed',

@@ -4,6 +4,7 @@ import type { Broker } from '../broker.ts';
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { providerFetch } from '../egress/provider-fetch.ts';
+import { present } from '../policy/present.ts';
 import { accountOf } from './account.ts';
 import { problemOf } from './fault.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
@@ -74,7 +75,7 @@ export function oauthSteps(broker: Pick<Broker, 'outbound' | 'log'>, find: Serve
       withoutIdToken: withoutIdToken || registered.issuer === undefined,
     });
     configuration.timeout = PATIENCE_SECONDS;
-    if (metadata.token_endpoint!.startsWith('http:')) client.allowInsecureRequests(configuration);
+    if (metadata.token_endpoint?.startsWith('http:')) client.allowInsecureRequests(configuration);
     return configuration;
   };
 
@@ -174,7 +175,7 @@ const resourceOf = ({ resource }: Registered): Record<string, string> => (resour
 
 /** The identity of a server: its issuer, whose endpoints may change; without one, its token endpoint. */
 const serverOf = ({ issuer }: Registered, configuration: client.Configuration): string =>
-  issuer ?? configuration.serverMetadata().token_endpoint!;
+  issuer ?? present(configuration.serverMetadata().token_endpoint, 'token endpoint');
 
 /** RFC 8414 section 2: the default is client_secret_basic. */
 function authentication(
@@ -211,7 +212,8 @@ function answerTo(
   if (answer.has('code') === answer.has('error')) return undefined;
   const iss = answer.get('iss');
   if (issuer === undefined && iss !== null) {
-    if (!URL.canParse(iss) || new URL(iss).origin !== new URL(authorize!).origin) return undefined;
+    if (!URL.canParse(iss) || new URL(iss).origin !== new URL(present(authorize, 'authorization endpoint')).origin)
+      return undefined;
     answer.delete('iss');
   }
   return answer;

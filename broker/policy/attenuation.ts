@@ -64,7 +64,8 @@ export function connectionChoices(
   if (connectionId !== undefined) return [];
   if (onDefault(grants, platformId, defaultConnection) !== undefined) return [];
   const named = namedConnections(grants, platformId);
-  return named.length < 2 ? [] : named.map((one) => onConnection(grants, platformId, one, defaultConnection)!);
+  if (named.length < 2) return [];
+  return named.flatMap((one) => onConnection(grants, platformId, one, defaultConnection) ?? []);
 }
 
 /** A grant that names no connection goes before one that names the default one. */

@@ -1,6 +1,8 @@
 /** The checks of a real call: its endpoint, its recipients, the repositories that it reaches. */
+
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
 import { classify, type PlatformRules } from './operation.ts';
+import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
 import { refuseRepositories } from './repos.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
@@ -14,28 +16,30 @@ export const concreteChecks: readonly Check<(typeof CONCRETE_CHECKS)[number]>[] 
 
 /** A GraphQL call that cannot be parsed gives no permission either; who wants to answer 400 classifies it beforehand. */
 function checkEndpoint({ facts: { platform }, question: { ask } }: Matter): Finding {
-  const found = classify(platform!.rules, ask.call!);
+  const { rules } = present(platform, 'platform');
+  const call = present(ask.call, 'call');
+  const found = classify(rules, call);
   if (found.kind === 'malformed') return deny('endpoint_scope_mismatch', found.error);
   if (found.kind === 'unclassified') {
-    const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(ask.call!)}`;
-    return deny('endpoint_scope_mismatch', `${why}${otherMethods(platform!.rules, ask.call!)}`);
+    const why = found.why ?? `no scope of platform ${ask.platformId} covers ${name(call)}`;
+    return deny('endpoint_scope_mismatch', `${why}${otherMethods(rules, call)}`);
   }
   if (found.scopes.includes(ask.scope)) return PASS;
   const other = found.scopes.length > 0 ? `; it needs ${found.scopes.join(' or ')}` : '';
-  return deny('endpoint_scope_mismatch', `the scope does not cover ${name(ask.call!)}${other}`);
+  return deny('endpoint_scope_mismatch', `the scope does not cover ${name(call)}${other}`);
 }
 
 function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
-  const allowed = grant!.constraints.recipients;
+  const allowed = present(grant, 'grant').constraints.recipients;
   if (allowed === undefined) return PASS;
-  const refused = refuseRecipients(allowed, platform!.rules, ask.call!);
+  const refused = refuseRecipients(allowed, present(platform, 'platform').rules, present(ask.call, 'call'));
   return refused === undefined ? PASS : deny('recipient_not_allowed', refused.detail, { violating: refused.violating });
 }
 
 function checkReach({ grant, question: { ask } }: Matter): Finding {
-  const { constraints } = grant!;
+  const { constraints } = present(grant, 'grant');
   if (constraints.repos === undefined) return PASS;
-  const refused = refuseRepositories(constraints, ask.call!);
+  const refused = refuseRepositories(constraints, present(ask.call, 'call'));
   return refused === undefined ? PASS : deny('repo_not_allowed', refused.detail, { violating: refused.violating });
 }
 

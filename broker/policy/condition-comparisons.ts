@@ -2,6 +2,7 @@
  * CEL's comparisons (language definition, "Equality" and "Ordering"), as the library has them, with texts, lists and maps
  * paid for by what is looked at of them: the library's own are free, however long the texts are.
  */
+
 import {
   type CelFunc,
   type CelList,
@@ -103,7 +104,9 @@ function isEqualList(left: CelList, right: CelList, meter: Meter): boolean {
   if (size !== right.size) return false;
   for (let i = 0; i < size; i++) {
     spend(meter, 1);
-    if (!isEqual(left.get(i)!, right.get(i)!, meter)) return false;
+    const one = left.get(i);
+    const other = right.get(i);
+    if (one === undefined || other === undefined || !isEqual(one, other, meter)) return false;
   }
   return true;
 }

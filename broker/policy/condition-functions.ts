@@ -3,6 +3,7 @@
  * refuses (`int("")`). Each has the signature that the language definition gives it; the library lets a later function
  * of one signature replace an earlier one.
  */
+
 import {
   type CelFunc,
   type CelList,
@@ -20,6 +21,7 @@ import {
 } from '../../bundled/cel.ts';
 import { comparisonFunctions } from './condition-comparisons.ts';
 import { GrowingList, type Meter, spend } from './condition-values.ts';
+import { present } from './present.ts';
 
 const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
 const LIST = listType(DYN);
@@ -93,7 +95,7 @@ export function conditionFunctions(literals: Literals, meter: () => Meter): CelF
       return this.includes(needle);
     }),
     celMethod('matches', STRING, [STRING], BOOL, function (pattern) {
-      const regex = literals.regexes.get(pattern)!;
+      const regex = present(literals.regexes.get(pattern), 'compiled pattern');
       spend(meter(), (this.length * regex.re2().prog.numInst()) / 20);
       return regex.test(this);
     }),
@@ -158,10 +160,11 @@ function milliseconds(timestamp: Timestamp): number {
 function wallClock(instant: number, zone: string, zones: Literals['zones']): Date {
   const offset = fixedOffset(zone);
   if (offset !== undefined) return new Date(instant + offset);
-  const parts: Record<string, number> = {};
-  for (const { type, value } of zones.get(zone)!.formatToParts(instant)) parts[type] = Number(value);
+  const parts = { year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
+  for (const { type, value } of present(zones.get(zone), 'compiled time zone').formatToParts(instant))
+    if (type in parts) parts[type as keyof typeof parts] = Number(value);
   const { year, month, day, hour, minute, second } = parts;
-  return new Date(Date.UTC(year!, month! - 1, day!, hour!, minute!, second!, ((instant % 1000) + 1000) % 1000));
+  return new Date(Date.UTC(year, month - 1, day, hour, minute, second, ((instant % 1000) + 1000) % 1000));
 }
 
 /** Milliseconds east of UTC, for `UTC`, `+hh:mm`, `-hh:mm` and `hh:mm`. */

@@ -75,7 +75,8 @@ export function formMap(body: JsonObject, meter: Meter): CelValue {
 }
 
 function single(values: readonly JsonValue[]): Source {
-  return values.length === 1 ? values[0]! : new Error(REPEATED);
+  const [value, ...more] = values;
+  return value === undefined || more.length > 0 ? new Error(REPEATED) : value;
 }
 
 function readQuery(query: string): Parameters<string> {

@@ -2,9 +2,11 @@
  * What can be said about a condition before it runs: names, functions and literals that are wrong, a result that is no
  * bool, members that are read without `has()`, and a bound on what it may cost.
  */
+
 import { type CelFunc, CelScalar } from '../../bundled/cel.ts';
 import { compileRegex, compileZone, type Literals, RANGE } from './condition-functions.ts';
 import { type Case, checkName, type Expr, isVariable, mayMiss, pathOf, textOf } from './condition-variables.ts';
+import { present } from './present.ts';
 
 type Call = Case<'callExpr'>['value'];
 
@@ -49,8 +51,7 @@ function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
       checkName(exprKind.value.name, loops);
       break;
     case 'selectExpr':
-      if (exprKind.value.testOnly) noteTest(exprKind.value.operand!, exprKind.value.field, walk, loops);
-      visit(exprKind.value.operand!, walk, loops);
+      visitSelect(exprKind.value, walk, loops);
       break;
     case 'callExpr':
       visitCall(exprKind.value, walk, loops);
@@ -63,7 +64,7 @@ function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
         throw new Error(`there is no message type \`${exprKind.value.messageName}\``);
       for (const entry of exprKind.value.entries) {
         if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, walk, loops);
-        visit(entry.value!, walk, loops);
+        visit(present(entry.value, 'value of an entry'), walk, loops);
       }
       break;
     case 'comprehensionExpr':
@@ -74,6 +75,12 @@ function visit(expr: Expr, walk: Walk, loops: readonly string[]): void {
   }
 }
 
+function visitSelect(select: Case<'selectExpr'>['value'], walk: Walk, loops: readonly string[]): void {
+  const operand = present(select.operand, 'operand');
+  if (select.testOnly) noteTest(operand, select.field, walk, loops);
+  visit(operand, walk, loops);
+}
+
 function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: readonly string[]): void {
   const name = loop.iterVar;
   if (isVariable(name) || loops.includes(name))
@@ -81,13 +88,15 @@ function visitLoop(loop: Case<'comprehensionExpr'>['value'], walk: Walk, loops: 
   const inner = [...loops, name, loop.accuVar];
   if (inner.length > 2 * MAX_LOOP_DEPTH)
     throw new Error(`loops (\`all\`, \`exists\`, \`map\` …) are nested at most ${MAX_LOOP_DEPTH} deep`);
-  visit(loop.iterRange!, walk, loops);
+  const range = present(loop.iterRange, 'range of a loop');
+  visit(range, walk, loops);
   const before = walk.nodes;
-  for (const part of [loop.accuInit!, loop.loopCondition!, loop.loopStep!, loop.result!]) visit(part, walk, inner);
-  const constant: Expr = { ...loop.iterRange!, exprKind: { case: 'constExpr', value: int(walk.nodes - before) } };
-  const args = [loop.iterRange!, constant];
+  for (const part of [loop.accuInit, loop.loopCondition, loop.loopStep, loop.result])
+    visit(present(part, 'part of a loop'), walk, inner);
+  const constant: Expr = { ...range, exprKind: { case: 'constExpr', value: int(walk.nodes - before) } };
+  const args = [range, constant];
   const metered = { $typeName: 'cel.expr.Expr.Call', function: RANGE, args } as Call;
-  loop.iterRange = { ...loop.iterRange!, exprKind: { case: 'callExpr', value: metered } };
+  loop.iterRange = { ...range, exprKind: { case: 'callExpr', value: metered } };
 }
 
 function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
@@ -97,17 +106,17 @@ function visitCall(call: Call, walk: Walk, loops: readonly string[]): void {
       'has() takes a member such as request.body.amount; for a name with other characters write "x-reason" in request.headers',
     );
   const args = call.target === undefined ? call.args : [call.target, ...call.args];
-  if (call.function === '@in' && textOf(call.args[0]) !== undefined)
-    noteTest(call.args[1]!, textOf(call.args[0])!, walk, loops);
+  const literal = textOf(call.args[0]);
+  if (call.function === '@in' && literal !== undefined)
+    noteTest(present(call.args[1], 'argument'), literal, walk, loops);
   for (const arg of args) visit(arg, walk, loops);
   if (['_&&_', '_||_', '!_'].includes(call.function))
     for (const arg of args) mustBeBool(arg, walk, `each side of ${call.function}`);
-  if (call.function === '_?_:_') mustBeBool(args[0]!, walk, 'what stands before `?`');
+  if (call.function === '_?_:_') mustBeBool(present(args[0], 'argument'), walk, 'what stands before `?`');
   if (call.function === '_[_]') checkHeaderName(call, loops);
   if (OPERATORS.has(call.function)) return;
   if (overloads(call, walk).length === 0)
     throw new Error(`there is no function \`${call.function}\` with ${call.args.length} arguments here`);
-  const literal = textOf(call.args[0]);
   if (call.function === 'matches') {
     if (literal === undefined) throw new Error('`matches` takes its pattern as a text literal, not from the call');
     walk.literals.regexes.set(literal, compileRegex(literal));
@@ -137,7 +146,7 @@ function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
       return 'other';
     case 'comprehensionExpr': {
       const { accuInit, result } = exprKind.value;
-      return result?.exprKind.case === 'identExpr' ? kindOf(accuInit!, walk) : kindOf(result!, walk);
+      return kindOf(present(result?.exprKind.case === 'identExpr' ? accuInit : result, 'result of a loop'), walk);
     }
     case 'callExpr': {
       const call = exprKind.value;
@@ -145,8 +154,9 @@ function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
         return 'bool';
       if (call.function === '_[_]' || call.function === RANGE) return 'unknown';
       if (call.function === '_?_:_') {
-        const kinds = call.args.slice(1).map((arg) => kindOf(arg, walk));
-        return kinds.includes('other') ? 'other' : kinds[0] === kinds[1] ? kinds[0]! : 'unknown';
+        const [one = 'unknown', other] = call.args.slice(1).map((arg) => kindOf(arg, walk));
+        if (one === 'other' || other === 'other') return 'other';
+        return one === other ? one : 'unknown';
       }
       const results = overloads(call, walk).map((f) => f.result);
       if (results.includes(CelScalar.DYN)) return 'unknown';
@@ -155,7 +165,7 @@ function kindOf(expr: Expr, walk: Walk): 'bool' | 'other' | 'unknown' {
     default: {
       if (exprKind.case === 'selectExpr' && exprKind.value.testOnly) return 'bool';
       const path = pathOf(expr, []);
-      return path !== undefined && isVariable(path[0]!) && !mayMiss(path, []) ? 'other' : 'unknown';
+      return path?.[0] !== undefined && isVariable(path[0]) && !mayMiss(path, []) ? 'other' : 'unknown';
     }
   }
 }
@@ -196,11 +206,11 @@ const RESERVED = new Set(
 );
 
 /** A member as a condition writes it: `request.body.amount`, `request.headers["x-reason"]`. */
-function spell([variable, ...members]: readonly string[]): string {
+function spell([variable = '', ...members]: readonly string[]): string {
   return members.reduce(
     (before, name) =>
       IDENTIFIER.test(name) && !RESERVED.has(name) ? `${before}.${name}` : `${before}[${JSON.stringify(name)}]`,
-    variable!,
+    variable,
   );
 }
 
@@ -212,7 +222,7 @@ export function presenceTest(member: string): string {
 
 function checkHeaderName(call: Call, loops: readonly string[]): void {
   const name = textOf(call.args[1]);
-  const onHeaders = pathOf(call.args[0]!, loops)?.join('.') === 'request.headers';
+  const onHeaders = pathOf(present(call.args[0], 'argument'), loops)?.join('.') === 'request.headers';
   if (onHeaders && name !== undefined && name !== name.toLowerCase()) {
     throw new Error(`header names are lower case here: write \`request.headers["${name.toLowerCase()}"]\``);
   }

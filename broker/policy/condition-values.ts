@@ -3,6 +3,7 @@
  * when they are read, not before: a call's body is converted only where a condition looks at it. Every read is counted
  * on a meter, because no CEL engine bounds cost by itself (hostile cases DOS-06 and DOS-07).
  */
+
 import {
   type CelList,
   type CelMap,
@@ -85,7 +86,8 @@ export class JsonMap {
     if (typeof key !== 'string') return undefined;
     spendText(this.#meter, key.length);
     if (!Object.hasOwn(this.#source, key)) return undefined;
-    const member = this.#source[key]!;
+    const member = this.#source[key];
+    if (member === undefined) return undefined;
     return toCelValue(typeof member === 'function' ? member() : member, this.#meter);
   }
 
@@ -101,11 +103,14 @@ export class JsonMap {
   }
 
   *values(): Generator<CelValue> {
-    for (const key of this.keys()) yield this.get(key)!;
+    for (const [, value] of this.entries()) yield value;
   }
 
   *entries(): Generator<[string, CelValue]> {
-    for (const key of this.keys()) yield [key, this.get(key)!];
+    for (const key of this.keys()) {
+      const value = this.get(key);
+      if (value !== undefined) yield [key, value];
+    }
   }
 
   [Symbol.iterator](): Generator<[string, CelValue]> {
@@ -139,7 +144,10 @@ class JsonList {
   }
 
   *values(): Generator<CelValue> {
-    for (let i = 0; i < this.#source.length; i++) yield this.get(i)!;
+    for (let i = 0; i < this.#source.length; i++) {
+      const item = this.get(i);
+      if (item !== undefined) yield item;
+    }
   }
 
   [Symbol.iterator](): Generator<CelValue> {
@@ -178,7 +186,10 @@ export class GrowingList {
   }
 
   *values(): Generator<CelValue> {
-    for (let i = 0; i < this.size; i++) yield this.get(i)!;
+    for (let i = 0; i < this.size; i++) {
+      const item = this.get(i);
+      if (item !== undefined) yield item;
+    }
   }
 
   [Symbol.iterator](): Generator<CelValue> {

@@ -1,5 +1,7 @@
 /** The variables of a condition, and the chains of members that lead into them. */
+
 import type { parse } from '../../bundled/cel.ts';
+import { present } from './present.ts';
 
 export type Expr = ReturnType<typeof parse>['expr'];
 export type Case<K> = Extract<Expr['exprKind'], { case: K }>;
@@ -40,11 +42,13 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
     return loops.includes(name) || isVariable(name) ? [name] : undefined;
   }
   if (exprKind.case === 'selectExpr' && !exprKind.value.testOnly) {
-    return pathOf(exprKind.value.operand!, loops)?.concat(exprKind.value.field);
+    return pathOf(present(exprKind.value.operand, 'operand'), loops)?.concat(exprKind.value.field);
   }
   if (exprKind.case === 'callExpr' && exprKind.value.function === '_[_]') {
     const member = textOf(exprKind.value.args[1]);
-    return member === undefined ? undefined : pathOf(exprKind.value.args[0]!, loops)?.concat(member);
+    return member === undefined
+      ? undefined
+      : pathOf(present(exprKind.value.args[0], 'argument'), loops)?.concat(member);
   }
   return undefined;
 }
@@ -54,14 +58,16 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
  * of what a loop visits. @throws Error when there can be no such member.
  */
 export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
-  let shape: Shape = loops.includes(path[0]!) ? 'open' : VARIABLES[path[0]!]!;
-  for (const member of path.slice(1)) {
+  const [variable = '', ...rest] = path;
+  let shape: Shape = loops.includes(variable) ? 'open' : present(VARIABLES[variable], 'variable of this name');
+  for (const member of rest) {
     if (shape === 'open') return true;
     const members: { readonly [member: string]: Shape } = typeof shape === 'string' ? {} : shape;
-    if (!Object.hasOwn(members, member)) {
+    const next = Object.hasOwn(members, member) ? members[member] : undefined;
+    if (next === undefined) {
       throw new Error(`\`${path.join('.')}\`: there is no member \`${member}\`${known(members)}`);
     }
-    shape = members[member]!;
+    shape = next;
   }
   return false;
 }

@@ -96,5 +96,5 @@ function matchesPath(paths: readonly Pattern[], text: string): boolean {
 function isNamedInQuery({ pointer }: ContentRule, query: string): boolean {
   if (query === '') return false;
   const names = [...new URLSearchParams(query.replaceAll(';', '&')).keys()];
-  return names.some((name) => parameterNames(name).includes(pointer[0]!));
+  return names.some((name) => parameterNames(name).includes(pointer[0] ?? ''));
 }

@@ -2,6 +2,7 @@
  * The one decision of the broker. Governed calls, replays, permissions, AuthZEN, TRQP and git all ask here, so no two
  * doors can answer differently.
  */
+
 import { effectiveGrant } from './attenuation.ts';
 import { concreteChecks } from './concrete-checks.ts';
 import {
@@ -14,6 +15,7 @@ import {
   STANDING_CHECKS,
   type Verdict,
 } from './facts.ts';
+import { present } from './present.ts';
 import { questionOf } from './rules.ts';
 import { checkAgent, type Finding, type Matter, standingChecks } from './standing-checks.ts';
 
@@ -39,7 +41,7 @@ export function decide(facts: Facts, ask: Ask, now: Instant): Verdict {
   let conditional = false;
   let held: Extract<Finding, { kind: 'hold' }> | undefined;
   for (let i = 0; i < count; i++) {
-    const finding = CHECKS[i]![1](matter);
+    const finding = present(CHECKS[i], 'check')[1](matter);
     if (finding.matched !== undefined)
       matched = matched.length === 0 ? finding.matched : [...matched, ...finding.matched];
     if (finding.conditional === true) conditional = true;
@@ -98,6 +100,7 @@ function looked(
   matched: readonly MatchedRule[],
   conditional: boolean,
 ) {
-  const [evaluated, notEvaluated] = [EVALUATED[last]!, NOT_EVALUATED[last]!];
+  const evaluated = present(EVALUATED[last], 'check');
+  const notEvaluated = present(NOT_EVALUATED[last], 'check');
   return { detail, evaluated, notEvaluated, matched, conditional, ...(grant && { grant }) };
 }

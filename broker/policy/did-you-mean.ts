@@ -26,12 +26,14 @@ function distance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
+    let left = i;
+    const next = [left];
     for (let j = 1; j <= b.length; j++) {
-      const changed = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(changed, row[j]! + 1, next[j - 1]! + 1));
+      const changed = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      left = Math.min(changed, (row[j] ?? 0) + 1, left + 1);
+      next.push(left);
     }
     row = next;
   }
-  return row[b.length]!;
+  return row[b.length] ?? most + 1;
 }

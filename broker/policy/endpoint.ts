@@ -86,7 +86,7 @@ function pathError(path: string, allowEncodedSlash: boolean): string | undefined
   const segments = path.slice(1).split('/');
   if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
   for (let i = 0; i < segments.length; i++) {
-    const error = segmentError(segments[i]!, i === segments.length - 1, allowEncodedSlash);
+    const error = segmentError(segments[i] ?? '', i === segments.length - 1, allowEncodedSlash);
     if (error !== undefined) return error;
   }
   const needless = NEEDLESS_ESCAPE.exec(path);
@@ -126,7 +126,9 @@ function pieceError(piece: string): string | undefined {
 
 /** Also for segments such as `..;x`, `;x` and `..%3Fx`, where some servers cut off what follows. */
 function namesDotSegment(segment: string): boolean {
-  return segment.split(';', 1)[0]!.trim() === '' || DOT_SEGMENT.test(segment.split(/[;?#]/, 1)[0]!.trim());
+  const [name = ''] = segment.split(';', 1);
+  const [bare = ''] = segment.split(/[;?#]/, 1);
+  return name.trim() === '' || DOT_SEGMENT.test(bare.trim());
 }
 
 function queryError(query: string): string | undefined {
@@ -134,7 +136,8 @@ function queryError(query: string): string | undefined {
   if (!isUtf8(query)) return 'an escape in the query is not UTF-8';
   if (CONTROL.test(unescapeOnce(query))) return 'the query holds an escaped control character';
   for (const pair of query.split(/[&;]/)) {
-    const name = decodeURIComponent(pair.split('=', 1)[0]!.replaceAll('+', ' '));
+    const [raw = ''] = pair.split('=', 1);
+    const name = decodeURIComponent(raw.replaceAll('+', ' '));
     if (namesMethod(name)) {
       return `the query names a method (\`${name}\`); the method of a call is the one in its field \`method\``;
     }

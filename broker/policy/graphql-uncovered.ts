@@ -11,8 +11,8 @@ export function whyUncovered(
   const some = (named: readonly string[]) =>
     `${named.slice(0, MOST_NAMED).join(', ')}${named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : ''}`;
   const clipped = fields.map((field) => (field.length > 64 ? `${field.slice(0, 64)}…` : field));
-  const uncovered = clipped.filter((_, i) => covering[i]!.length === 0);
+  const uncovered = clipped.filter((_, i) => covering[i]?.length === 0);
   if (uncovered.length > 0) return `no one scope covers the root field ${operation} ${some(uncovered)}`;
-  const covered = clipped.map((field, i) => `${field} (${covering[i]!.join(' or ')})`);
+  const covered = clipped.map((field, i) => `${field} (${covering[i]?.join(' or ')})`);
   return `no one scope covers all root fields of this ${operation}, call them one by one: ${some(covered)}`;
 }

@@ -2,6 +2,7 @@
  * Reads what a GraphQL call would do, with a real parser and under caps, so that a mutation never passes as a query.
  * What cannot be inspected (a persisted query, a subscription, an incremental answer) is never guessed at.
  */
+
 import {
   type ArgumentNode,
   type DirectiveNode,
@@ -15,6 +16,7 @@ import {
   type ValueNode,
 } from '../../bundled/graphql.ts';
 import type { JsonObject, JsonValue } from './facts.ts';
+import { present } from './present.ts';
 
 export type GraphqlCall =
   | {
@@ -233,6 +235,6 @@ function rootFields(set: SelectionSetNode, fragments: Fragments, seen: Set<strin
     const name = selection.name.value;
     if (seen.has(name)) return [];
     seen.add(name);
-    return rootFields(fragments.get(name)!.selectionSet, fragments, seen);
+    return rootFields(present(fragments.get(name), 'fragment').selectionSet, fragments, seen);
   });
 }

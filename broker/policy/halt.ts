@@ -27,11 +27,11 @@ const EXPIRED = 'The lifetime of this agent is over. Ask its parent agent or the
 export function haltOf(agent: AgentFacts, breakers: readonly BreakerFacts[], now: Instant): AgentHalt | undefined {
   const { status } = agent;
   if (status === 'pending' || status === 'pending_bind') return undefined;
-  const over = agent.expiresAt !== null && agent.expiresAt <= now;
+  const end = agent.expiresAt !== null && agent.expiresAt <= now ? agent.expiresAt : undefined;
   // A lifetime that is over is on record without a cause: nobody stopped it.
   const wasStopped = status === 'revoked' || status === 'deleted';
-  if (wasStopped && !(over && agent.statusCause === 'unknown')) return stopped(agent, 'revoked', REVOKED);
-  if (over) return expired(agent.expiresAt!);
+  if (wasStopped && !(end !== undefined && agent.statusCause === 'unknown')) return stopped(agent, 'revoked', REVOKED);
+  if (end !== undefined) return expired(end);
   if (status === 'suspended') return stopped(agent, 'suspended', INSTRUCTIONS[agent.statusCause ?? 'unknown']);
   let last: BreakerFacts | undefined;
   for (const breaker of breakers) {

@@ -151,11 +151,12 @@ function candidates(root: Node, segments: Spelling): Entry[] {
 
 function walk(node: Node, segments: Spelling, at: number, found: Entry[]): void {
   for (const entry of node.rest) found.push(entry);
-  if (at === segments.length) {
+  const segment = segments[at];
+  if (segment === undefined) {
     for (const entry of node.here) found.push(entry);
     return;
   }
-  const literal = node.literals.get(segments[at]!);
+  const literal = node.literals.get(segment);
   if (literal !== undefined) walk(literal, segments, at + 1, found);
   if (node.any !== undefined) walk(node.any, segments, at + 1, found);
 }

@@ -210,7 +210,7 @@ function classifyGraphql(rules: PlatformRules, call: CallAsk): Classification {
   const judged = fields.length > 1 ? fields.filter((field) => field !== '__typename') : fields;
   const found = judged.map((field) => rules.index[read.operation].find(field));
   const needed = scopesByArguments(rules.content, read);
-  const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i]!))));
+  const lists = found.map((one, i) => (one === undefined ? [] : scopesOf(one, needed.get(judged[i] ?? ''))));
   const [first, ...others] = lists;
   const scopes = (first ?? []).filter((scope) => others.every((list) => list.includes(scope)));
   if (scopes.length === 0) return { kind: 'unclassified', why: whyUncovered(read.operation, judged, lists) };

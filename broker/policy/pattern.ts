@@ -81,16 +81,17 @@ function widen(segment: string, slashes: boolean): string[] {
 /** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
 function matchesGlob(glob: string, text: string): boolean {
   const pieces = glob.split('*');
-  const first = pieces[0]!;
   if (pieces.length === 1) return glob === text;
-  const last = pieces[pieces.length - 1]!;
+  const first = pieces[0] ?? '';
+  const last = pieces[pieces.length - 1] ?? '';
   if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
   const end = text.length - last.length;
   let at = first.length;
   for (let i = 1; i < pieces.length - 1; i++) {
-    const found = text.indexOf(pieces[i]!, at);
-    if (found < 0 || found + pieces[i]!.length > end) return false;
-    at = found + pieces[i]!.length;
+    const piece = pieces[i] ?? '';
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
   }
   return true;
 }
@@ -157,12 +158,12 @@ function matchesSegments(
   let s = 0;
   let restAt = -1;
   let restFrom = 0;
-  while (s < path.length) {
+  for (let segment = path[s]; segment !== undefined; segment = path[s]) {
     const piece = pattern[p];
     if (piece === '**') {
       restAt = p++;
       restFrom = s;
-    } else if (piece !== undefined && matches(piece, path[s]!)) {
+    } else if (piece !== undefined && matches(piece, segment)) {
       p++;
       s++;
     } else if (restAt >= 0) {
@@ -188,16 +189,15 @@ function overlaps(a: readonly string[], b: readonly string[]): boolean {
   for (let j = 0; j < b.length && b[j] === '**'; j++) reachable[j + 1] = true;
   for (const piece of a) {
     const next = new Array<boolean>(b.length + 1).fill(false);
-    next[0] = piece === '**' && reachable[0]!;
-    for (let j = 0; j < b.length; j++) {
-      const other = b[j]!;
-      const skipped =
-        (piece === '**' && (reachable[j + 1]! || next[j]!)) || (other === '**' && (next[j]! || reachable[j + 1]!));
-      next[j + 1] = skipped || (reachable[j]! && segmentsOverlap(piece, other));
+    next[0] = piece === '**' && reachable[0] === true;
+    for (const [j, other] of b.entries()) {
+      const beside = next[j] === true || reachable[j + 1] === true;
+      const skipped = beside && (piece === '**' || other === '**');
+      next[j + 1] = skipped || (reachable[j] === true && segmentsOverlap(piece, other));
     }
     reachable = next;
   }
-  return reachable[b.length]!;
+  return reachable[b.length] === true;
 }
 
 function segmentsOverlap(a: string, b: string): boolean {

@@ -152,8 +152,8 @@ function connectionPermissions(
 
 function byDefaultAndLabel(a: ConnectionPermissions, b: ConnectionPermissions): number {
   if (a.default !== b.default) return a.default ? -1 : 1;
-  const [one, other] = [a, b].map(({ label, connection_id }) => `${label ?? ''} ${connection_id}`);
-  return one! < other! ? -1 : 1;
+  const named = ({ label, connection_id }: ConnectionPermissions) => `${label ?? ''} ${connection_id}`;
+  return named(a) < named(b) ? -1 : 1;
 }
 
 function expiryOf({ agent }: Facts, grant: Grant): Instant | null {

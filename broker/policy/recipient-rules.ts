@@ -39,10 +39,11 @@ function queryRecipients(rule: RecipientRule, query: string): RecipientMatch[] {
   if (query.includes(';')) pairs.push(...new URLSearchParams(query.replaceAll(';', '&')));
   return pairs.flatMap(([name, value]) => {
     // `to.email` is a member of `to` to some readers, and one name to others.
-    const names = [...parameterNames(name), ...parameterNames(name.split('.', 1)[0]!)];
-    const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0]!));
+    const [root = ''] = name.split('.', 1);
+    const names = [...parameterNames(name), ...parameterNames(root)];
+    const here = rule.pointers.filter(({ pointer }) => names.includes(pointerNames(pointer)[0] ?? ''));
     if (here.length === 0) return [];
-    const member = name.split(/[[.]/, 1)[0]!;
+    const [member = ''] = name.split(/[[.]/, 1);
     const place = `/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     const pointers = here.map((pointer) => ({ ...pointer, pointer: place }));
     return [{ ...rule, pointers, subject: { [member]: value } }];

@@ -69,7 +69,8 @@ function covers(entry: string, name: string): boolean {
 }
 
 function ownerOf(entry: string): string {
-  return entry.split('/', 1)[0]!;
+  const [owner = ''] = entry.split('/', 1);
+  return owner;
 }
 
 function same(a: string, b: string): boolean {
@@ -106,8 +107,9 @@ function creation(call: CallAsk): { owners: string[]; fromTemplate?: true; names
   const name = call.body?.name;
   const labels = (owners: string[]) =>
     typeof name === 'string' && NAME.test(name) ? owners.map((owner) => `${owner}/${name}`) : [];
-  if (segments.length === 3 && segments[0] === 'orgs' && segments[2] === 'repos') {
-    const owners = NAME.test(segments[1]!) ? [segments[1]!] : [];
+  const [first, owner = '', last] = segments;
+  if (segments.length === 3 && first === 'orgs' && last === 'repos') {
+    const owners = NAME.test(owner) ? [owner] : [];
     return { owners, names: labels(owners) };
   }
   if (call.path === '/user/repos') return { owners: [], names: [] };
@@ -138,8 +140,8 @@ function foreignSide(
   const otherRepo = membersNamed(call, 'head_repo').find((name) => !same(textOf(name), repo));
   if (isPart('pulls') && otherRepo !== undefined) return shorten(textOf(otherRepo));
   const foreign = sides.find((side) => {
-    const names = side.split(':');
-    return names.length > 2 || (names.length === 2 && !same(names[0]!, owner));
+    const [name = '', ...more] = side.split(':');
+    return more.length > 1 || (more.length === 1 && !same(name, owner));
   });
   return foreign === undefined ? undefined : shorten(foreign);
 }

@@ -2,6 +2,7 @@
  * Policies and guardrails: compiled once per version, matched on every decision. The most severe matching effect wins
  * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
  */
+
 import {
   type Condition,
   type ConditionAgent,
@@ -13,6 +14,7 @@ import {
 import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
 import type { PlatformRules } from './operation.ts';
 import { compilePattern, type Pattern, type Relation } from './pattern.ts';
+import { present } from './present.ts';
 import { coverageOf } from './rule-coverage.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
@@ -85,7 +87,8 @@ function questionBy(who: ConditionAgent, facts: Facts, ask: Ask, now: Instant): 
     ask,
     platform: facts.platform?.rules,
     spellings: () => (spellings ??= call === undefined ? [] : spellingsOf(call.path)),
-    input: () => (input ??= conditionInput(who, { ...ask, call: call! }, now, facts.platform?.rules.isForm)),
+    input: () =>
+      (input ??= conditionInput(who, { ...ask, call: present(call, 'call') }, now, facts.platform?.rules.isForm)),
   };
 }
 
@@ -162,7 +165,7 @@ function matchStanding(rule: Rule, { platform, ask }: Question): 'yes' | 'no' | 
 }
 
 function matchCall(rule: Rule, question: Question): 'yes' | 'no' | { error: string } {
-  const call = question.ask.call!;
+  const call = present(question.ask.call, 'call');
   if (rule.methods !== undefined && !rule.methods.includes(call.method)) {
     // What a server says of its own tool never loosens anything.
     if (rule.effect === 'allow' || call.actsAs === undefined || !rule.methods.includes(call.actsAs)) return 'no';
@@ -181,8 +184,9 @@ function stricter(rule: Rule, { loosely, ...exactly }: ReturnType<Condition['eva
 
 /** Permission is byte for byte; what denies or holds also takes other spellings of the path. */
 function matchesPath(rule: Rule, path: string, question: Question): boolean {
-  if (rule.effect === 'allow') return rule.endpoints!.some((pattern) => pattern.matches(path));
-  return rule.endpoints!.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
+  const endpoints = present(rule.endpoints, 'endpoints');
+  if (rule.effect === 'allow') return endpoints.some((pattern) => pattern.matches(path));
+  return endpoints.some((pattern) => pattern.matchesAnySpelling(path, question.spellings()));
 }
 
 function compileRules(sources: readonly RuleSource[], kind: MatchedRule['source']): Rule[] {
@@ -231,7 +235,7 @@ function checkGuardrail(
   i: number,
   note: (message: string, ...path: (string | number)[]) => void,
 ): void {
-  const { effect, name } = sources[i]!;
+  const { effect, name } = present(sources[i], 'rule');
   if (effect === 'allow') note('a guardrail never allows; write `deny`, `require_approval` or `suspend`', 'effect');
   if (!name) note('a guardrail has a name', 'name');
   else if (sources.findIndex((other) => other.name === name) < i) note(`there are two guardrails "${name}"`, 'name');

@@ -49,7 +49,7 @@ export function foldPath(segments: readonly string[]): string[] {
  * is `/a/b`. Undefined when there is none.
  */
 export function withoutFormat(segments: Spelling): string[] | undefined {
-  const last = segments[segments.length - 1]!;
+  const last = segments[segments.length - 1] ?? '';
   const dot = last.lastIndexOf('.');
   return dot < 1 ? undefined : [...segments.slice(0, -1), withoutTail(last.slice(0, dot))];
 }
@@ -57,7 +57,7 @@ export function withoutFormat(segments: Spelling): string[] | undefined {
 /** Windows, and so IIS, drops dots and blanks at the end of a name. What is nothing else stays. */
 function withoutTail(text: string): string {
   let end = text.length;
-  while (end > 0 && (text[end - 1] === '.' || text[end - 1]!.trim() === '')) end--;
+  while (end > 0 && (text[end - 1] === '.' || text.charAt(end - 1).trim() === '')) end--;
   return end === 0 ? text : text.slice(0, end);
 }
 

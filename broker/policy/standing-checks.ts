@@ -1,4 +1,5 @@
 /** The checks of every question, also those that know no concrete call (specification, TRQP response base). */
+
 import { connectionChoices } from './attenuation.ts';
 import { refuses, refusesUntil } from './breaker.ts';
 import type {
@@ -14,6 +15,7 @@ import type {
   Verdict,
 } from './facts.ts';
 import { haltOf } from './halt.ts';
+import { present } from './present.ts';
 import { matchRules, type Question, type RuleFinding } from './rules.ts';
 
 /** What the checks look at. */
@@ -159,7 +161,7 @@ function checkGuardrails({ facts: { guardrails }, question }: Matter): Finding {
     case 'suspend':
       return {
         ...deny('denied_by_guardrail', sentence(found, 'guardrail', 'denies this call and suspends the agent'), {
-          suspend: { guardrail: rule!.name },
+          suspend: { guardrail: present(rule, 'rule').name },
         }),
         matched,
       };
@@ -204,7 +206,8 @@ function checkScope({ grant, question: { ask } }: Matter): Finding {
 }
 
 function sentence({ rule, matched }: RuleFinding, who: string, does: string): string {
-  const error = matched.find((one) => one.name === rule!.name && one.effect === rule!.effect)?.error;
+  const { name, effect } = present(rule, 'rule');
+  const error = matched.find((one) => one.name === name && one.effect === effect)?.error;
   const why = error === undefined ? '' : ', because its condition failed';
-  return `${who} ${rule!.name} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
+  return `${who} ${name} ${does}${why}${error === undefined ? '' : `: ${error}`}`;
 }

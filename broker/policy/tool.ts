@@ -16,7 +16,12 @@ const MEMBERS = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 
 
 /** A definition as it is compared, kept and shown: icons, and what a server notes for itself, left out. */
 export function toolDefinition(listed: JsonObject): JsonObject {
-  return Object.fromEntries(MEMBERS.flatMap((name) => (listed[name] === undefined ? [] : [[name, listed[name]!]])));
+  return Object.fromEntries(
+    MEMBERS.flatMap((name) => {
+      const member = listed[name];
+      return member === undefined ? [] : [[name, member]];
+    }),
+  );
 }
 
 /** What a tool does by its annotations. Who says nothing destroys (MCP, ToolAnnotations: the defaults). */

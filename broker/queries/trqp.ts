@@ -5,6 +5,7 @@ import type { Broker } from '../broker.ts';
 import { askedPlatform } from '../facts/asked-platform.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { CONCRETE_CHECKS, type Instant, STANDING_CHECKS } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -59,7 +60,7 @@ export async function recognition(
   const found = await find(services, who, query, '');
   if (found === 'forbidden') return undefined;
   if (typeof found === 'string') return { recognized: false, message: found };
-  const standing = recognise(found[0]!, now);
+  const standing = recognise(present(found[0], 'agent'), now);
   const recognized = standing === 'recognized';
   return { recognized, message: recognized ? RECOGNIZED : standing };
 }
@@ -91,8 +92,8 @@ async function find(
   platform: string,
 ): Promise<readonly FactsRow[] | Refused> {
   // Both were read when the body was checked.
-  const entity = readEntity(names.entity_id)!;
-  const authority = readAuthority(names.authority_id)!;
+  const entity = present(readEntity(names.entity_id), 'entity');
+  const authority = present(readAuthority(names.authority_id), 'authority');
   const host = new URL(services.broker.baseUrl).host;
   const agentId = entity.host === undefined || entity.host === host ? entity.agentId : undefined;
   const rows = agentId === undefined ? [] : await readFor(services, who, agentId, platform);

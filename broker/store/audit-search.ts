@@ -74,7 +74,8 @@ export async function findAuditRows(
   if (reason !== undefined) query = query.where('reason', '=', reason);
   if (filter.final) query = query.where('state', '=', 'final');
   const rows = await query.limit(page.limit).execute();
-  return { rows, reached: rows.length === page.limit ? rows.at(-1)!.id : (edge ?? null) };
+  const last = rows.length === page.limit ? rows.at(-1)?.id : undefined;
+  return { rows, reached: last ?? edge ?? null };
 }
 
 /** Bounds of ids, at most one on each side. */

@@ -1,4 +1,5 @@
 /** Reads facts: many questions together, and what has not changed since the last time not at all. */
+import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { ALL_PLATFORMS, prepareFacts, prepareFactVersions, type Question } from './facts.ts';
 import { FACTS_COLUMNS, type FactsRow, type Whose } from './facts-columns.ts';
@@ -77,7 +78,7 @@ function readerOf(
     const known = asked.map((question) => memory.recall(question, whose));
     const answer = readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
     const versions = await whileWaiting(answer, () => {
-      for (const [at, kept] of known.entries()) if (kept) asking[at]!.meanwhile?.(kept.rows);
+      for (const [at, kept] of known.entries()) if (kept) asking[at]?.meanwhile?.(kept.rows);
     });
     const isStanding = (kept: Kept | undefined): kept is Kept =>
       kept !== undefined && versions.get(kept.organisation) === kept.version;
@@ -86,7 +87,11 @@ function readerOf(
     const isApart = store.dialect === 'sqlite' || unknown.length === 1;
     const answers = unknown.length === 0 ? [] : await (isApart ? readEach(unknown) : readMany(unknown));
     let next = 0;
-    return known.map((kept) => (isStanding(kept) ? kept.rows : memory.rowsOf(unknown[next]!, whose, answers[next++]!)));
+    return known.map((kept, at) =>
+      isStanding(kept)
+        ? kept.rows
+        : memory.rowsOf(present(asked[at], 'question'), whose, present(answers[next++], 'answer')),
+    );
   }, MOST_QUESTIONS);
 }
 
@@ -116,7 +121,7 @@ function manyReader(store: Store, which: Which, whose: Whose) {
       source: asked.map(({ source }) => source),
     });
     const answers: Values[][] = asked.map(() => []);
-    for (const row of rows) answers[(row[numberAt] as number) - 1]!.push(row);
+    for (const row of rows) present(answers[(row[numberAt] as number) - 1], 'question').push(row);
     return answers;
   };
 }
@@ -168,13 +173,14 @@ function rememberAnswers() {
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
       // Whoever makes up agents or platforms must not push the real ones out.
       const { platform } = asked;
-      const isReal = rows[0] && (platform === '' || platform === ALL_PLATFORMS || rows[0].platform_id !== null);
+      const [first] = rows;
+      const isReal = first && (platform === '' || platform === ALL_PLATFORMS || first.platform_id !== null);
       if (isReal && version !== undefined)
         kept.set(name, {
           whose: isSame ? found.whose : whose,
           values: isSame ? found.values : values,
           rows,
-          organisation: rows[0]!.organisation_id,
+          organisation: first.organisation_id,
           version,
           sources,
         });
@@ -195,7 +201,8 @@ function isEqual(a: readonly Values[], b: readonly Values[], columns: number): b
   if (a.length !== b.length) return false;
   for (let row = 0; row < a.length; row++)
     for (let at = 0; at < columns; at++) {
-      const [one, other] = [a[row]![at], b[row]![at]];
+      const one = a[row]?.[at];
+      const other = b[row]?.[at];
       if (
         one !== other &&
         !(one instanceof Uint8Array && other instanceof Uint8Array && Buffer.compare(one, other) === 0)

@@ -19,8 +19,9 @@ export function gather<Asked, Answer>(
       const group = waiting.splice(0, most);
       try {
         const answers = await answerAll(group.map(({ asked }) => asked));
+        if (answers.length !== group.length) throw new Error('Internal error: not one answer for each question.');
         group.forEach(({ resolve }, at) => {
-          resolve(answers[at]!);
+          resolve(answers[at] as Answer);
         });
       } catch (error) {
         for (const { reject } of group) reject(error);

@@ -101,7 +101,7 @@ export async function listMcpAuthorisations(
         .as('last_token_at'),
     )
     .where('m.organisation_id', '=', organisationId)
-    .$if(id !== undefined, (query) => query.where('m.id', '=', id!))
+    .$if(id !== undefined, (query) => query.where('m.id', '=', id ?? ''))
     .orderBy('m.created_at', 'desc')
     .orderBy('m.id')
     .execute();

@@ -68,7 +68,7 @@ async function compile(
 async function stage(db: Db, table: string, rows: readonly object[], rest: () => Promise<void>): Promise<NewRows> {
   const batch = uuidv4();
   const staged = `staged_${table}`;
-  const columns = sql.join(Object.keys(rows[0]!).map((column) => sql.ref(column)));
+  const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
   await sql`create temporary table if not exists ${sql.table(staged)} as
     select '' as batch, * from ${sql.table(table)} where false`.execute(db);
   // In the order of the primary key SQLite finds the place of the next row beside that of the last.

@@ -50,7 +50,7 @@ export async function countAgentsByPolicy(db: Db, organisationId: string): Promi
     .where('policy_id', 'is not', null)
     .groupBy('policy_id')
     .execute();
-  return new Map(rows.map(({ policy_id, agents }) => [policy_id!, Number(agents)]));
+  return new Map(rows.map(({ policy_id, agents }) => [policy_id ?? '', Number(agents)]));
 }
 
 /** An organisation's policies with their rules (JSON text). */

@@ -18,7 +18,7 @@ function field(value: unknown): string {
   // As parameters of a statement go: what is not there is null.
   if (value === null || value === undefined) return '\\N';
   const text = String(value);
-  return SPECIAL.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => ESCAPES[found]!) : text;
+  return SPECIAL.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : text;
 }
 
 /** What pg has for streams of rows, and its types do not name. */

@@ -1,5 +1,7 @@
 /** The time that all processes on a store go by. */
+
 import { sql } from 'kysely';
+import { present } from '../policy/present.ts';
 import { findMeta, putMeta } from './meta.ts';
 import type { Db } from './store.ts';
 
@@ -9,7 +11,7 @@ const NEWEST_BEAT = 'newest_beat';
 export async function postgresTime(db: Db): Promise<number> {
   const { rows } = await sql<{ now: number }>`
     select (extract(epoch from clock_timestamp()) * 1000)::double precision as now`.execute(db);
-  return rows[0]!.now;
+  return present(rows[0], 'row').now;
 }
 
 /** The time of the newest heartbeat on this store, of whichever process; undefined when there was none. */

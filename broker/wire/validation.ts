@@ -1,10 +1,11 @@
 import type { z } from 'zod';
+import { present } from '../policy/present.ts';
 
 const MOST_NAMED = 200;
 
 /** One sentence about the first thing that is wrong with a body: the field, and what belongs there. */
 export function firstProblem(error: z.ZodError): string {
-  const issue = error.issues[0]!;
+  const issue = present(error.issues[0], 'issue');
   const field = issue.path.length === 0 ? 'body' : shorten(issue.path.map(String).join('.'));
   if (issue.code === 'unrecognized_keys')
     return `${field === 'body' ? '' : `${field}: `}unknown field ${shorten(issue.keys.map((key) => JSON.stringify(key)).join(', '))}.`;

@@ -7,9 +7,7 @@ const INTEGER = /^-?\d+$/;
 export function parseExactJson(text: string): unknown {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text);
   // `source` is the third argument of revivers (ECMA-262, JSON.parse source text access); TypeScript does not know it yet.
-  const reviver = (_key: string, value: unknown, context?: { source?: string }): unknown =>
-    typeof value === 'number' && !Number.isSafeInteger(value) && INTEGER.test(context?.source ?? '')
-      ? context!.source
-      : value;
+  const reviver = (_key: string, value: unknown, { source = '' }: { source?: string } = {}): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && INTEGER.test(source) ? source : value;
   return JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
 }

@@ -75,7 +75,7 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
     if (state === 'new' && request && isHandshake(request)) {
       state = 'greeted';
       lines.greeted = request.id as string | number;
-      const { protocolVersion } = request.params!;
+      const { protocolVersion } = request.params ?? {};
       answer(request.id, { protocolVersion, ...introduction(version, true) });
     } else if (state === 'greeted' && request && isFirstList(request)) {
       void list(request.id);

@@ -131,7 +131,8 @@ async function waitForPerson(
     return { kind: 'link_first', approvalId: held.approvalId, url };
   const unshown = resumed !== undefined && resumed.action !== 'accept';
   if (unshown && isRefusal(resumed.action, Date.now() - state.at)) return answered(unopenedAnswer(held));
-  if (request.opensLinks === 'by_request' && url !== undefined)
-    return answered(await withLink(host, request, { ...held, approvalUrl: url }));
+  const { openLink } = request;
+  if (request.opensLinks === 'by_request' && openLink && url !== undefined)
+    return answered(await withLink(host, { ...request, openLink }, { ...held, approvalUrl: url }));
   return answered(await waitOpenly(host, request, held, { endsAt, news: waitingNews(url), unshown }));
 }

@@ -51,7 +51,7 @@ export async function waitOpenly(
 /** Asks the person to open the link. What is decided elsewhere meanwhile takes the dialog away. */
 export async function withLink(
   host: ToolHost,
-  request: ToolRequest,
+  request: ToolRequest & Required<Pick<ToolRequest, 'openLink'>>,
   held: Held & { approvalUrl: string },
 ): Promise<ToolAnswer> {
   const closing = new AbortController();
@@ -60,7 +60,7 @@ export async function withLink(
   const news = waitingNews(held.approvalUrl);
   const decided = waitOpenly(host, { ...request, signal }, held, { endsAt: Date.now() + MOST_DIALOG_MS, news });
   const askedAt = performance.now();
-  const opened = request.openLink!(link, signal).catch(() => 'nobody_asked' as const);
+  const opened = request.openLink(link, signal).catch(() => 'nobody_asked' as const);
   try {
     const first = await Promise.race([decided, opened]);
     if (typeof first === 'object') return first;
