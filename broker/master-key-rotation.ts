@@ -2,7 +2,7 @@
 import type { Broker } from './broker.ts';
 import { checkValue, type MasterKeys } from './crypto/master-key.ts';
 import { dropPreviousKeys, type MasterKeySource, rotateKeyFile } from './crypto/master-key-file.ts';
-import { findMeta, putMeta, settleMeta } from './store/meta.ts';
+import { findMeta, putMeta, putMetaIfAbsent } from './store/meta.ts';
 import { hasSealed } from './store/sealed.ts';
 import type { Store } from './store/store.ts';
 import { type Rewrapped, rewrapAll } from './vault.ts';
@@ -43,7 +43,7 @@ export async function refuseWrongMasterKey(store: Store, keys: MasterKeys): Prom
 
 /** Binds the store to this key if it has none yet; of processes that start at once, one wins. Throws as above. */
 export async function settleMasterKey(store: Store, keys: MasterKeys): Promise<void> {
-  const known = await settleMeta(store.db, CHECK_VALUE, checkValue(keys.current));
+  const known = await putMetaIfAbsent(store.db, CHECK_VALUE, checkValue(keys.current));
   if (!isAmong(keys, known)) throw new Error(WRONG_KEY);
 }
 

@@ -1,7 +1,7 @@
 /**
- * The lab's MCP server: a stateless Streamable HTTP server with three tools and no secrets, to try a client or a broker
- * on. It speaks both eras of the protocol: the handshake revisions up to 2025-11-25, and 2026-07-28, where each request
- * stands for itself. No session, and nothing kept but a bounded list of notes.
+ * The lab's MCP server: a stateless Streamable HTTP server with three tools and no secrets, for trying out a client or a broker.
+ * It supports the handshake revisions up to 2025-11-25, and 2026-07-28, where each request is self-contained. It has no
+ * sessions, and no state but a bounded list of notes.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createMcpHandler, McpServer } from '../bundled/mcp-server.ts';
@@ -10,26 +10,26 @@ import { makeNotes, type Notes } from './mcp/notes.ts';
 import { addTools } from './mcp/tools.ts';
 
 export type LabRequest = {
-  /** Where the request was sent to. */
+  /** The request URL. */
   url: string;
   /** As Node gives them, names in lower case. */
   headers: IncomingHttpHeaders;
-  /** The body, parsed; it was no longer than LAB_MAX_BODY_BYTES. Undefined: it was no JSON. */
+  /** The parsed body, of at most LAB_MAX_BODY_BYTES. Undefined: not JSON. */
   message: unknown;
 };
 
-/** `type` is absent where there is no body. A stream ends by itself, after a minute at the latest. */
+/** `type` is absent without a body. A stream ends by itself within a minute. */
 export type LabAnswer = { status: number; type?: string; body: string | ReadableStream<Uint8Array> };
 
 export type LabMcp = {
-  /** Answers one POST. `left`: whoever asked is gone. Never rejects. */
+  /** Answers one POST. `left`: aborted when the client disconnects. Never rejects. */
   answer(request: LabRequest, left: AbortSignal): Promise<LabAnswer>;
   notes: Pick<Notes, 'all'>;
-  /** Ends the streams that are open. */
+  /** Ends the open streams. */
   close(): Promise<void>;
 };
 
-/** Subscriptions are streams about tools that never change: a client may try one, and nobody can fill the server with them. */
+/** Limit of subscriptions, which are streams about tools that never change: for trying out only. */
 const MOST_SUBSCRIPTIONS = 16;
 const LONGEST_STREAM_MS = 60_000;
 
@@ -55,7 +55,7 @@ export function makeLabMcp(options: { version: string; clock?: () => number }): 
     close: () => handler.close(),
     answer: async ({ url, headers, message }, left) => {
       if (message === undefined) return refusal(-32700, 'Parse error: the body is not JSON, or not application/json.');
-      // A batch is many requests at the price of one. The revisions since 2025-06-18 have none.
+      // A batch would bypass rate limits. The revisions since 2025-06-18 have none.
       if (Array.isArray(message)) return refusal(-32600, 'Invalid request: batches are not taken here.');
       const signal = AbortSignal.any([left, AbortSignal.timeout(LONGEST_STREAM_MS)]);
       const request = new Request(url, { method: 'POST', headers: webHeaders(headers), signal });

@@ -1,7 +1,6 @@
 /**
  * The sandbox platform: a small real REST server on loopback, with issues, mail and payments to refund, so that every
- * feature can be tried with no account anywhere. Everything is in memory and bounded; nothing it does leaves the
- * machine. `SANDBOX_MANIFEST` and `SANDBOX_POLICY` are written as a person would write them in governance.yaml.
+ * feature can be tried without an account anywhere. Everything is in memory and bounded; nothing leaves the machine. `SANDBOX_MANIFEST` and `SANDBOX_POLICY` are written as a person would write them in governance.yaml.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -41,7 +40,7 @@ export const SANDBOX_POLICY = {
 };
 
 export type SandboxOptions = {
-  /** 0, the default, takes any free port. */
+  /** 0, the default: any free port. */
   port?: number;
   host?: '127.0.0.1';
   /** The bearer that callers must present: 16 to 512 visible ASCII characters (RFC 6750 section 2.1). */
@@ -53,7 +52,7 @@ export type SandboxOptions = {
 export type Sandbox = { url: string; close(): Promise<void> };
 
 /**
- * Starts the sandbox and answers its base URL (no trailing slash). `close` drops open connections and may be called
+ * Starts the sandbox and returns its base URL (no trailing slash). `close` drops open connections and may be called
  * twice. Throws when the token is unusable, and Node's own error when the port is taken.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {

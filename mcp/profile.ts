@@ -1,4 +1,4 @@
-/** Who an agent is, for the programs that run on its side: from the environment, or from a profile file. */
+/** The agent's profile, for programs on the agent's side: from the environment, or from a file. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
@@ -11,7 +11,7 @@ export type Profile = {
   privateKey: string;
 };
 
-/** The profile cannot be used; the message says what is missing and where it belongs. */
+/** The profile is invalid; the message says what is missing and where. */
 export class ProfileError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -44,7 +44,7 @@ export function readProfile(environment: Environment, file?: string): Profile {
   );
 }
 
-/** What to do with a profile whose making came to no end: nobody but the broker knows whether it has the key. */
+/** What to do with an incomplete profile: only the broker knows whether its key was bound. */
 export function unfinishedProfile(path: string): string {
   return (
     `${path} holds a key, and not whose it is. An owner sees with "agent-broker agent list --json" whether the agent is there. ` +
@@ -53,14 +53,14 @@ export function unfinishedProfile(path: string): string {
   );
 }
 
-/** The file that readProfile reads; undefined when the environment itself says who the agent is. */
+/** The file that readProfile reads; undefined when the profile is in the environment. */
 export function profilePath(environment: Environment, file?: string): string | undefined {
   if (file === undefined && environment.AGENT_BROKER_AGENT_ID !== undefined) return undefined;
   const folder = environment.AGENT_BROKER_DATA ?? './.agent-broker';
   return resolve(file ?? environment.AGENT_BROKER_PROFILE ?? join(folder, 'profiles', 'default.json'));
 }
 
-/** Also a file that is JSON and no object has none of the members that are looked for. */
+/** JSON that is not an object is treated as an empty object. */
 function readJson(path: string): Record<string, unknown> {
   let text: string;
   try {
@@ -109,7 +109,7 @@ function complete(found: Record<keyof Profile, unknown>, where: string): Profile
   return { ...profile, url: profile.url.replace(/\/+$/, '') };
 }
 
-/** The private key is in it: what others can read is no longer the agent's alone. */
+/** The file contains the private key, so it must not be readable by others. */
 function refuseOpenFile(path: string): void {
   if (process.platform === 'win32') return;
   if ((statSync(path).mode & 0o077) !== 0)

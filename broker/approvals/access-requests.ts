@@ -28,7 +28,7 @@ type About = {
   /** Until when owners can decide. */
   expiresAt: Instant;
   /** The agent, or of a child its parent: by its children an agent asks owners for no more at once than by itself. */
-  eldestUuid: string;
+  familyRootUuid: string;
 };
 
 /** Where the agent polls. */
@@ -59,11 +59,11 @@ export async function openAccessRequest(
   const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
   const opened = await db.transaction().execute(async (tx): Promise<Opened> => {
     // Everybody who asks for this family from here on comes one after the other.
-    await lockPending(tx, asked.organisationId, about.eldestUuid);
+    await lockPending(tx, asked.organisationId, about.familyRootUuid);
     told.push(...(await expireAccessRequests(tx, now, asked)));
     const found = await findOpenRequest(tx, asked, now);
     const full =
-      !found && (await countOpenRequests(tx, { ...asked, agentUuid: about.eldestUuid }, now)) >= MAX_OPEN_REQUESTS;
+      !found && (await countOpenRequests(tx, { ...asked, agentUuid: about.familyRootUuid }, now)) >= MAX_OPEN_REQUESTS;
     const request = found ?? newRequest(asked, about, now);
     if (!found && !full) {
       await putAccessRequest(tx, request);

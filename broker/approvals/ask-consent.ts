@@ -23,7 +23,7 @@ export async function askConsent(
     reason,
     now,
     expiresAt: waitsUntil(agent, now),
-    eldestUuid: agent.parent_id ?? agent.id,
+    familyRootUuid: agent.parent_id ?? agent.id,
   };
   try {
     const opened = await openAccessRequest(broker, changes, asked, about);

@@ -1,7 +1,7 @@
 /** Whether this process can take calls now: it writes, its clock is right, and it is not stopping. */
 import type { Broker } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
-import { beat } from '../store/instances.ts';
+import { heartbeat } from '../store/instances.ts';
 import type { Recorder } from './recorder.ts';
 
 export type Readiness = {
@@ -26,7 +26,7 @@ export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailin
 
   const write = async (): Promise<void> => {
     try {
-      await beat(store.db, instanceId, clock());
+      await heartbeat(store.db, instanceId, clock());
     } catch (error) {
       storeOutage.failed(error);
       throw error;

@@ -1,5 +1,5 @@
 /** Audit rows on their way into the store, in groups. */
-import { type AuditRow, groupSize } from '../store/audit.ts';
+import { type AuditRow, batchSize } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Store } from '../store/store.ts';
 import type { RowWriter } from './row-writer.ts';
@@ -50,7 +50,7 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
   const flush = async (): Promise<void> => {
     // Let everything that is ready in this turn of the event loop join.
     await new Promise(setImmediate);
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, groupSize(store, waiting.length))).accepted;
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, batchSize(store, waiting.length))).accepted;
     flushing = undefined;
   };
 

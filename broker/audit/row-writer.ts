@@ -97,7 +97,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
       const { promise: written, resolve, reject } = Promise.withResolvers<ReadonlySet<string>>();
       const settled = written.catch(() => {});
       const accepted = store
-        .alone(async () => {
+        .exclusively(async () => {
           send(rows, areNew, { rows, resolve, reject });
           await settled;
         })

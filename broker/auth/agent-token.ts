@@ -16,11 +16,11 @@ export type AgentClaims = {
   readonly audience?: readonly string[];
 };
 
-/** A token whose form is right; nothing that it claims is proven yet. */
+/** A well-formed token; its signature and claims are not verified yet. */
 export type ParsedAgentToken = {
   readonly kid?: string;
   readonly claims: AgentClaims;
-  /** What was signed: header and payload as they came. */
+  /** The signing input: encoded header and payload as received. */
   readonly signingInput: string;
   readonly signature: Buffer;
 };
@@ -28,27 +28,27 @@ export type ParsedAgentToken = {
 export type RefusedAgentToken = {
   ok: false;
   code: 'invalid_token' | 'token_expired' | 'invalid_signature';
-  /** One sentence for whoever wrote the agent; never what the token holds. */
+  /** One sentence for the agent's developer; contains nothing of the token. */
   detail: string;
-  /** Somebody signed a good token of this agent with another key: one step towards the breaker (DOS-01). */
+  /** An otherwise valid token of this agent with a wrong signature: counts towards the breaker (DOS-01). */
   countsAsStrike: boolean;
 };
 
 /** In characters, before anything is decoded (JW-20). */
 const MAX_TOKEN = 8192;
-/** What a session may be called. */
+/** Format of a session id. */
 export const SESSION_ID = /^[A-Za-z0-9._~:@/+=-]{1,128}$/;
-/** Ways for a token to bring its own key or its own rules (JW-06). */
+/** Header parameters by which a token could supply its own key or change how it is verified (JW-06). */
 const FORBIDDEN_HEADERS = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64'];
 
 /**
- * Reads an agent token from the text after `Bearer `: its size, form, header and claims, everything that can be
- * refused without knowing the agent, so that no key and no row is looked up for what cannot be a token. Never throws.
+ * Parses an agent token from the text after `Bearer `: size, format, header and claims, everything that can be checked
+ * without knowing the agent, so that no key and no row is read for a malformed token. Never throws.
  */
 export function parseAgentToken(bearer: string): { ok: true; token: ParsedAgentToken } | RefusedAgentToken {
   if (bearer.length > MAX_TOKEN) return refuseToken(`The token is longer than ${MAX_TOKEN} characters.`);
   const segments = bearer.split('.', 4);
-  if (segments.length !== 3) return refuseToken('The token is not a JWT: three parts, separated by dots, are needed.');
+  if (segments.length !== 3) return refuseToken('The token is not a JWT: it must have three parts, separated by dots.');
   const [headerBytes, payloadBytes, signature] = segments.map(decodeBase64url);
   if (headerBytes === undefined || payloadBytes === undefined) {
     return refuseToken('The token is not encoded in base64url without padding.');
@@ -81,7 +81,7 @@ function whatIsWrongWithHeader({ alg, typ, kid, ...others }: JsonObject): string
   return `The header of the token has ${forbidden}, which is not accepted: only the key registered for the agent counts.`;
 }
 
-/** The claims with their types, or which of them is wrong. In the order of the specification. */
+/** The typed claims, or what is wrong with one of them. In the order of the specification. */
 function readClaims(payload: JsonObject): AgentClaims | string {
   const { agent_id, owner_id, iat, exp, nbf, session_id, sub, aud } = payload;
   const seconds = 'must be a whole number of seconds since 1970';
@@ -112,10 +112,10 @@ function readClaims(payload: JsonObject): AgentClaims | string {
 }
 
 const isText = (value: JsonValue | undefined): value is string => typeof value === 'string';
-/** 1e999 parses to Infinity, and a fraction of a second is nothing that RS256 libraries write. */
+/** 1e999 parses to Infinity; JWT libraries do not write fractions of a second. */
 const isSeconds = (value: JsonValue | undefined): value is number => Number.isSafeInteger(value);
 
-/** The refusal of a token that is not, or not now, what it should be. */
+/** The refusal of a token that is malformed, or not valid now. */
 export function refuseToken(detail: string): RefusedAgentToken {
   return { ok: false, code: 'invalid_token', detail, countsAsStrike: false };
 }

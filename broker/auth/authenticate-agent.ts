@@ -7,14 +7,14 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import type { factsReaders } from '../store/facts-reader.ts';
 import { type ParsedAgentToken, parseAgentToken, type RefusedAgentToken } from './agent-token.ts';
 import { childAuthenticator, type EndLifetime } from './authenticate-child.ts';
-import { saysChild } from './child-token.ts';
+import { claimsChild } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import { type BreakerOpened, countStrikes } from './strikes.ts';
 import { createAgentTokenVerifier } from './verify-agent-token.ts';
 
 /**
- * `(token, platform, source address)` → the agent with the facts about that platform, or why not. Unknown, deleted and
- * keyless agents answer like a wrong signature, after one read and one verification, as an agent with a key does.
+ * `(token, platform, source address)` → the agent with the facts about that platform, or a refusal. Unknown, deleted and
+ * keyless agents are refused like a wrong signature, after one read and one verification, so that timing does not tell them apart.
  */
 export type AuthenticateAgent = (
   token: string,
@@ -22,10 +22,10 @@ export type AuthenticateAgent = (
   source: string,
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** Told of what authentication notices beside who asks. */
+/** Callbacks for side effects of authentication. */
 export type Noticed = { breakerOpened: BreakerOpened; endLifetime: EndLifetime };
 
-/** As many as the public keys that are kept parsed. */
+/** As many as the cache of parsed public keys has. */
 const KEYS_KEPT = 10_000;
 
 type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
@@ -33,23 +33,23 @@ type WithKey = FactsRow & { public_key_pem: string; key_fingerprint: string };
 const hasKey = (agent: FactsRow): agent is WithKey =>
   Boolean(agent.public_key_pem && agent.key_fingerprint) && agent.status !== 'deleted';
 
-/** Specification, Authentication 1 to 4. Keys are parsed once and kept by fingerprint. */
+/** Specification, Authentication 1 to 4. Parsed keys are cached by fingerprint. */
 export function agentAuthenticator(
   broker: Broker,
   facts: ReturnType<typeof factsReaders>,
   { breakerOpened, endLifetime }: Noticed,
 ): AuthenticateAgent {
-  const readFacts = facts.alone;
+  const readFacts = facts.own;
   const keys = createPublicKeyCache();
   const keyOf = (agent: WithKey): KeyObject => keys.keyOf(agent.key_fingerprint, agent.public_key_pem);
   const verifier = createAgentTokenVerifier();
   const countStrike = countStrikes(broker, breakerOpened);
   const authenticateChild = childAuthenticator(broker, facts.family, countStrike, endLifetime);
 
-  /** The key that each agent had last: whoever signs with it may have the body parsed. The facts read afterwards decide. */
+  /** The last known key of each agent: a token signed with it gets its body parsed before the facts are read, which then decide. */
   const lastKeys = recentlyUsed<KeyObject>(KEYS_KEPT);
 
-  /** Why the token is not the agent's; counts a strike where that is due. Undefined: it is. */
+  /** Why the token is refused, after counting a strike if it counts as one; undefined when it is the agent's. */
   const refuse = async (token: ParsedAgentToken, agent: FactsRow | undefined, source: string) => {
     if (!agent || !hasKey(agent)) return refused(verifier.refuseUnknown(token));
     const key = keyOf(agent);
@@ -77,7 +77,7 @@ export function agentAuthenticator(
   };
 
   return async (bearer, platform, source) => {
-    if (saysChild(bearer)) return await authenticateChild(bearer, platform, source);
+    if (claimsChild(bearer)) return await authenticateChild(bearer, platform, source);
     const parsed = parseAgentToken(bearer);
     if (!parsed.ok) return refused(parsed);
     const { token } = parsed;

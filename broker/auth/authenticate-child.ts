@@ -8,12 +8,12 @@ import { type ChildClaims, childTokenReader } from './child-token.ts';
 import type { AgentPrincipal, AskedPlatform, AuthRefusal } from './principal.ts';
 import type { CountStrike } from './strikes.ts';
 
-/** Puts on record that a child's lifetime is over. Never rejects: whoever asks is refused, recorded or not. */
+/** Records that a child has expired. Never rejects: its request is refused whether that is recorded or not. */
 export type EndLifetime = (child: FactsRow) => Promise<void>;
 
 /**
- * For so long a child whose lifetime is over is still told so, as any agent that is stopped for good, and can read what became
- * of its last calls. After that its token says nothing any more.
+ * Grace period in which an expired child is told that it has expired, as other ended agents are, and can read the results of
+ * its last calls. After that its token is unknown.
  */
 const REMEMBERED_MS = 24 * 3600 * 1000;
 
@@ -24,9 +24,9 @@ type AuthenticateChild = (
 ) => Promise<AgentPrincipal | AuthRefusal>;
 
 /**
- * One read, as for any agent; its answer has the parent in it. A wrong signature counts as one only when the rest of the
- * token is the child's own, which nobody can guess: a stranger cannot halt a child. A child that did not call since its end is
- * put on record as ended here, before it is told.
+ * One read, as for any agent; the row includes the parent. A wrong signature counts as a strike only when the rest of the
+ * token matches the child's own, which cannot be guessed, so that a stranger cannot halt a child. The expiry of a child that
+ * did not call since is recorded here, before it is told.
  */
 export function childAuthenticator(
   broker: Broker,
@@ -47,10 +47,10 @@ export function childAuthenticator(
     const platformId = typeof platform === 'string' ? platform : await platform();
     let rows = await readFacts(claims.agentId, platformId, source);
     if (!rows[0] || !isTheirs(rows[0], claims))
-      return { kind: 'refused', code: 'invalid_token', detail: 'There is no such child identity any more.' };
+      return { kind: 'refused', code: 'invalid_token', detail: 'This child identity no longer exists.' };
     const now = broker.clock();
     if (claims.expiresAt * 1000 + REMEMBERED_MS <= now)
-      return { kind: 'refused', code: 'token_expired', detail: 'The lifetime of this child identity is long over.' };
+      return { kind: 'refused', code: 'token_expired', detail: 'This child identity expired more than a day ago.' };
     if (isOverdue(rows[0], now)) {
       await endLifetime(rows[0]);
       rows = await readFacts(claims.agentId, platformId, source);

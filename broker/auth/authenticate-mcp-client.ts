@@ -1,20 +1,20 @@
-/** Who calls `/mcp`: an MCP client with an access token of our own authorization server. */
+/** Authenticates MCP clients at `/mcp` by access tokens of our own authorization server. */
 import type { Broker } from '../broker.ts';
 import { verifyCompact } from '../crypto/jws.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import type { AgentPrincipal, AuthRefusal } from './principal.ts';
 
-/** RFC 9068 section 2.1: no child token, session or receipt has it. */
+/** RFC 9068 section 2.1. No child token, session or receipt has this type. */
 const ACCESS_TOKEN_TYPE = 'at+jwt';
 
-/** `(token, source address)` → the agent that the client acts as, without facts about a platform; or why not. */
+/** `(token, source address)` → the agent that the client acts as, without facts about a platform; or a refusal. */
 export type AuthenticateMcpClient = (token: string, source: string) => Promise<AgentPrincipal | AuthRefusal>;
 
-/** What an access token says, as far as anybody needs it. */
+/** The claims of an access token that are used. */
 export type AccessTokenClaims = { authorisation: string; client: unknown; agent: unknown; scopes: readonly string[] };
 
-/** The claims of an access token for the resource `audience` (RFC 9068 section 4) that is not over; or why it is none. */
+/** The claims of an access token for the resource `audience` (RFC 9068 section 4) that has not expired; or a refusal. */
 export function readAccessToken(
   { keys, baseUrl, clock }: Pick<Broker, 'keys' | 'baseUrl' | 'clock'>,
   token: string,
@@ -25,15 +25,15 @@ export function readAccessToken(
   const { iss, aud, exp, authorisation, sub, scope, client_id: client } = verified.payload;
   if (iss !== baseUrl || aud !== audience || typeof authorisation !== 'string' || typeof exp !== 'number')
     return refused('invalid_token', `This access token is not for ${audience}.`);
-  if (exp * 1000 <= clock()) return refused('token_expired', 'The access token is over: use the refresh token.');
+  if (exp * 1000 <= clock()) return refused('token_expired', 'The access token has expired: use the refresh token.');
   return { authorisation, client, agent: sub, scopes: typeof scope === 'string' ? scope.split(' ') : [] };
 }
 
 const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 /**
- * Checks tokens for the resource `audience`, and that the consent behind them has not ended: what an owner, the client or a
- * replayed refresh token ended is refused at the next call, on every replica.
+ * Verifies tokens for the resource `audience`, and that their authorisation is still active: one that was revoked by an owner,
+ * by the client, or because of a replayed refresh token is refused at the next call, on every replica.
  */
 export function mcpClientAuthenticator(broker: Broker, facts: FactsReader, audience: string): AuthenticateMcpClient {
   return async (token, source) => {
@@ -42,7 +42,7 @@ export function mcpClientAuthenticator(broker: Broker, facts: FactsReader, audie
     const live = await findLiveAuthorisation(broker.store.db, claims.authorisation, broker.clock());
     const rows = live && live.agent_public_id === claims.agent ? await facts(live.agent_public_id, '', source) : [];
     if (!live || !rows[0])
-      return refused('invalid_token', 'An owner took this access back, or it has ended. Connect again.');
+      return refused('invalid_token', 'This authorisation was revoked or has expired. Connect again.');
     const access = { authorisationId: live.id, scopes: new Set(claims.scopes) };
     return { kind: 'agent', rows, agent: rows[0], source, sessionId: null, access };
   };

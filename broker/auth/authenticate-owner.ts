@@ -1,4 +1,4 @@
-/** Who an owner's bearer or cookie speaks for: a session of this broker, or a token of the identity provider. */
+/** Authenticates owners by bearer or cookie: a session of this broker, or a token of the identity provider. */
 import type { Broker } from '../broker.ts';
 import { sha256Hex } from '../crypto/canonical.ts';
 import type { IdentityProvider } from './identity-provider.ts';
@@ -10,8 +10,8 @@ import { identityOf } from './provider-identity.ts';
 export type AuthenticateOwner = (token: string) => Promise<OwnerPrincipal | AuthRefusal | ProviderUnavailable>;
 
 /**
- * Makes it. A token that says that it is the provider's is verified as one and as nothing else, and any other as a session:
- * issuer, type and keys of the two have nothing in common (JW-23).
+ * Makes it. A token that claims the provider as its issuer is verified only as such, and any other only as a session: issuer,
+ * type and keys of the two are disjoint (JW-23).
  */
 export function ownerAuthenticator(broker: Broker, provider: IdentityProvider | undefined): AuthenticateOwner {
   return async (token) =>
@@ -21,8 +21,8 @@ export function ownerAuthenticator(broker: Broker, provider: IdentityProvider | 
 }
 
 /**
- * Whether a token says that it is an owner's: a session of this broker by its type, or a token of the identity provider by its
- * issuer. Nothing is verified; who it really is says the one authentication that this leads to.
+ * Whether a token claims to be an owner's: a session of this broker by its type, or a token of the identity provider by its
+ * issuer. Unverified; it only selects how the token is authenticated.
  */
 export function isOwnersToken(provider: IdentityProvider | undefined, token: string): boolean {
   return (
@@ -30,7 +30,7 @@ export function isOwnersToken(provider: IdentityProvider | undefined, token: str
   );
 }
 
-/** What `iss` says, before anything is verified. */
+/** The unverified `iss`. */
 const claimedIssuer = (token: string): unknown => memberOf(token, 1, 'iss');
 
 /** A member of the header (part 0) or of the claims (part 1) of a compact JWS. */
@@ -51,22 +51,25 @@ async function authenticateWithProvider(
   const verified = await provider.verifyBearer(token);
   if (verified.kind === 'refused') return verified;
   if (verified.kind === 'unavailable')
-    return { kind: 'unavailable', detail: `The keys of the identity provider ${provider.host} are not to be had now.` };
+    return {
+      kind: 'unavailable',
+      detail: `Cannot fetch the signing keys (JWKS) of the identity provider ${provider.host}.`,
+    };
   const { claims } = verified;
   const { iat, exp } = claims as { iat: number; exp: number };
   const now = broker.clock() / 1000;
-  // A stolen one is good for no longer than a session of our own.
+  // A stolen token is valid for no longer than a session of our own.
   if (iat <= now - SESSION_SECONDS)
     return refused('token_expired', 'The token is older than 12 hours: sign in at the identity provider again.');
   const identity = identityOf(provider.issuer, claims.sub, claims);
-  if (!identity) return refused('invalid_token', 'The token names nobody.');
-  // What is signed identifies it: `jti` is not in every token, and signatures can be written in more than one way.
+  if (!identity) return refused('invalid_token', 'Token has no usable subject (sub).');
+  // The signing input identifies it: not every token has `jti`, and signatures are malleable.
   const sessionId = sha256Hex(token.slice(0, token.lastIndexOf('.')));
   const found = await invitedOwner(broker, identity, { sessionId });
   if (found.kind === 'not_invited')
     return refused(
       'invalid_token',
-      'The identity provider vouches for this token, but nobody invited its person here. Ask an admin of the organisation.',
+      'The token is valid, but its person was not invited here. Ask an admin of the organisation.',
     );
   if (found.ended) return refused('token_expired', 'This token was signed out here: sign in again.');
   const { owner } = found;

@@ -3,7 +3,7 @@ import type { AuthRefusal } from './principal.ts';
 
 /**
  * The bearer of a request: RFC 6750 section 2.1, the header only, the scheme in any case, one space, one token. Never the query or the body.
- * `twice` when there is more than one Authorization header, of which Node would silently take the first.
+ * `twice` when there is more than one Authorization header, of which Node would silently use the first.
  */
 export function readBearer(
   request: IncomingMessage,

@@ -5,12 +5,12 @@ import { putOneTimeToken } from '../store/one-time-tokens.ts';
 import type { AgentTable, OneTimeTokenTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 
-/** A bootstrap token lives for a day. */
+/** A bootstrap token expires after a day. */
 const BOOTSTRAP_MS = 24 * 3_600_000;
 
 export type BootstrapToken = { token: Secret; expiresAt: Instant };
 
-/** Makes the one-time token with which an agent brings its own key. Only its hash is stored: it is to be shown once. */
+/** Makes the one-time token with which an agent brings its own key. Only its hash is stored, so show it now. */
 export async function mintBootstrapToken(
   db: Db,
   agent: Pick<AgentTable, 'organisation_id' | 'id'>,

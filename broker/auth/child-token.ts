@@ -1,7 +1,6 @@
 /**
- * The token of a child identity (specification, Authentication 4): a JWT that the broker signs with its issuing key when it
- * makes the child, and that the child presents as it is for as long as it lives. Beside it stands the child's row, without
- * which the token is worth nothing.
+ * The token of a child identity (specification, Authentication 4): a JWT that the broker signs with its issuing key when the
+ * child is created, and that the child presents unchanged until it expires. It is valid only together with the child's row.
  */
 import { type Broker, didOfAgent } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
@@ -21,7 +20,7 @@ const CHILD_TOKEN_TYPE = 'svc-child+jwt';
 /** Times are in seconds since the Unix epoch. */
 export type ChildClaims = {
   readonly agentId: string;
-  /** Hash of `jti`: what the child's row has. */
+  /** Hash of `jti`, as in the child's row. */
   readonly fingerprint: string;
   readonly expiresAt: number;
 };
@@ -30,10 +29,10 @@ export type NewChild = { agentId: string; ownerId: string; parentAgentId: string
 
 export type ReadChildToken =
   | { ok: true; claims: ChildClaims }
-  /** `unproven`: what a token with a wrong signature says, when it is otherwise one of ours. */
+  /** `unproven`: the claims of a token with a wrong signature that is otherwise well-formed. */
   | { ok: false; refusal: AuthRefusal; unproven?: ChildClaims };
 
-/** A child's token, and the fingerprint by which its row knows it. `issuedAt`, `expiresAt`: seconds since the epoch. */
+/** A child's token, and its fingerprint for the row. `issuedAt`, `expiresAt`: seconds since the epoch. */
 export function mintChildToken(
   broker: Pick<Broker, 'baseUrl' | 'did'>,
   key: SigningKey,
@@ -56,26 +55,26 @@ export function mintChildToken(
   return { token: new Secret(token), fingerprint: sha256Base64url(jti) };
 }
 
-/** The beginning of every header that is written above; what begins otherwise was not written here. */
+/** The encoded beginning of every header written above; a token that begins otherwise was not issued here. */
 const BEGINNING = Buffer.from(`{"alg":"ES256","typ":"${CHILD_TOKEN_TYPE}",`).toString('base64url').slice(0, -4);
 
-/** Whether a bearer says that it is a child's token: nothing of it is proven. */
-export const saysChild = (bearer: string): boolean => bearer.startsWith(BEGINNING);
+/** Whether a bearer claims to be a child's token. Unverified. */
+export const claimsChild = (bearer: string): boolean => bearer.startsWith(BEGINNING);
 
 const KEPT_TOKENS = 10_000;
 /** In characters; ours have some 600. */
 const MAX_TOKEN = 2_048;
 
 /**
- * Makes a reader of child tokens, which checks the signature and what the token says of itself. A child sends the very same
- * token again and again, and to check an ES256 signature costs several times what reading the row does: what was proven
- * once is kept by the hash of the whole token, for as long as the key that signed it is one of ours.
+ * Makes a reader of child tokens, which verifies the signature and the claims. A child sends the same token every time, and
+ * verifying ES256 costs several times as much as reading the row, so verified tokens are cached by the hash of the whole
+ * token, until the key that signed it is retired from the key set.
  */
 export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseUrl'>) {
   const proven = recentlyUsed<{ kid: string; claims: ChildClaims }>(KEPT_TOKENS);
   return (bearer: string): ReadChildToken => {
     if (bearer.length > MAX_TOKEN)
-      return refuse('invalid_token', 'This is no token of a child identity: it is too long.');
+      return refuse('invalid_token', 'This is not a token of a child identity: it is too long.');
     const { verifyKeys } = keys.set('issuing');
     const hash = sha256Base64url(bearer);
     const known = proven.get(hash);
@@ -83,7 +82,7 @@ export function childTokenReader({ keys, baseUrl }: Pick<Broker, 'keys' | 'baseU
     const verified = verifyCompact(bearer, verifyKeys, { typ: CHILD_TOKEN_TYPE });
     if (!verified.ok) {
       if (verified.code !== 'bad_signature')
-        return refuse('invalid_token', `This is no token of a child identity of this broker: ${verified.detail}.`);
+        return refuse('invalid_token', `This is not a token of a child identity of this broker: ${verified.detail}.`);
       const unproven = readClaims(payloadOf(bearer), baseUrl);
       const detail =
         "The token's signature is not by this broker's key. Present the bearer_token exactly as it was issued.";

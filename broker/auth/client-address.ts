@@ -1,6 +1,6 @@
-/** Client addresses as rate limits, strikes and rows know them. */
+/** Client addresses as keys of rate limits, strikes and rows. */
 
-/** The part of an address that one client has to itself: IPv4 whole, IPv6 its /64, IPv4 in IPv6 as IPv4. */
+/** The part of an address that identifies one client: all of IPv4, the /64 of IPv6, IPv4-mapped IPv6 as IPv4. */
 export function clientKey(address: string): string {
   if (!address.includes(':')) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
@@ -16,8 +16,8 @@ export function clientKey(address: string): string {
 }
 
 /**
- * The part of a `clientKey` that one network has to itself: IPv4 whole, IPv6 its /48 (RFC 6177), which holds 65,536 /64s
- * that its holder can use at will.
+ * The part of a `clientKey` that identifies one network: all of IPv4, the /48 of IPv6 (RFC 6177), whose holder can use all
+ * of its 65,536 /64s.
  */
 export function siteOf(clientKey: string): string {
   return clientKey.includes(':') ? `${clientKey.split(':').slice(0, 3).join(':')}::/48` : clientKey;

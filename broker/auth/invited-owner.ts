@@ -1,25 +1,25 @@
-/** From somebody whom the identity provider signed in to the owner that somebody is here. Nobody is made an owner by it. */
+/** Maps a person who signed in at the identity provider to an existing owner. Creates no owner. */
 import type { Broker } from '../broker.ts';
 import { findIdentifiedOwners, type ProviderIdentity, pinIdentity } from '../store/owner-identities.ts';
 import type { OwnerTable } from '../store/schema.ts';
 
 export type InvitedOwner =
   | { kind: 'owner'; owner: OwnerTable; ended: boolean }
-  /** `elsewhere`: an owner, but not of the organisation that was asked for. */
+  /** `elsewhere`: an owner, but not of the requested organisation. */
   | { kind: 'not_invited'; elsewhere: boolean };
 
 /**
- * The owner of the organisation that is asked for, by id or name; else of the oldest one that invited this person. The
- * first time the account is noted, so that the address is nobody else's from then on. `sessionId`: of a session that may
- * have been signed out.
+ * The owner in the requested organisation (id or name), else in the oldest one that invited this person. The first sign-in
+ * binds the provider's account to the owner, so that the address cannot be claimed by another account. `sessionId`: of a
+ * session that may have been signed out.
  */
 export async function invitedOwner(
   { store }: Pick<Broker, 'store'>,
   identity: ProviderIdentity,
   { organisation, sessionId }: { organisation?: string | null; sessionId?: string } = {},
 ): Promise<InvitedOwner> {
-  // A second look, for the case that another request of the same person noted the account at the same moment.
-  for (let look = 0; look < 2; look++) {
+  // Retried once, in case a concurrent request of the same person bound the account.
+  for (let attempt = 0; attempt < 2; attempt++) {
     const found = await findIdentifiedOwners(store.db, identity, sessionId);
     const wanted = organisation
       ? found.find((one) => one.owner.organisation_id === organisation || one.organisationName === organisation)

@@ -1,4 +1,4 @@
-/** The local issuer: sessions of owners, as ES256 JWTs signed by the broker itself (decisions, Organisations and owners). */
+/** The local issuer: sessions of owners, as ES256 JWTs signed by the broker itself. */
 import type { IncomingMessage } from 'node:http';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
@@ -10,11 +10,11 @@ import type { EndedSessionTable, OwnerTable } from '../store/schema.ts';
 import type { AuthRefusal, LocalPrincipal, OwnerPrincipal, SignIn } from './principal.ts';
 import { readSessionCookie } from './session-cookie.ts';
 
-/** Its own type: no receipt, attestation or agent token can ever pass as one (RFC 8725 section 3.11). */
+/** Explicit typing: no receipt, attestation or agent token is accepted as one (RFC 8725 section 3.11). */
 export const SESSION_TYPE = 'svc-owner+jwt';
 export const SESSION_SECONDS = 12 * 3600;
 
-/** A session of this owner, from now. Answers the JWT and when it ends (seconds since the epoch). */
+/** Issues a session for this owner. Returns the JWT and its expiry (seconds since the epoch). */
 export function mintOwnerSession(
   broker: Broker,
   owner: OwnerTable,
@@ -42,8 +42,8 @@ export function mintOwnerSession(
 const refused = (code: AuthRefusal['code'], detail: string): AuthRefusal => ({ kind: 'refused', code, detail });
 
 /**
- * Checks a session. The role is the one that the owner has now, not the one in the token, and a session that was signed
- * out is over at once on every replica: both come with the one query.
+ * Verifies a session. The role is the owner's current one, not the one in the token, and a session that was signed out is
+ * refused immediately on every replica: both come with the same query.
  */
 export async function authenticateSession(broker: Broker, token: string): Promise<OwnerPrincipal | AuthRefusal> {
   const verified = verifyCompact(token, broker.keys.set('session').verifyKeys, { typ: SESSION_TYPE });
@@ -61,12 +61,12 @@ export async function authenticateSession(broker: Broker, token: string): Promis
     typeof exp !== 'number'
   )
     return refused('invalid_token', 'This owner session is for another broker.');
-  // Nobody could sign it out.
+  // Without an id it could not be signed out.
   if (typeof jti !== 'string')
-    return refused('invalid_token', 'This owner session is of an older release: sign in again.');
-  if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session is over: sign in again.');
+    return refused('invalid_token', 'This owner session was issued by an older release: sign in again.');
+  if (exp * 1000 <= broker.clock()) return refused('token_expired', 'The session has expired: sign in again.');
   const found = await findOwnerOfSession(broker.store.db, { organisationId: org, ownerId: sub, sessionId: jti });
-  if (!found) return refused('invalid_token', 'This owner is no longer known: sign in again.');
+  if (!found) return refused('invalid_token', 'This owner no longer exists: sign in again.');
   if (found.ended) return refused('token_expired', 'The session was signed out: sign in again.');
   const { owner } = found;
   return {
@@ -78,7 +78,7 @@ export async function authenticateSession(broker: Broker, token: string): Promis
   };
 }
 
-/** The session that a browser has now, as one that can be ended; undefined: none that is good. */
+/** The browser's current session, in the form for ending it; undefined: none, or not valid. */
 export async function sessionInBrowser(
   broker: Broker,
   request: IncomingMessage,
@@ -90,7 +90,7 @@ export async function sessionInBrowser(
   return { organisation_id: who.organisationId, session_id: id, expires_at: expiresAt * 1000 };
 }
 
-/** The credential of the command line on this machine: made at each start, kept in a 0600 file, hashed in memory. */
+/** The credential of the command line on this machine: generated at each start, in a 0600 file, hashed in memory. */
 export type LocalCredential = { token: Secret; matches(token: string): LocalPrincipal | undefined };
 
 export function makeLocalCredential(): LocalCredential {

@@ -1,4 +1,4 @@
-/** The OpenID Connect provider as its client sees it: discovered when it is first needed, and again now and then. */
+/** Client of the OpenID Connect provider: discovered on first use, refreshed periodically. */
 import type { JSONWebKeySet } from 'jose';
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';
@@ -6,19 +6,19 @@ import type { OidcConfig } from '../config.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts';
 
-/** Endpoints seldom change; what is known serves on while it is asked for again. */
+/** Endpoints seldom change; the cached configuration is used while it is being refreshed. */
 const FRESH_MS = 3600_000;
 const PATIENCE_SECONDS = 15;
 
-/** What the provider did wrong. The message is for people: it holds nothing that the provider or a browser sent. */
+/** A failure of the provider. The message is for people, and contains nothing that the provider or a browser sent. */
 export class ProviderFault extends Error {}
 
 export type ProviderClient = {
-  /** Throws ProviderFault while the provider cannot be used; the next call asks again. */
+  /** Throws ProviderFault while the provider cannot be used; the next call retries. */
   configuration(): Promise<client.Configuration>;
   /** The published keys, fetched now. Throws ProviderFault. */
   fetchKeys(): Promise<JSONWebKeySet>;
-  /** What an error of the library or of the way out means, for people; says the rest in the log. */
+  /** Maps an error of the library or of egress to a message for people, and logs the details. */
   fault(error: unknown): ProviderFault;
 };
 
@@ -37,11 +37,11 @@ export function providerClient(
     const unreachable = [error, (error as { cause?: unknown })?.cause].find(
       (one) => one instanceof ProviderUnreachable,
     );
-    log.warn({ provider: host, problem: problemOf(error) }, 'the identity provider could not be used');
+    log.warn({ provider: host, problem: problemOf(error) }, 'identity provider request failed');
     return new ProviderFault(
       unreachable
         ? `The identity provider ${host} could not be reached: ${(unreachable as Error).message} Try again shortly.`
-        : `The identity provider ${host} answered with something that cannot be used. The broker's log says what.`,
+        : `The identity provider ${host} sent a response that cannot be used. The broker's log has the details.`,
     );
   };
 
@@ -52,14 +52,14 @@ export function providerClient(
       ...(protocol === 'http:' && { execute: [client.allowInsecureRequests] }),
     });
     const server = found.serverMetadata();
-    // Exactly (OpenID Connect Discovery section 4.3): tokens are compared with it letter by letter.
+    // Must be identical (OpenID Connect Discovery section 4.3): tokens are compared with it.
     if (server.issuer !== oidc.issuer) {
       log.error(
         { configured: oidc.issuer, discovered: server.issuer.slice(0, 255) },
-        'the identity provider calls itself another name: set OIDC_ISSUER to exactly that',
+        'issuer in the discovery document differs from OIDC_ISSUER: set OIDC_ISSUER to exactly that',
       );
       throw new ProviderFault(
-        `The identity provider ${host} calls itself another name than OIDC_ISSUER says. The broker's log tells both.`,
+        `The issuer of the identity provider ${host} differs from OIDC_ISSUER. The broker's log has both.`,
       );
     }
     const configuration = new client.Configuration(server, oidc.clientId, undefined, authentication(server, oidc));
@@ -94,12 +94,12 @@ export function providerClient(
     try {
       const { jwks_uri: uri = '' } = (await configuration()).serverMetadata();
       if (!URL.canParse(uri) || (protocol === 'https:' && !uri.startsWith('https:')))
-        throw new Error('its discovery document names no jwks_uri by https');
+        throw new Error('its discovery document has no https jwks_uri');
       const answer = await fetch(uri, {
         method: 'GET',
         headers: { accept: 'application/json, application/jwk-set+json' },
       });
-      if (answer.status !== 200) throw new Error(`its key set is answered with ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`fetching its key set (JWKS) returned status ${answer.status}`);
       return (await answer.json()) as JSONWebKeySet;
     } catch (error) {
       throw fault(error);
@@ -109,7 +109,7 @@ export function providerClient(
   return { configuration, fetchKeys, fault };
 }
 
-/** RFC 8414 section 2: a provider that does not say takes the secret by HTTP Basic. */
+/** RFC 8414 section 2: the default is client_secret_basic. */
 function authentication(
   { token_endpoint_auth_methods_supported: methods }: client.ServerMetadata,
   { clientSecret }: OidcConfig,
@@ -120,7 +120,7 @@ function authentication(
   return make(clientSecret.reveal());
 }
 
-/** For the log: what the libraries say, down to the first cause, and never a body or a token. */
+/** For the log: the messages of the libraries down to the root cause, never a body or a token. */
 function problemOf(error: unknown): string {
   if (error instanceof client.ResponseBodyError)
     return `${error.error}: ${error.error_description ?? ''}`.slice(0, 300);

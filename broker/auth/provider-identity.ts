@@ -1,4 +1,4 @@
-/** From a verified token of the identity provider to who it speaks of. */
+/** The person of a verified token of the identity provider. */
 import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import type { ProviderIdentity } from '../store/owner-identities.ts';
 
@@ -9,14 +9,14 @@ import type { ProviderIdentity } from '../store/owner-identities.ts';
 const TYPES = new Set<string | undefined>([undefined, 'jwt', 'at+jwt', 'application/at+jwt']);
 const MOST_SUBJECT = 255;
 
-/** Whether a token of this type may stand for a person. One with `events` is news, typed or not (RFC 8417 section 2). */
+/** Whether a token of this type may identify a person. One with `events` is a security event (RFC 8417 section 2). */
 export function isPersonsToken({ typ }: JWTHeaderParameters, claims: JWTPayload): boolean {
   return TYPES.has(typeof typ === 'string' ? typ.toLowerCase() : typ) && claims.events === undefined;
 }
 
 /**
- * Whether a token is meant for this broker: it names the broker's own address, as an API of the provider, or it was made
- * for our client (OpenID Connect Core section 3.1.3.7: with several audiences, or an authorized party, that must be us).
+ * Whether a token is meant for this broker: its audience is the broker's base URL, as an API of the provider, or our client id
+ * (OpenID Connect Core section 3.1.3.7: with several audiences, or with `azp`, that must be our client).
  */
 export function isForUs({ aud, azp }: JWTPayload, us: { clientId: string; baseUrl: string }): boolean {
   const audiences = Array.isArray(aud) ? aud : [aud];
@@ -26,8 +26,8 @@ export function isForUs({ aud, azp }: JWTPayload, us: { clientId: string; baseUr
 }
 
 /**
- * Who it is: issuer and `sub` in one text (a `sub` is unique at its issuer only), and the address when, and only when, the
- * provider says that it is verified. Undefined when there is no usable `sub`.
+ * The identity: issuer and `sub` in one string (a `sub` is unique at its issuer only), and the e-mail address only when
+ * `email_verified` is true. Undefined when there is no usable `sub`.
  */
 export function identityOf(
   issuer: string,

@@ -1,4 +1,4 @@
-/** The identity provider's published keys, kept here: what is verified with them asks nobody. */
+/** Cache of the identity provider's published keys (JWKS), so that verifying needs no request. */
 import {
   createLocalJWKSet,
   errors,
@@ -9,33 +9,33 @@ import {
 } from 'jose';
 import type { Instant } from '../policy/facts.ts';
 
-/** RFC 8725 section 3.1. Signatures only, so that nobody's public key can be taken for a shared secret. */
+/** RFC 8725 section 3.1. Asymmetric only, so that a public key cannot be used as an HMAC secret. */
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
-/** At most one request for the keys in so long, whatever it brought. */
+/** Minimum interval between requests for the keys, whatever their result. */
 const PAUSE_MS = 30_000;
-/** Older ones are fetched again before anything is verified with them, so that a withdrawn key is good for no longer. */
+/** Older keys are refreshed before use, so that a withdrawn key is accepted for no longer. */
 const FRESH_MS = 5 * 60_000;
-/** While the provider does not answer, the keys that it published last verify for so long. */
+/** While the provider does not answer, stale keys are used for so long. */
 const LONGEST_MS = 3600_000;
 const SKEW_SECONDS = 30;
-/** How far ahead the provider's clock may be. */
+/** Allowed clock skew of the provider. */
 const FUTURE_SECONDS = 60;
 
 export type VerifiedToken =
   | { kind: 'verified'; claims: JWTPayload; header: JWTHeaderParameters }
   | { kind: 'refused'; code: 'invalid_token' | 'token_expired' | 'invalid_signature'; detail: string }
-  /** There are no keys to verify with, or only ones that are too old. */
+  /** No keys are available, or only ones that are too old. */
   | { kind: 'unavailable' };
 
 export type ProviderKeys = {
   /**
-   * Verifies a token of this issuer: signature, times, and that it has `sub`, `iat` and `exp`. The audience is the caller's
-   * to check. A key that is not known yet is fetched, once in PAUSE_MS however many a stranger makes up.
+   * Verifies a token of this issuer: signature, times, and that it has `sub`, `iat` and `exp`. The caller checks the audience.
+   * An unknown kid triggers a fetch, at most once in PAUSE_MS however many kids are made up.
    */
   verify(token: string, issuer: string): Promise<VerifiedToken>;
 };
 
-/** `fetchKeys` throws when the provider does not answer. `onFailure` hears why. */
+/** `fetchKeys` throws when the provider does not answer. `onFailure` gets the error. */
 export function providerKeys(options: {
   fetchKeys: () => Promise<JSONWebKeySet>;
   onFailure: (error: unknown) => void;
@@ -46,7 +46,7 @@ export function providerKeys(options: {
   let askedAt: Instant | undefined;
   let asking: Promise<void> | undefined;
 
-  /** Asks the provider, unless it was asked just now. */
+  /** Fetches the keys, unless that was done less than PAUSE_MS ago. */
   const refresh = (): Promise<void> => {
     if (asking) return asking;
     const since = askedAt === undefined ? Number.POSITIVE_INFINITY : Math.abs(clock() - askedAt);
@@ -81,18 +81,22 @@ export function providerKeys(options: {
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey) return 'unknown_key';
       if (error instanceof errors.JWTExpired)
-        return { kind: 'refused', code: 'token_expired', detail: "The provider's token is over: sign in there again." };
+        return {
+          kind: 'refused',
+          code: 'token_expired',
+          detail: "The provider's token has expired: sign in there again.",
+        };
       if (error instanceof errors.JWSSignatureVerificationFailed)
         return {
           kind: 'refused',
           code: 'invalid_signature',
           detail: "The token's signature does not match the identity provider's published key.",
         };
-      // Whatever jose throws is about this token; its words name claims, never values.
+      // Errors of jose are about this token; their messages name claims, never values.
       return {
         kind: 'refused',
         code: 'invalid_token',
-        detail: "This token does not verify with the identity provider's published keys.",
+        detail: "This token cannot be verified with the identity provider's published keys.",
       };
     }
   };
@@ -109,7 +113,7 @@ export function providerKeys(options: {
         ? {
             kind: 'refused',
             code: 'invalid_token',
-            detail: "The token's key is none of those that the identity provider publishes.",
+            detail: "The token's kid is not among the identity provider's published keys.",
           }
         : verified;
     },

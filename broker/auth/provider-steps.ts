@@ -11,7 +11,7 @@ import { identityOf, isForUs, isPersonsToken } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
-/** Makes them, with everything that is kept between them: what was discovered, and the keys. */
+/** Makes them, with their caches: the discovered configuration, and the keys. */
 export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbound): ProviderSteps {
   const provider = providerClient(broker, oidc, outbound);
   const keys = providerKeys({
@@ -23,7 +23,7 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
   const redirectUri = broker.baseUrl + CALLBACK_PATH;
   const { issuer } = oidc;
 
-  /** Does something with the provider; what goes wrong becomes an answer. */
+  /** Runs a request to the provider; errors become problems. */
   const asking = async <T>(work: () => Promise<T>): Promise<T | NotSignedIn> => {
     try {
       return await work();
@@ -54,7 +54,7 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
         if (!isAnswerTo(query, flow, configuration.serverMetadata()))
           return {
             problem: 'stale' as const,
-            detail: 'This is not the answer to the sign-in that this browser began. Begin again.',
+            detail: 'This response does not belong to the sign-in that this browser started. Start again.',
           };
         const tokens = await client.authorizationCodeGrant(configuration, new URL(`${redirectUri}?${query}`), {
           expectedState: flow.state,
@@ -69,7 +69,10 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
         const isTold = claims.email !== undefined && claims.email_verified !== undefined;
         const person = isTold ? claims : await personOf(configuration, tokens.access_token, claims);
         const identity = identityOf(issuer, claims.sub, person);
-        if (!identity) throw new ProviderFault(`The identity provider ${new URL(issuer).host} names nobody.`);
+        if (!identity)
+          throw new ProviderFault(
+            `The ID token of the identity provider ${new URL(issuer).host} has no usable subject (sub).`,
+          );
         const address = person.email ?? claims.email;
         return { identity, address: typeof address === 'string' ? address.slice(0, 254) : undefined };
       }),
@@ -80,13 +83,13 @@ export function providerSteps(broker: Broker, oidc: OidcConfig, outbound: Outbou
       return {
         kind: 'refused',
         code: 'invalid_token',
-        detail: 'This token of the identity provider was made for something else than this broker.',
+        detail: 'This token of the identity provider has another audience than this broker (aud).',
       };
     },
   };
 }
 
-/** A code or an error, our state (RFC 6749 section 10.12) and, where one is there or has to be, the issuer (RFC 9207 section 2.4). */
+/** A code or an error, our state (RFC 6749 section 10.12) and, where present or required, the issuer (RFC 9207 section 2.4). */
 function isAnswerTo(query: URLSearchParams, flow: SignInFlow, server: client.ServerMetadata): boolean {
   const issuers = query.getAll('iss');
   const issued =
@@ -98,7 +101,7 @@ function isAnswerTo(query: URLSearchParams, flow: SignInFlow, server: client.Ser
   return issued && outcomes === 1 && states.length === 1 && states[0] === flow.state;
 }
 
-/** The library read the ID token as it came over TLS; here its signature is verified, too. */
+/** The library accepts the ID token because it came over TLS; here its signature is verified, too. */
 async function verifiedClaims(
   keys: ProviderKeys,
   issuer: string,
@@ -108,15 +111,17 @@ async function verifiedClaims(
   const verified = await keys.verify(token, issuer);
   const { host } = new URL(issuer);
   if (verified.kind === 'unavailable')
-    throw new ProviderFault(`The keys of the identity provider ${host} are not to be had. Try again shortly.`);
+    throw new ProviderFault(
+      `Cannot fetch the signing keys (JWKS) of the identity provider ${host}. Try again shortly.`,
+    );
   if (verified.kind === 'refused') throw new ProviderFault(`The ID token of ${host} was refused: ${verified.detail}`);
   const { claims, header } = verified;
   if (claims.nonce !== expected.nonce || !isPersonsToken(header, claims) || !isForUs(claims, expected))
-    throw new ProviderFault(`The ID token of ${host} was made for something else.`);
+    throw new ProviderFault(`The ID token of ${host} has another audience than this broker (aud).`);
   return claims;
 }
 
-/** Providers may keep the address for their userinfo endpoint (OpenID Connect Core section 5.4). */
+/** The e-mail address may be at the userinfo endpoint only (OpenID Connect Core section 5.4). */
 async function personOf(
   configuration: client.Configuration,
   accessToken: string,
@@ -129,10 +134,10 @@ async function personOf(
 function notSignedIn(error: unknown, provider: ProviderClient): NotSignedIn {
   if (error instanceof client.AuthorizationResponseError) {
     const word = /^[a-z_]{1,64}$/.test(error.error) ? error.error : 'an error';
-    return { problem: 'declined', detail: `The identity provider did not sign you in (${word}). Begin again.` };
+    return { problem: 'declined', detail: `The identity provider did not sign you in (${word}). Start again.` };
   }
-  // RFC 6749 section 5.2: the code was used already, is too old, or was made for another verifier.
+  // RFC 6749 section 5.2: the code was already used, has expired, or belongs to another verifier.
   if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant')
-    return { problem: 'stale', detail: 'This sign-in was finished already, or took too long. Begin again.' };
+    return { problem: 'stale', detail: 'This sign-in was already finished, or took too long. Start again.' };
   return { problem: 'failed', detail: provider.fault(error).message };
 }

@@ -1,23 +1,23 @@
 /** The owner's session in a browser: a cookie that scripts cannot read and other sites cannot send. */
 import type { IncomingMessage } from 'node:http';
 
-/** With the prefix a browser takes it from this host alone, over https alone (RFC 6265bis section 4.1.3.2). */
+/** With the prefix a browser accepts it only from this host and over https (RFC 6265bis section 4.1.3.2). */
 export const sessionCookieName = (baseUrl: string): string => (isSecure(baseUrl) ? '__Host-svc_owner' : 'svc_owner');
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:');
 
-/** `Set-Cookie` for a session of `seconds`; 0 ends it. Secure wherever the broker is reached by https. */
+/** `Set-Cookie` for a session of `seconds`; 0 deletes it. Secure when the base URL is https. */
 export function sessionCookie(token: string, seconds: number, baseUrl: string): string {
   const secure = isSecure(baseUrl) ? '; Secure' : '';
   return `${sessionCookieName(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** The session that the cookie carries, or undefined. */
+/** The session in the cookie, or undefined. */
 export function readSessionCookie(request: IncomingMessage, baseUrl: string): string | undefined {
   return readCookie(request, sessionCookieName(baseUrl));
 }
 
-/** The names of all cookies, in their order. */
+/** The names of all cookies, in order. */
 export const cookieNames = (request: IncomingMessage): string[] =>
   (request.headers.cookie ?? '').split(';').map((part) => part.trim().split('=', 1)[0] ?? '');
 
@@ -31,22 +31,22 @@ export function readCookie(request: IncomingMessage, wanted: string): string | u
 }
 
 /**
- * Why a browser's request is not taken for the console's own, in a sentence; undefined when it is. A cookie alone proves
- * nothing: `SameSite` knows no ports, so any program on the same host name could have it sent. So what changes something
- * needs a header that no form, image or link can send (OWASP, custom request header), and what the browser itself tells
- * of where the request comes from (Fetch Metadata, RFC 6454 section 7) must not contradict it.
+ * CSRF check: why a browser's request is not accepted as the console's own; undefined when it is. A cookie alone proves
+ * nothing: `SameSite` ignores ports, so a page on another port of the same host could have it sent. So state-changing
+ * requests need a header that forms, images and links cannot send (OWASP, custom request header), and what the browser
+ * reports about the origin (Fetch Metadata, RFC 6454 section 7) must not contradict it.
  */
 export function foreignRequest(request: IncomingMessage, baseUrl: string): string | undefined {
   const { headers, method } = request;
   const reads = method === 'GET' || method === 'HEAD';
   const site = headers['sec-fetch-site'];
-  // `none`: typed into the address bar, which nobody else can do.
+  // `none`: entered in the address bar, which another site cannot do.
   if (site !== undefined && site !== 'same-origin' && !(reads && site === 'none'))
-    return 'The browser says that another site makes this request with your session. Use the console itself.';
+    return 'The browser reports that this request comes from another site (Sec-Fetch-Site). Use the console itself.';
   const { origin } = headers;
-  // One broker may be reached by several names: then by the very one that was asked.
+  // A broker may have several names: then the origin has to match the one that was requested.
   if (origin !== undefined && origin !== baseUrl && origin !== `${new URL(baseUrl).protocol}//${headers.host}`)
-    return 'The browser says that a page from elsewhere makes this request with your session. Use the console itself.';
+    return 'The browser reports that this request comes from another origin (Origin). Use the console itself.';
   if (!reads && headers['x-svc-csrf'] === undefined)
     return 'A request with a session cookie needs the header X-Svc-Csrf.';
   return undefined;

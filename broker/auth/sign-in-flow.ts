@@ -1,4 +1,4 @@
-/** What a sign-in at the identity provider has to remember until the browser is back: sealed, in a cookie. */
+/** State of a sign-in at the identity provider until the callback: encrypted, in a cookie. */
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import type { Broker } from '../broker.ts';
@@ -10,20 +10,20 @@ export const CALLBACK_PATH = '/console/oidc/callback';
 const PURPOSE = 'sign-in at the identity provider';
 const SECONDS = 600;
 const MOST_PAGE = 512;
-/** Sign-ins that one browser has under way at once, in several tabs; an older one is given up. */
+/** Concurrent sign-ins of one browser, in several tabs; the oldest are dropped. */
 const MOST_FLOWS = 4;
-/** Where they start and end, so that a start sees how many there are. */
+/** Cookie path of both start and callback, so that a start sees how many there are. */
 const PATH = '/console/oidc';
 
 const Flow = z.strictObject({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  /** Which of our pages the owner wanted to see. */
+  /** The page of ours to go to afterwards. */
   page: z.string(),
-  /** Id or name of the organisation that was asked for. */
+  /** Id or name of the requested organisation. */
   organisation: z.string().nullable(),
-  /** The session that this browser had; it ends with the sign-in, so that nobody has a copy of it left. */
+  /** The browser's previous session; the sign-in ends it, so that no copy stays valid. */
   replaces: z.strictObject({ organisation_id: z.string(), session_id: z.string(), expires_at: z.number() }).nullable(),
   /** Milliseconds since the epoch. */
   until: z.number(),
@@ -31,15 +31,15 @@ const Flow = z.strictObject({
 
 export type SignInFlow = Omit<z.infer<typeof Flow>, 'until'>;
 
-/** `__Host-` would need the path `/`, and the rest of the broker has no use for it. */
+/** Not `__Host-`, which would need the path `/`. */
 const prefixAt = (baseUrl: string): string => (baseUrl.startsWith('https:') ? '__Secure-svc_oidc_' : 'svc_oidc_');
 
-/** One cookie for each sign-in, named by its state: another tab, or a link from anywhere, does not touch it. */
+/** One cookie for each sign-in, named by its state, so that other tabs and links do not affect it. */
 const nameOf = (baseUrl: string, state: string): string => prefixAt(baseUrl) + sha256Hex(state).slice(0, 16);
 
 /**
- * `Set-Cookie` lines: one that keeps it for 10 minutes, and what gives up the oldest others, so that the cookies never fill a
- * request. Lax, because the browser comes back from another site.
+ * `Set-Cookie` lines: one that keeps it for 10 minutes, and those that delete the oldest others, so that the cookies do not exceed
+ * the header limit. Lax, because the callback comes from another site.
  */
 export function flowCookies(broker: Broker, request: IncomingMessage, flow: SignInFlow): string[] {
   const { baseUrl } = broker;
@@ -55,14 +55,14 @@ export function flowCookies(broker: Broker, request: IncomingMessage, flow: Sign
   ];
 }
 
-/** `Set-Cookie` that forgets it. */
+/** `Set-Cookie` that deletes it. */
 export const endedFlowCookie = ({ baseUrl }: Broker, { state }: SignInFlow): string =>
   cookie(baseUrl, nameOf(baseUrl, state), '', 0);
 
 const cookie = (baseUrl: string, name: string, value: string, seconds: number): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`;
 
-/** What this browser began with the state of this answer; undefined when it began nothing such, or too long ago. */
+/** This browser's flow with the state of this callback; undefined when there is none, or it has expired. */
 export function readFlow(broker: Broker, request: IncomingMessage, query: URLSearchParams): SignInFlow | undefined {
   const [state, ...more] = query.getAll('state');
   if (state === undefined || more.length > 0) return undefined;
@@ -77,10 +77,10 @@ function openFlow(broker: Broker, sealed: string | undefined): z.infer<typeof Fl
   return text ? Flow.parse(JSON.parse(text)) : undefined;
 }
 
-/** One of our own pages, to go to after signing in; `/console` for whatever is not one, so that nobody is led elsewhere. */
+/** The page to go to after signing in; `/console` for anything that is not a page of ours (no open redirect). */
 export function ownPage(text: string | null): string {
   const isOurs = /^\/(console|approve)(\/[\w.~-]+)*\/?(\?[\w.~=&%-]*)?(#[\w.~=&%/-]*)?$/;
   if (text === null || text.length > MOST_PAGE || !isOurs.test(text)) return '/console';
-  // Not back to where one signs in, and no dot segments that a browser would resolve.
+  // Not back to the sign-in pages, and no dot segments that a browser would resolve.
   return /^\/console\/(oidc|sign-in)\b|\/\.\.?([/?#]|$)/.test(text) ? '/console' : text;
 }

@@ -5,7 +5,7 @@ import type { OwnerTable } from '../store/schema.ts';
 
 const LINK_MS = 15 * 60_000;
 
-/** Mints a sign-in link. The token stands behind `#`: no server, log or referrer ever sees it there. */
+/** Mints a sign-in link. The token is in the fragment, which is never sent to servers or in Referer. */
 export async function signInLink(broker: Broker, owner: OwnerTable): Promise<{ url: string; expires_at: string }> {
   const { token, hash } = mintToken('sign_in');
   const now = broker.clock();

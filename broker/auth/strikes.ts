@@ -1,18 +1,18 @@
-/** Wrong signatures, counted towards an agent's breaker (specification, Authentication 3). */
+/** Counts wrong signatures towards an agent's breaker (specification, Authentication 3). */
 import type { Broker } from '../broker.ts';
 import { BREAKER_LIMITS } from '../policy/breaker.ts';
 import { strike } from '../store/breakers.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 
-/** `(agent, source address)`. The facts are of a question from that address. */
+/** `(agent, source address)`. The facts were read for that address. */
 export type CountStrike = (agent: FactsRow, source: string) => Promise<void>;
 
-/** Told of an agent for which tokens with wrong signatures have opened a breaker, and of the address they came from. */
+/** Called when wrong signatures from an address have opened a breaker of an agent. */
 export type BreakerOpened = (agent: FactsRow, source: string) => Promise<void>;
 
 /**
- * Every wrong signature is one strike, in a statement that all replicas share. While the breaker of the address is open another
- * one changes nothing, so nothing is written: an address makes the store write five times a minute at most.
+ * Every wrong signature is one strike, counted in the store by one atomic statement, for all replicas. While the breaker of the
+ * address is open, further ones are not written: an address causes at most five writes a minute.
  */
 export function countStrikes(broker: Broker, opened: BreakerOpened): CountStrike {
   return async (agent, source) => {

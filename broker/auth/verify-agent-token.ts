@@ -3,19 +3,19 @@ import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { type AgentClaims, type ParsedAgentToken, type RefusedAgentToken, refuseToken } from './agent-token.ts';
 
-/** What is registered for the agent that a token names. */
+/** The registered data of the agent that a token names. */
 export type RegisteredAgent = {
   readonly agentId: string;
   readonly ownerId: string;
   /** RFC 7638 thumbprint of its public key. */
   readonly fingerprint: string;
-  /** What `sub` may say: its workload identity id, its DID, its agent id. */
+  /** Allowed values of `sub`: its workload identity id, its DID, its agent id. */
   readonly acceptedSubjects: readonly string[];
 };
 
 export type VerifyOptions = {
   readonly now: Instant;
-  /** What `aud` must name, when there is one. */
+  /** Required in `aud`, when present. */
   readonly baseUrl: string;
 };
 
@@ -23,13 +23,13 @@ export type VerifiedAgentToken = { ok: true; claims: AgentClaims };
 
 export type AgentTokenVerifier = {
   /**
-   * Checks the signature with the key that is likely the agent's, so that `verify` with that same key need not.
-   * Answers whether it fits.
+   * Verifies the signature with the key that is likely the agent's, so that `verify` with the same key need not repeat it.
+   * Returns whether it matches.
    */
   prepare(token: ParsedAgentToken, key: KeyObject): boolean;
   /**
-   * Checks the signature with the agent's registered key first, then the claims. The token is the agent's when this
-   * says so; whether the agent may do anything is not looked at.
+   * Verifies the signature with the agent's registered key first, then the claims. This is authentication only; it says nothing
+   * about what the agent may do.
    */
   verify(
     token: ParsedAgentToken,
@@ -37,24 +37,24 @@ export type AgentTokenVerifier = {
     key: KeyObject,
     options: VerifyOptions,
   ): VerifiedAgentToken | RefusedAgentToken;
-  /** The answer for an agent that is unknown or has no key: the one for a wrong signature, after the same work (JW-28). */
+  /** The refusal of an unknown or keyless agent: as for a wrong signature, after the same work, in the same time (JW-28). */
   refuseUnknown(token: ParsedAgentToken): RefusedAgentToken;
 };
 
-/** Decisions, Identifiers and tokens. In seconds, and in milliseconds. */
+/** In seconds, and in milliseconds. */
 const MAX_LIFETIME_S = 300;
 const SKEW_MS = 30_000;
 
 const WRONG_SIGNATURE =
-  "The token's signature is not by the key that is registered for this agent. Sign with the agent's own private key, and the new one after a rotation.";
+  "The token's signature does not match the key that is registered for this agent. Sign with the agent's own private key; after a rotation, with the new one.";
 
-/** Makes a verifier. It holds the stand-in keys for agents that are not there. */
+/** Makes a verifier, with dummy keys for unknown agents. */
 export function createAgentTokenVerifier(): AgentTokenVerifier {
   const standIns = createStandInKeys();
   const signatureBytes = createSignatureSizes();
   const prepared = new WeakMap<ParsedAgentToken, { key: KeyObject; isGood: boolean }>();
   const isSignedBy = (token: ParsedAgentToken, key: KeyObject): boolean => {
-    // A signature that cannot fit the key is turned down without the work, which would tell the key's size.
+    // OpenSSL refuses a signature of another length than the modulus without any work, and the timing would reveal the key's size.
     const fits = token.signature.length === signatureBytes(key);
     return verifySignature(token, fits ? key : standIns(token.signature.length)) && fits;
   };
@@ -80,7 +80,7 @@ export function createAgentTokenVerifier(): AgentTokenVerifier {
   };
 }
 
-/** One after the other, as in RFC 7519 section 4.1; undefined when nothing is wrong. */
+/** Checks the claims in order (RFC 7519 section 4.1); undefined when all are valid. */
 function whatIsWrongWith(
   { claims, kid }: ParsedAgentToken,
   agent: RegisteredAgent,
@@ -115,7 +115,7 @@ function whatIsWrongWith(
 const isAhead = (seconds: number, now: Instant): boolean => seconds * 1000 > now + SKEW_MS;
 const isPast = (seconds: number, now: Instant): boolean => seconds * 1000 + SKEW_MS < now;
 
-/** DOS-01: only who knows the owner, and signs afresh, can bring an agent's breaker closer to opening. */
+/** DOS-01: only a fresh token with the right owner id can bring an agent's breaker closer to opening. */
 function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Instant): boolean {
   const lifetime = claims.expiresAt - claims.issuedAt;
   return (
@@ -128,7 +128,7 @@ function isOtherwiseGood(claims: AgentClaims, agent: RegisteredAgent, now: Insta
   );
 }
 
-/** How long a key's signatures are. Node works out a key's details anew whenever it is asked. */
+/** The length of a key's signatures, cached because Node recomputes a key's details on each access. */
 function createSignatureSizes(): (key: KeyObject) => number {
   const sizes = new WeakMap<KeyObject, number>();
   return (key) => {
@@ -150,14 +150,14 @@ const wrongSignature = (countsAsStrike: boolean): RefusedAgentToken => ({
 });
 
 /**
- * Keys that nobody has, so that a signature costs by its length alone, whether the agent exists or not. A modulus need
- * not be a product of two primes to be computed with. It begins with ones, so that no signature is too large for it and
- * saves the work, and goes on at random, so that nobody can factor it and sign.
+ * Dummy keys, so that verification takes the same time whether the agent exists or not. The modulus need not be a product of
+ * two primes. Its high bits are ones, so that no signature is larger than it and skips the work; the rest is random, so that
+ * it cannot be factored to sign with it.
  */
 function createStandInKeys(): (signatureBytes: number) => KeyObject {
   const keys = new Map<number, KeyObject>();
   return (signatureBytes) => {
-    // Other lengths fit no agent's key; then a fixed length fails at once, for whomever the token names.
+    // Other lengths match no agent's key: these fail immediately, whichever agent the token names.
     const bytes = Math.min(Math.max(signatureBytes, 256), 512);
     let key = keys.get(bytes);
     if (key === undefined) {

@@ -1,5 +1,5 @@
 /** The agent API in two short forms: for programs (/agent-manifest.json) and for language models (/llms.txt). */
-import { isPrivateEnough } from '../oauth-server/metadata.ts';
+import { isSecureEnough } from '../oauth-server/metadata.ts';
 import type { Guide } from './guides.ts';
 import { INTERFACE_VERSION, operationId } from './openapi.ts';
 import { AGENT_TAGS } from './openapi-tags.ts';
@@ -42,7 +42,7 @@ const DOCUMENTS = {
 export function agentManifest(baseUrl: string, routes: readonly Route[]): Record<string, unknown> {
   const served = new Set(routes.map(({ path }) => path));
   const documents = Object.entries(DOCUMENTS).filter(
-    ([name, path]) => served.has(path) && (isPrivateEnough({ baseUrl }) || !name.startsWith('oauth_')),
+    ([name, path]) => served.has(path) && (isSecureEnough({ baseUrl }) || !name.startsWith('oauth_')),
   );
   return {
     name: NAME,

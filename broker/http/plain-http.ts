@@ -1,7 +1,7 @@
 /** MCP clients and plain http: their codes and tokens would travel in the clear. */
 
 import type { Broker } from '../broker.ts';
-import { isPrivateEnough } from '../oauth-server/metadata.ts';
+import { isSecureEnough } from '../oauth-server/metadata.ts';
 import { Refusal } from './errors.ts';
 
 const WHY =
@@ -12,5 +12,5 @@ const WHY =
  * @throws Refusal `code`: `forbidden` at what would be done, `not_found` at what would be read of it
  */
 export function refusePlainHttp(broker: Pick<Broker, 'baseUrl'>, code: 'forbidden' | 'not_found' = 'forbidden'): void {
-  if (!isPrivateEnough(broker)) throw new Refusal(code, WHY);
+  if (!isSecureEnough(broker)) throw new Refusal(code, WHY);
 }

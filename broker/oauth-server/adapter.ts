@@ -1,4 +1,4 @@
-/** Where the OAuth library keeps its state: our store, so that any replica goes on where another one was. */
+/** Storage adapter of the OAuth library: its state is in our store, so that any replica can continue a flow. */
 import type { IncomingMessage } from 'node:http';
 import Provider, { type Adapter, errors } from 'oidc-provider';
 import { clientKey, siteOf } from '../auth/client-address.ts';
@@ -17,15 +17,15 @@ import {
 } from '../store/oauth-records.ts';
 import { OAUTH_PATHS } from './metadata.ts';
 
-/** How long a client that nobody let in is remembered, and how many of them. */
+/** How long, and how many, clients without an authorisation are kept. */
 const UNUSED_CLIENT_MS = 24 * 3600 * 1000;
 const MOST_UNUSED_CLIENTS = 1_000;
-/** Owners who look at a consent page at once, and pages that nobody looks at any more. */
+/** Limit of pending consent pages, abandoned ones included. */
 const MOST_INTERACTIONS = 5_000;
 
 /**
- * Two processes of one client may refresh with the same token at once, and an answer may get lost: for so long a refresh
- * token that was used is taken again. After that it is a copy in the wrong hands, and everything of it ends.
+ * Grace period in which a rotated refresh token is accepted again, because two processes of one client may refresh
+ * concurrently, or a response may get lost. After that, reuse is treated as theft, and the whole authorisation is revoked.
  */
 export const REFRESH_LEEWAY_MS = 10_000;
 
@@ -41,7 +41,7 @@ export function adapterFor(broker: Store): (kind: string) => Adapter {
   };
 }
 
-/** Who consents is who is signed in to the console. A second session, the library's own, would say so for too long. */
+/** Consent requires a console session. The library's own sessions are not stored: they would outlast it. */
 const NO_SESSIONS: Adapter = {
   upsert: async () => {},
   find: async () => undefined,
@@ -52,7 +52,7 @@ const NO_SESSIONS: Adapter = {
   revokeByGrantId: async () => {},
 };
 
-/** The network that the request which the library is answering comes from. */
+/** The source network of the request that the library is answering. */
 function sourceOfRequest(): string {
   // `ip` is Express's.
   const request: (IncomingMessage & { ip?: string }) | undefined = Provider.ctx?.req;
@@ -61,7 +61,7 @@ function sourceOfRequest(): string {
 
 function recordAdapter(broker: Store, kind: string): Adapter {
   const { db } = broker.store;
-  // Clients and grants are named in public; whoever reads the store must not find what redeems the rest.
+  // Ids of clients and grants are public. All other ids are secrets (codes, tokens), so only their hashes are stored.
   const stored = (id: string) => (kind === 'Client' || kind === 'Grant' ? id : sha256Hex(id));
   return {
     ...NO_SESSIONS,
@@ -94,7 +94,7 @@ function recordAdapter(broker: Store, kind: string): Adapter {
         ...(used_at !== null && !spared && { consumed: Math.floor(used_at / 1000) }),
       };
     },
-    // The library looks first and uses then: between the two somebody else may have been quicker.
+    // The library reads first and consumes later: a concurrent request may have won in between.
     consume: async (id) => {
       const leewayMs = kind === 'RefreshToken' ? REFRESH_LEEWAY_MS : 0;
       if (!(await useOAuthRecord(db, { kind, id: stored(id) }, { now: broker.clock(), leewayMs })))
@@ -105,7 +105,7 @@ function recordAdapter(broker: Store, kind: string): Adapter {
   };
 }
 
-/** Assertions of clients: the library looks for one first and stores it then, and between the two the same may come again. */
+/** Replay protection for client assertions: the library checks first and stores later, so this insert has to be atomic. */
 function usedOnce({ store, clock }: Store, kind: string): Adapter['upsert'] {
   return async (id, _payload, expiresIn = 0) => {
     const now = clock();
@@ -115,7 +115,7 @@ function usedOnce({ store, clock }: Store, kind: string): Adapter['upsert'] {
   };
 }
 
-/** The library's grant is our authorisation: it is there as long as that goes on, and to revoke it ends that. */
+/** The library's grant is our authorisation: it exists while that is active, and revoking it revokes that. */
 function authorisationEnds(broker: Store): Partial<Adapter> {
   const { db } = broker.store;
   const records = recordAdapter(broker, 'Grant');

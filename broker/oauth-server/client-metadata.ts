@@ -1,16 +1,16 @@
-/** What clients say of themselves, by registration or in a document, made to what is served here. */
+/** Validates and normalises client metadata, from registration or from a client ID metadata document. */
 import { type AllClientMetadata, errors } from 'oidc-provider';
 import { CLIENT_AUTH_METHODS } from './metadata.ts';
 
-/** The library calls us for members of its own; this one is of RFC 7591 section 2, and nothing is done with it. */
+/** Additional member to accept, of RFC 7591 section 2; it is not used. */
 export const EXTRA_METADATA = ['software_id'];
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const MOST_REDIRECTS = 20;
-/** Characters: of one redirect URI, and of all of a client. */
+/** In characters: of one redirect URI, and of all of a client. */
 const LONGEST_REDIRECT = 1_024;
 const MOST_REDIRECT_TEXT = 4_096;
-/** Schemes that browsers and systems handle themselves: no application has one of them to itself (RFC 8252 section 7.1). */
+/** Schemes that browsers and operating systems handle: none is private to an application (RFC 8252 section 7.1). */
 const FOREIGN_SCHEMES =
   /^(ftps?|sftp|wss?|mailto|tel|sms|view-source|javascript|vbscript|data|file|blob|filesystem|about|chrome|jar|ldaps?|smb|ssh|telnet):/i;
 /** RFC 7518 section 3.3, in bytes. */
@@ -18,47 +18,47 @@ const SHORTEST_RSA = 2048 / 8;
 const MOST_NAME = 100;
 
 /**
- * RFC 7591 section 2: the server may put other values in place of those that a client asked for, and tells it so. Who asks
- * for a secret is a public client here: a secret that anybody gets who asks proves nothing that PKCE does not. Scopes are
- * asked for at each authorization.
+ * RFC 7591 section 2: the server may replace requested values, and returns the result. A client that requests a secret becomes a
+ * public client: a secret that is given to anyone who asks proves nothing that PKCE does not. Scopes are requested at each
+ * authorization.
  *
- * @throws InvalidClientMetadata for what is not served, or would make this process ask an address
- * @throws InvalidRedirectUri when a code would be sent over http elsewhere than to this very machine (RFC 8252 section 8.3)
+ * @throws InvalidClientMetadata for unsupported metadata, and for metadata that would make this process send requests
+ * @throws InvalidRedirectUri when a code would be sent over http to another address than loopback (RFC 8252 section 8.3)
  */
-export function settleClientMetadata(metadata: AllClientMetadata): void {
+export function normaliseClientMetadata(metadata: AllClientMetadata): void {
   delete metadata.scope;
-  // The library made one for whoever did not say that they want none.
+  // The library generates one unless the client declared that it wants none.
   delete metadata.client_secret;
   delete metadata.client_secret_expires_at;
   if (!CLIENT_AUTH_METHODS.includes(metadata.token_endpoint_auth_method as never))
     metadata.token_endpoint_auth_method = 'none';
   if (metadata.jwks_uri !== undefined && !/^https:/i.test(String(metadata.jwks_uri)))
     throw new errors.InvalidClientMetadata('jwks_uri: https');
-  // The library would fetch it. There are no pairwise subjects here that it could be for.
+  // The library would fetch it. Pairwise subjects, which it is for, are not supported.
   if (metadata.sector_identifier_uri !== undefined)
     throw new errors.InvalidClientMetadata('sector_identifier_uri: not supported');
   if (hasShortKey(metadata.jwks))
-    throw new errors.InvalidClientMetadata('jwks: an RSA key needs 2048 bits at least, or no assertion would verify');
+    throw new errors.InvalidClientMetadata('jwks: an RSA key must have at least 2048 bits');
   const redirects = metadata.redirect_uris ?? [];
   if (!Array.isArray(redirects) || redirects.length > MOST_REDIRECTS)
-    throw new errors.InvalidClientMetadata(`redirect_uris: a list of ${MOST_REDIRECTS} at most`);
+    throw new errors.InvalidClientMetadata(`redirect_uris: at most ${MOST_REDIRECTS}`);
   if (redirects.join('').length > MOST_REDIRECT_TEXT || redirects.some((uri) => String(uri).length > LONGEST_REDIRECT))
     throw new errors.InvalidClientMetadata(
       `redirect_uris: ${LONGEST_REDIRECT} characters each, and ${MOST_REDIRECT_TEXT} together, at most`,
     );
-  if (redirects.some(isNobodysOwn))
+  if (redirects.some(isForbiddenUri))
     throw new errors.InvalidRedirectUri(
       'redirect_uris: https, a scheme of the application, or http on loopback; no userinfo',
     );
-  // Only native applications have addresses of their own on the user's machine (RFC 8252 section 7).
+  // Only native applications have redirect URIs on the user's machine (RFC 8252 section 7).
   if (redirects.some(isOfTheirMachine)) metadata.application_type = 'native';
   if (redirects.some(isOpenHttp))
     throw new errors.InvalidRedirectUri('redirect_uris: https, a scheme of the application, or http on loopback');
   if (typeof metadata.client_name === 'string') metadata.client_name = nameOf(metadata.client_name);
 }
 
-/** Whether an address holds a user name or a password, or belongs to a scheme that is no application's. */
-function isNobodysOwn(uri: unknown): boolean {
+/** Whether a URI has userinfo, or a scheme that is not private to an application. */
+function isForbiddenUri(uri: unknown): boolean {
   const url = typeof uri === 'string' ? URL.parse(uri) : null;
   if (!url) return false;
   const isHierarchical = /^[^:]+:\//.test(url.href);
@@ -73,7 +73,7 @@ function hasShortKey(jwks: unknown): boolean {
   );
 }
 
-/** Well-formed after it is cut, which may be in the middle of a character: what is on record is UTF-8. */
+/** Truncated, and well-formed even if that splits a surrogate pair: audit rows are UTF-8. */
 const nameOf = (given: string): string =>
   given
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')

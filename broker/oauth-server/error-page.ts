@@ -1,14 +1,14 @@
-/** What a person sees where there is no client that could be told: nothing leads on from there. */
+/** Error page for errors that must not be redirected to the client. */
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import type { Config } from '../config.ts';
 
-/** What helps an application that calls itself by the address of a document (client id metadata document); or nothing. */
+/** Advice for an application whose client id is the URL of a client ID metadata document; or the empty string. */
 function adviceOn(clientId: unknown, clientIdDocuments: boolean): string {
   const url = typeof clientId === 'string' ? URL.parse(clientId) : null;
   if (url?.protocol !== 'https:') return '';
   return clientIdDocuments
     ? `The application is described by a document at ${url.host}, which this broker could not use. Tell whoever runs the broker: let it reach ${url.host}, or set AGENT_BROKER_CLIENT_ID_DOCUMENTS=off, so that applications register instead. The log says what was wrong.`
-    : `The application calls itself by a document at ${url.host}, and this broker fetches none. Have it connect again from the beginning, so that it reads that it has to register.`;
+    : `The application identifies itself by a document at ${url.host}, and this broker does not fetch such documents. Remove the connection in the application and connect again, so that it registers instead.`;
 }
 
 const inHtml = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#${one.codePointAt(0)};`);
@@ -45,7 +45,7 @@ export function errorPage(
       <div class="sheet card">
         <p class="brand"><img src="/console/icon.svg" alt="" width="28" height="28">Agent Broker</p>
         <h1>Not connected</h1>
-        <p role="status">The application asked for something that cannot be done: ${inHtml(description ?? error)}.</p>
+        <p role="status">The request of the application is not valid: ${inHtml(description ?? error)}.</p>
 ${advice && `        <p>${inHtml(advice)}</p>\n`}        <p>Nothing was granted. Close this page, and connect again from the application.</p>
       </div>
     </main>

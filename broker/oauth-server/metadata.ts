@@ -1,4 +1,4 @@
-/** What MCP clients read first: where to ask for a token for `/mcp`, and how. One place says what is switched on. */
+/** Discovery metadata for MCP clients: protected resource (RFC 9728) and authorization server (RFC 8414). */
 import type { Broker } from '../broker.ts';
 
 /** Paths of the authorization server. Its issuer is the base URL. */
@@ -11,20 +11,20 @@ export const OAUTH_PATHS = {
   consent: '/oauth/consent',
 } as const;
 
-/** What a token is for: looking (and asking), and changing. What of it really is allowed, grants and policies say. */
+/** Scopes of tokens: reading (and requesting access), and writing. Grants and policies decide what is allowed in detail. */
 export const MCP_SCOPES = ['mcp:read', 'mcp:write'] as const;
 export type McpScope = (typeof MCP_SCOPES)[number];
 
 export const CLIENT_AUTH_METHODS = ['none', 'private_key_jwt'] as const;
 export const CLIENT_AUTH_ALGORITHMS = ['ES256', 'EdDSA', 'PS256', 'RS256'] as const;
 
-/** After so long an owner is asked again. */
+/** Lifetime of an authorisation; after that an owner has to consent again. */
 export const AUTHORISATION_SECONDS = 365 * 24 * 3600;
 
 type Base = Pick<Broker, 'baseUrl'>;
 
-/** OAuth 2.1 section 1.5: codes and tokens travel over https alone, except on this very machine. */
-export const isPrivateEnough = ({ baseUrl }: Base): boolean => {
+/** OAuth 2.1 section 1.5: codes and tokens require https, except on loopback. */
+export const isSecureEnough = ({ baseUrl }: Base): boolean => {
   const { protocol, hostname } = new URL(baseUrl);
   return protocol === 'https:' || /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 };
@@ -35,7 +35,7 @@ export const mcpResource = ({ baseUrl }: Base): string => `${baseUrl}/mcp`;
 /** Where the metadata of `/mcp` is: RFC 9728 section 3.1, the path of the resource behind the well-known one. */
 const mcpMetadataUrl = ({ baseUrl }: Base): string => `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
 
-/** RFC 9728 section 2. `resource`: the one that is asked for, `/mcp` or the whole broker. */
+/** RFC 9728 section 2. `resource`: the requested one, `/mcp` or the whole broker. */
 export const protectedResourceMetadata = (broker: Base, resource: string) => ({
   resource,
   authorization_servers: [broker.baseUrl],
@@ -45,7 +45,7 @@ export const protectedResourceMetadata = (broker: Base, resource: string) => ({
   resource_documentation: `${broker.baseUrl}/docs`,
 });
 
-/** RFC 8414 section 2. Clients that read that no document is fetched register instead (RFC 7591). */
+/** RFC 8414 section 2. Without support for client ID metadata documents, clients register (RFC 7591). */
 export const authorizationServerMetadata = ({ baseUrl, config }: Pick<Broker, 'baseUrl' | 'config'>) => ({
   issuer: baseUrl,
   authorization_endpoint: baseUrl + OAUTH_PATHS.authorization,
@@ -67,7 +67,7 @@ export const authorizationServerMetadata = ({ baseUrl, config }: Pick<Broker, 'b
   service_documentation: `${baseUrl}/docs`,
 });
 
-/** RFC 9728 section 5.1 and RFC 6750 section 3: where a client without a token learns of us, and what to ask for. */
+/** `WWW-Authenticate` (RFC 9728 section 5.1, RFC 6750 section 3): metadata URL and scopes for clients without a token. */
 export const mcpChallenge = (broker: Base, scopes: readonly string[] = MCP_SCOPES): readonly string[] => [
   `resource_metadata="${mcpMetadataUrl(broker)}"`,
   `scope="${scopes.join(' ')}"`,

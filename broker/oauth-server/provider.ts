@@ -1,4 +1,4 @@
-/** The OAuth library, set up: what it may do, for how long, and where it keeps what it knows. */
+/** Configuration of the OAuth library: features, lifetimes and storage. */
 import Provider, { errors } from 'oidc-provider';
 import type { Broker } from '../broker.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
@@ -6,7 +6,7 @@ import { ProviderUnreachable, providerFetch } from '../egress/provider-fetch.ts'
 import { findLiveAuthorisation } from '../store/mcp-authorisations.ts';
 import { adapterFor } from './adapter.ts';
 import { refuseLooseAssertion } from './client-assertion.ts';
-import { EXTRA_METADATA, settleClientMetadata } from './client-metadata.ts';
+import { EXTRA_METADATA, normaliseClientMetadata } from './client-metadata.ts';
 import { errorPage } from './error-page.ts';
 import {
   AUTHORISATION_SECONDS,
@@ -24,9 +24,9 @@ const DAY = 24 * 3600;
 const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
 const CODE_SECONDS = MINUTE;
 const INTERACTION_SECONDS = 30 * MINUTE;
-/** A client that nobody uses for so long has to ask again. */
+/** A client that is not used for so long needs a new consent. */
 const REFRESH_SECONDS = 30 * DAY;
-/** Makes a provider whose tokens this key signs. */
+/** Makes a provider that signs its tokens with this key. */
 export function makeProvider(broker: Broker, key: SigningKey): Provider {
   const { baseUrl } = broker;
   const { db } = broker.store;
@@ -60,7 +60,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
         defaultResource: () => resource,
         useGrantedResource: () => true,
         getResourceServerInfo: (context, asked) => {
-          // RFC 8707 section 2: of several all have to be ours; the library looks at one.
+          // RFC 8707 section 2: all of several resources have to be ours; the library checks one.
           const all = [asked, context.oidc?.params?.resource ?? []].flat();
           if (all.some((one) => one !== resource))
             throw new errors.InvalidTarget(`this server issues tokens for ${resource}`);
@@ -74,7 +74,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
         },
       },
     },
-    // No OpenID: nobody signs in to a client with this, and there are no identity tokens.
+    // No OpenID Connect: this is not a sign-in, and there are no ID tokens.
     scopes: [],
     claims: {},
     responseTypes: ['code'],
@@ -93,9 +93,9 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     },
     extraClientMetadata: {
       properties: EXTRA_METADATA,
-      validator: (_, _name, _value, metadata) => settleClientMetadata(metadata),
+      validator: (_, _name, _value, metadata) => normaliseClientMetadata(metadata),
     },
-    // Loopback ports and pages of a client's own site (a debugger in a browser) are no secret, and no cookie goes along.
+    // Browser-based clients (such as debuggers) may use any origin: requests carry no cookies.
     clientBasedCORS: () => true,
     cookies: {
       names: { session: 'svc_oauth', interaction: 'svc_consent', resume: 'svc_resume' },
@@ -105,7 +105,7 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     interactions: { url: (_, { uid }) => `${OAUTH_PATHS.consent}/${uid}` },
     findAccount: async (_, id) =>
       (await findLiveAuthorisation(db, id, broker.clock())) && { accountId: id, claims: () => ({ sub: id }) },
-    // The subject is the agent; `authorisation` is the row that says whether the token is still good.
+    // The subject is the agent; `authorisation` is the row that is checked at every call.
     formats: {
       customizers: {
         jwt: async (_, token, jwt) => {
@@ -133,21 +133,21 @@ export function makeProvider(broker: Broker, key: SigningKey): Provider {
     fetchResponseBodyLimits: { 'client_id metadata document': 16 * 1024, jwks_uri: 64 * 1024 },
     renderError: (context, told) => errorPage(context, told, broker.config),
   });
-  // Addresses that it makes are of the public address, whatever the request came by; see `handle`.
+  // URLs are built from the public base URL, whatever host the request was sent to; see `handle`.
   provider.proxy = true;
   revokeAccessTokens(provider, broker);
-  provider.on('server_error', (_, error) => broker.log.error({ err: error }, 'the OAuth library failed'));
+  provider.on('server_error', (_, error) => broker.log.error({ err: error }, 'OAuth library error'));
   return provider;
 }
 
-/** Documents and keys of clients: the only addresses that a stranger can make this process ask. */
+/** Fetches client documents and keys: the only requests that strangers can cause (SSRF). */
 function guardedFetch({ publicOutbound, log }: Pick<Broker, 'publicOutbound' | 'log'>) {
   const fetchKeys = providerFetch(publicOutbound);
   const fetchDocument = providerFetch(publicOutbound, ['cache-control', 'expires']);
   return async (input: string | URL | Request, { method = 'GET', headers, redirect }: RequestInit = {}) => {
     const url = input instanceof Request ? input.url : String(input);
-    if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https is asked.');
-    // The library follows no redirect of a document. How long that is kept is bounded above; of keys it would believe anything.
+    if (!url.startsWith('https:')) throw new ProviderUnreachable('Only https URLs are fetched.');
+    // The library follows no redirects of documents, whose cache lifetime is limited above; for keys it has no limits of its own.
     const isDocument = redirect === 'manual';
     const failed = (problem: string) =>
       log.warn(

@@ -1,4 +1,4 @@
-/** Where a code goes, in the words by which a person knows the place: a site's host, or an application's own scheme. */
+/** Where a code is sent, for display: a site's host, or an application's private scheme. */
 export function redirectHost(uri: string): string {
   const url = URL.parse(uri);
   if (url === null) return '';

@@ -1,4 +1,4 @@
-/** Revocation (RFC 7009): what a client gives back ends at the next call, on every replica, whichever of its tokens it names. */
+/** Revocation (RFC 7009): revoking any of a client's tokens is effective at the next call, on every replica. */
 import { errors, type KoaContextWithOIDC, type default as Provider } from 'oidc-provider';
 import { readAccessToken } from '../auth/authenticate-mcp-client.ts';
 import type { Broker } from '../broker.ts';
@@ -7,7 +7,7 @@ import { mcpResource } from './metadata.ts';
 
 type Ending = Pick<Broker, 'store' | 'clock' | 'keys' | 'baseUrl'>;
 
-/** The library's `revokeGrantPolicy`: with a refresh token that is given back, or that somebody may have copied, all ends. */
+/** The library's `revokeGrantPolicy`: a revoked or reused refresh token revokes the whole authorisation. */
 export function endsWithRefreshToken({ store, clock }: Ending) {
   return async ({ oidc }: KoaContextWithOIDC): Promise<boolean> => {
     const id = oidc.route === 'revocation' ? oidc.entities.RefreshToken?.grantId : undefined;
@@ -17,10 +17,9 @@ export function endsWithRefreshToken({ store, clock }: Ending) {
 }
 
 /**
- * Lets `provider` revoke access tokens too. It revokes only what it stores: a JWT it refuses, once it knows which client asks.
- * Ours are of an authorisation, which ends, with its refresh tokens: RFC 7009 section 2.1 leaves that to the server, and a
- * client that gives a token back is done. A token that is over, another client's, or none at all ends nothing, and is
- * answered with 200 all the same (section 2.2).
+ * Adds revocation of access tokens. The library revokes only what it stores, and refuses JWTs once the client is authenticated.
+ * Revoking one of our access tokens revokes its authorisation with its refresh tokens: RFC 7009 section 2.1 leaves that to the
+ * server. An expired, foreign or invalid token has no effect and is answered with 200 too (section 2.2).
  */
 export function revokeAccessTokens(provider: Provider, broker: Ending): void {
   const refused = new WeakSet<KoaContextWithOIDC>();

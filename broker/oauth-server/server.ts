@@ -1,4 +1,4 @@
-/** The authorization server of this process: one library instance for each key that signs. */
+/** The authorization server of this process: one library instance for each signing key. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Broker } from '../broker.ts';
@@ -6,13 +6,13 @@ import { MCP_SCOPES, OAUTH_PATHS } from './metadata.ts';
 
 export type AuthorizationServer = {
   provider(): Promise<Provider>;
-  /** A library instance that reads and writes in a transaction, and is done with it; it takes a millisecond or two. */
+  /** A library instance that reads and writes in a transaction; making one takes a millisecond or two. */
   within(db: Broker['store']['db']): Promise<Provider>;
   /** Answers a request to one of the paths of the library. */
   handle(request: IncomingMessage, response: ServerResponse): void;
 };
 
-/** Makes it. Nothing is made, nor its library loaded, until somebody asks: most brokers have no MCP clients. */
+/** Makes it. The library is loaded with the first request: most brokers have no MCP clients. */
 export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   let made: { kid: string; provider: Provider; answer: ReturnType<Provider['callback']> } | undefined;
   const current = async () => {
@@ -32,14 +32,14 @@ export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
       return makeProvider({ ...broker, store: { ...broker.store, db } }, broker.keys.signer('issuing', broker.clock()));
     },
     handle: (request, response) => {
-      // Who we are is what the configuration says, not what a request or a proxy says.
+      // Host and protocol come from the configuration, not from the request or a proxy.
       request.headers['x-forwarded-proto'] = protocol.slice(0, -1);
       request.headers['x-forwarded-host'] = host;
       request.url = asServed(request.url ?? '');
       current().then(
         ({ answer }) => answer(request, response),
         (error: unknown) => {
-          broker.log.error({ err: error }, 'the OAuth library cannot be used');
+          broker.log.error({ err: error }, 'could not load the OAuth library');
           response.writeHead(503).end();
         },
       );
@@ -47,7 +47,7 @@ export function makeAuthorizationServer(broker: Broker): AuthorizationServer {
   };
 }
 
-/** What a client may ask with. The library knows more, of OpenID, of other ways for the answer to travel, of other flows. */
+/** Allowed parameters of authorization requests. The library supports more: OpenID Connect, response modes, other flows. */
 const PARAMETERS = [
   'client_id',
   'redirect_uri',
@@ -61,9 +61,8 @@ const PARAMETERS = [
 ];
 
 /**
- * An authorization request as this server takes it. RFC 6749 section 3.1: what is not known is ignored. Section 3.3: who asks
- * for no scope that there is gets the default, which is all of them. Clients ask for the scopes of their own (`claudeai`,
- * `openid`) at any server.
+ * Normalises an authorization request. Unknown parameters are ignored (RFC 6749 section 3.1). Without a known scope the default is
+ * used, which is all of them (section 3.3), because clients request scopes of their own (`claudeai`, `openid`) at any server.
  */
 function asServed(url: string): string {
   const mark = url.indexOf('?');
@@ -71,7 +70,7 @@ function asServed(url: string): string {
   const parameters = new URLSearchParams(
     [...new URLSearchParams(url.slice(mark + 1))].filter(([name]) => PARAMETERS.includes(name)),
   );
-  // Twice is an error of the client, which the library tells it of.
+  // A duplicate parameter is an error that the library reports to the client.
   if (parameters.getAll('scope').length <= 1) {
     const asked = (parameters.get('scope') ?? '').split(' ').filter((scope) => MCP_SCOPES.includes(scope as never));
     parameters.set('scope', asked.length > 0 ? asked.join(' ') : MCP_SCOPES.join(' '));

@@ -1,8 +1,8 @@
-/** How a platform takes its credential. The secret itself is a connection's; this says only where it goes. */
+/** How a platform authenticates. The secret itself belongs to a connection; this is only its placement. */
 import { z } from 'zod';
 import { PlatformHeaderName, PlatformUrl, recordOf, SecretReference } from './fields.ts';
 
-/** What the broker itself says in an authorization request; nobody else may. */
+/** Additional parameters of authorization requests; those that the broker sets itself are refused. */
 const AuthorizationParameter = z
   .string()
   .regex(
@@ -10,7 +10,7 @@ const AuthorizationParameter = z
     'is a parameter that the broker sets itself, or no name of one',
   );
 
-/** Facts about a platform's authorization server; a built-in manifest brings them, an operator's auth may override them. */
+/** A platform's authorization server; from a built-in manifest, or overridden by an operator's auth. */
 const OAuthEndpoints = {
   authorization_endpoint: PlatformUrl.optional().describe('Where a person consents (RFC 6749 §3.1).'),
   token_endpoint: PlatformUrl.optional().describe('Where codes and refresh tokens are exchanged (RFC 6749 §3.2).'),

@@ -1,4 +1,4 @@
-/** The platforms that come with the broker: `use: github` and the like, each with whatever an operator changes. */
+/** Built-in platforms: `use: github` and others, with an operator's overrides. */
 import { z } from 'zod';
 import { github } from './builtin/github.ts';
 import { gmail } from './builtin/gmail.ts';
@@ -41,10 +41,10 @@ export const BuiltinUse = ManifestOverrides.extend({
 }).describe('A platform that comes with the broker, under an id of its own, with changes.');
 
 /**
- * Reads what stands under a platform's id.
+ * Parses the entry of a platform.
  *
- * @returns zod's result: the whole manifest with built-in fields filled in, or issues whose paths begin below the entry.
- *   (Asking the union itself would answer with the complaints of both forms.)
+ * @returns zod's result: the complete manifest with built-in fields filled in, or issues whose paths are relative to the entry.
+ *   (Parsing the union itself would report the issues of both forms.)
  */
 export function parsePlatformEntry(entry: unknown): z.ZodSafeParseResult<Manifest> {
   const named = typeof entry === 'object' && entry !== null && Object.hasOwn(entry, 'use');

@@ -1,16 +1,16 @@
-/** The small fields of a manifest: addresses, header names, references to secrets. Each error says what to write instead. */
+/** Field types of a manifest: URLs, header names, references to secrets. Each error says what to write instead. */
 import { z } from 'zod';
 
-/** What `validateHeaderName` of node takes (RFC 9110 §5.6.2, token). */
+/** As Node's `validateHeaderName` (RFC 9110 §5.6.2, token). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
-/** RFC 9110 §7.6.1, and what belongs to the connection or to the broker alone. */
+/** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that only the HTTP client or the broker may set. */
 const RESERVED_HEADERS = new Set(
   `connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade
   host cookie content-length content-type content-encoding expect forwarded via`.split(/\s+/),
 );
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** A secret is named, never written (decisions, Governance as code). */
+/** A secret is referenced, never written. */
 export const SecretReference = z
   .union(
     [
@@ -27,7 +27,7 @@ export const SecretReference = z
   .describe('Where a secret is found: an environment variable or a file, read when the file is applied.');
 export type SecretReference = z.infer<typeof SecretReference>;
 
-/** An address of a platform: https, or http on this machine only, in the form in which it is sent. */
+/** URL of a platform: https, or http on loopback only, in canonical form. */
 export const PlatformUrl = z.string().superRefine((text, context) => {
   const problem = urlProblem(text);
   if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
@@ -36,19 +36,19 @@ export const PlatformUrl = z.string().superRefine((text, context) => {
 /** The name of any header. */
 export const HeaderName = z.string().regex(HEADER_NAME, 'is not the name of a header');
 
-/** The name of a header that goes to a platform with every call. */
+/** The name of a header that is sent with every call. */
 export const PlatformHeaderName = z.string().superRefine((name, context) => {
   const problem = headerProblem(name);
   if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
 });
 
-/** RFC 9110 §5.5, without the control characters and the bytes above ASCII that readers disagree on. */
+/** RFC 9110 §5.5, without control characters and non-ASCII bytes, which implementations treat differently. */
 export const HeaderValue = z
   .string()
   .max(1024)
   .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, 'write printable ASCII without spaces at the ends');
 
-/** A record whose bad keys are refused with the key's own message, not with "invalid key". */
+/** A record that reports the message of the key's schema for an invalid key, not "invalid key". */
 export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value) {
   return z.record(key, value, {
     error: (issue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
@@ -65,7 +65,7 @@ function urlProblem(text: string): string | undefined {
     return 'must begin with "https://"; "http://" is taken for this machine only (localhost, 127.0.0.1, [::1])';
   }
   if (url.hostname.endsWith('.')) return 'has a host name that ends in a dot; leave the dot out';
-  // RFC 2606 §2: never anyone's address, so built-in manifests use it where each customer has a site of its own.
+  // RFC 2606 §2: a reserved TLD, which built-in manifests use where each customer has a host of its own.
   if (url.hostname.endsWith('.invalid')) return 'is a placeholder; write the address of your own site';
   if (url.href !== text && url.href !== `${text}/`) return `is not in normal form; write "${url.href}"`;
   return url.pathname.includes('//') ? 'holds an empty path segment ("//"); leave it out' : undefined;

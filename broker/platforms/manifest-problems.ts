@@ -1,4 +1,4 @@
-/** What must hold between the fields of a manifest, each of which is well-formed by itself. */
+/** Cross-field validation of a manifest whose fields are valid by themselves. */
 import type { z } from 'zod';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
@@ -8,7 +8,7 @@ import type { ManifestFields } from './manifest.ts';
 type Fields = z.infer<typeof ManifestFields>;
 type Problem = { path: (string | number)[]; message: string };
 
-/** What must hold between fields. */
+/** The problems found. */
 export function manifestProblems(manifest: Fields): Problem[] {
   const { kind, auth, oauth, scopes } = manifest;
   const found: Problem[] = [];
@@ -26,14 +26,14 @@ export function manifestProblems(manifest: Fields): Problem[] {
       path: ['auth', 'client_id'],
       message: 'is missing; register the broker at the platform, and give its id',
     });
-  // An MCP server says by itself which authorization server it trusts (RFC 9728).
+  // An MCP server publishes its authorization server (RFC 9728).
   if (auth.type === 'oauth2' && auth.issuer === undefined && kind !== 'mcp') {
     for (const endpoint of ['authorization_endpoint', 'token_endpoint'] as const) {
       if (auth[endpoint] ?? oauth?.[endpoint]) continue;
       found.push({ path: ['auth', endpoint], message: 'is missing; give it, or an issuer that publishes it' });
     }
   }
-  // Then whoever runs that server chooses who is shown the secret, so a manifest that brings one says for whom it is.
+  // Then the MCP server would choose who receives the client secret, so a manifest with one has to name the server.
   const namesServer = auth.type === 'oauth2' && (auth.issuer ?? auth.token_endpoint ?? oauth?.token_endpoint);
   if (kind === 'mcp' && auth.type === 'oauth2' && auth.client_secret !== undefined && !namesServer)
     found.push({

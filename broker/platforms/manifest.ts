@@ -1,4 +1,4 @@
-/** What a platform is, as data: one schema for the built-in ones and for those an operator describes in governance.yaml. */
+/** The manifest of a platform: one schema for built-in platforms and for those in governance.yaml. */
 import { z } from 'zod';
 import { foldName } from '../policy/names.ts';
 import { compilePlatformRules, type PlatformRules, RECIPIENT_FORMATS } from '../policy/operation.ts';
@@ -54,7 +54,7 @@ export const PlatformId = z
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
   .describe('The id by which agents name the platform.');
 
-/** The fields alone, without what must hold between them. */
+/** The fields, without cross-field validation. */
 export const ManifestFields = z.strictObject(
   {
     kind: z.enum(['rest', 'graphql', 'mcp']).describe('What the platform speaks.'),
@@ -141,9 +141,9 @@ export const ManifestOverrides = ManifestFields.omit({ kind: true }).partial();
 export type ManifestOverrides = z.input<typeof ManifestOverrides>;
 
 /**
- * The rules of a platform, for deciding.
+ * Compiles a manifest to the rules that decisions use.
  *
- * @param manifest one that `Manifest` has accepted; nothing is left that could fail then
+ * @param manifest accepted by `Manifest`, which then compiles without errors
  * @throws Error with a sentence that begins with the platform's id
  */
 export function compileManifest(platformId: string, manifest: Manifest): PlatformRules {
@@ -155,9 +155,9 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 }
 
 /**
- * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, recipients and content_scopes are changed entry by entry (an
- * empty list takes a scope's rules away); every other field is replaced whole. At another origin the built-in place that
- * says whose account it is does not count: it would get tokens of a platform that is not its own.
+ * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, recipients and content_scopes are merged by entry (an
+ * empty list removes a scope's rules); every other field is replaced. With another origin, the built-in account endpoint is
+ * dropped: it would receive tokens of another platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));

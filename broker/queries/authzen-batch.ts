@@ -1,4 +1,4 @@
-/** Many questions at once (OpenID AuthZEN Authorization API 1.0, section 7). */
+/** Batch evaluation (OpenID AuthZEN Authorization API 1.0, section 7). */
 
 import type { z } from 'zod';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -7,12 +7,12 @@ import type { FactsRow } from '../store/facts-columns.ts';
 import { type Decision, evaluate, type SubjectReader } from './authzen.ts';
 import { Evaluation, type Evaluations } from './authzen-request.ts';
 
-/** In which words items are refused: those of the single question. */
+/** Texts of refused items: those of the single evaluation. */
 export type ItemRefusals = { notYours: string; malformed(error: z.ZodError): string };
 
 /**
- * Answers the items in their order, as far as the semantic goes. An item that is wrong, or about an agent that whoever asks
- * may not ask about, is answered with `decision: false` and the status that it would have had alone.
+ * Evaluates the items in order, as far as the semantic requires. An item that is invalid, or about an agent that the requester
+ * may not ask about, gets `decision: false` and the status that it would have by itself.
  */
 export async function evaluateAll(
   services: { loadFacts: FactsLoader },
@@ -39,7 +39,7 @@ export async function evaluateAll(
   return answers;
 }
 
-/** Items about the same agent and platform share what was read: one moment for all of them. */
+/** Items about the same agent and platform share one read, so that they are consistent. */
 function eachOnce(read: SubjectReader): SubjectReader {
   const known = new Map<string, Promise<readonly FactsRow[] | undefined>>();
   return (subjectId, platform) => {

@@ -1,9 +1,9 @@
-/** The bodies of AuthZEN (OpenID AuthZEN Authorization API 1.0, sections 5 to 7; specification, POST /v1/authzen/access). */
+/** Request bodies of AuthZEN (OpenID AuthZEN Authorization API 1.0, sections 5 to 7; specification, POST /v1/authzen/access). */
 import { z } from 'zod';
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 import { text } from '../wire/action.ts';
 
-/** Attributes from the enforcement point. The broker knows its facts itself, and looks at none of them. */
+/** Attributes from the enforcement point. Ignored: the broker uses its own facts. */
 const properties = z.record(z.string(), z.unknown()).optional().describe('taken, and not looked at');
 const type = text(256);
 
@@ -29,7 +29,7 @@ export const AskedContext = z.looseObject({
     .describe('which connection, as on POST /v1/actions; everything else here is not looked at'),
 });
 
-/** One question. What else is in it is ignored, as the standard wants. */
+/** One evaluation. Unknown members are ignored, as the standard requires. */
 export const Evaluation = z
   .object({ subject: Subject, action: AskedAction, resource: Resource, context: AskedContext.optional() })
   .meta({ id: 'AuthzenEvaluation' });
@@ -41,8 +41,8 @@ const MOST_EVALUATIONS = 100;
 const Options = z.looseObject({ evaluations_semantic: z.enum(SEMANTICS).optional() });
 
 /**
- * Many questions. The members beside `evaluations` are what an item does not say itself, each of them whole. An item is
- * judged by itself: a wrong one is answered with `decision: false`, and the others as if it were not there.
+ * A batch. The members beside `evaluations` are defaults for the items, each taken as a whole. Items are validated separately:
+ * an invalid one gets `decision: false` and does not affect the others.
  */
 export const Evaluations = z
   .object({
@@ -58,7 +58,7 @@ export const Evaluations = z
   })
   .superRefine((body, context) => {
     if (body.evaluations?.length) return;
-    // Without items it is the single question (Access Evaluations API, Request).
+    // Without items it is a single evaluation (Access Evaluations API, Request).
     const { error } = Evaluation.safeParse(body);
     for (const issue of error?.issues ?? []) context.addIssue({ ...issue });
   })

@@ -1,4 +1,4 @@
-/** AuthZEN as a way to ask what a governed call would get: a translation there and back, no engine of its own. */
+/** AuthZEN adapter: translates to the decision of a governed call and back, without an engine of its own. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -14,7 +14,7 @@ import { askStanding } from './standing.ts';
 
 export type Asker = AgentPrincipal | OwnerPrincipal;
 
-/** Decision of the standard, with `reason` and `require_approval` at the top, too (specification, POST /v1/authzen/access). */
+/** The standard's decision, with `reason` and `require_approval` also at the top level (specification, POST /v1/authzen/access). */
 export type Decision = {
   decision: boolean;
   reason: string;
@@ -22,14 +22,14 @@ export type Decision = {
   context: { reason: string; require_approval?: true; conditional?: true; error?: { status: number; message: string } };
 };
 
-/** The rows of an agent, for a platform; undefined when whoever asks may not ask about it. */
+/** The facts of an agent for a platform; undefined when the requester may not ask about it. */
 export type SubjectReader = (subjectId: string, platform: string) => Promise<readonly FactsRow[] | undefined>;
 
 /**
- * Who may ask about whom: an agent about itself, by uuid or agent id, and an owner about every agent of the organisation.
- * An agent of somebody else and one that there is not are the same.
+ * Access control: an agent may ask about itself, by uuid or agent id, and an owner about every agent of the organisation.
+ * Foreign and unknown agents are not distinguished.
  *
- * @param read the platform whose rows came with the authentication of an agent, as the route says where it stands
+ * @param read the platform whose facts were read by the authentication of an agent
  */
 export function subjectReader(
   { facts, broker }: { broker: Broker; facts: FactsReader },
@@ -50,7 +50,7 @@ export function subjectReader(
   };
 }
 
-/** Answers one question; undefined when whoever asks may not. */
+/** One evaluation; undefined when the requester may not ask. */
 export async function evaluate(
   services: { loadFacts: FactsLoader },
   readSubject: SubjectReader,
@@ -74,9 +74,9 @@ function decisionOf({ kind, reason, conditional }: Verdict): Decision {
   };
 }
 
-/** What AuthZEN calls otherwise than a refused call does (specification, POST /v1/authzen/access). */
+/** Reasons that differ from those of a refused call (specification, POST /v1/authzen/access). */
 const REASONS: Partial<Record<Verdict['reason'], string>> = {
   agent_revoked: 'revoked',
-  // Not a refusal of a call but a 409: it has no reason there.
+  // For a call this is a 409 without a reason.
   agent_inactive: 'denied',
 };

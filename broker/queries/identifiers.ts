@@ -1,26 +1,26 @@
-/** How TRQP names agents and who governs them (specification, TRQP request; did:web Method Specification; SPIFFE ID). */
+/** Identifiers of agents and authorities in TRQP (specification, TRQP request; did:web Method Specification; SPIFFE ID). */
 import { AGENT_ID_PATTERN, UUID_PATTERN } from '../crypto/ids.ts';
 
-/** `host`: in lower case, a port after a colon; undefined for a bare agent id, which is ours. */
+/** `host`: in lower case, with port after a colon; undefined for a bare agent id, which is local. */
 export type EntityName = {
   host?: string;
-  /** undefined: well-formed, and no agent. */
+  /** undefined: well-formed, but not an agent. */
   agentId?: string;
-  /** The organisation that the name says the agent is of. */
+  /** The organisation in the name. */
   organisationId?: string;
 };
 
 /** `organisationId` undefined with `root` true: the whole registry; with `root` false: something else at that host. */
 export type AuthorityName = { host: string; root: boolean; organisationId?: string };
 
-/** A host name, a port as `%3A` or, as many write it, after a colon, and the path in segments. */
+/** A host name, a port after `%3A` or (as often written) a colon, and path segments. */
 const DID_WEB =
   /^did:web:((?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)(?:(?:%3[Aa]|:)(\d{1,5}))?((?::(?:[A-Za-z0-9._-]|%[0-9A-Fa-f]{2})+)*)$/;
-/** SPIFFE ID, section 2; and a port, because our host may have one. */
+/** SPIFFE ID, section 2; plus a port, because our host may have one. */
 const SPIFFE = /^spiffe:\/\/([a-z0-9._-]{1,255}(?::\d{1,5})?)((?:\/[A-Za-z0-9._-]+)*)$/;
 const LONGEST_HOST = 253;
 
-/** Reads the name of an entity; undefined when it is malformed. */
+/** Parses the name of an entity; undefined when it is malformed. */
 export function readEntity(id: string): EntityName | undefined {
   if (AGENT_ID_PATTERN.test(id)) return { agentId: id };
   const did = readDidWeb(id);
@@ -43,7 +43,7 @@ export function readEntity(id: string): EntityName | undefined {
   return isAgents ? { host, agentId, organisationId: organisationId.toLowerCase() } : { host };
 }
 
-/** Reads the name of an authority; undefined when it is malformed. */
+/** Parses the name of an authority; undefined when it is malformed. */
 export function readAuthority(id: string): AuthorityName | undefined {
   const did = readDidWeb(id);
   if (!did) return undefined;
@@ -59,6 +59,6 @@ export function readAuthority(id: string): AuthorityName | undefined {
 function readDidWeb(id: string): { host: string; path: string[] } | undefined {
   const [, host, port, path = ''] = DID_WEB.exec(id) ?? [];
   if (host === undefined || host.length > LONGEST_HOST) return undefined;
-  // A host name has no case (RFC 4343).
+  // Host names are case-insensitive (RFC 4343).
   return { host: host.toLowerCase() + (port === undefined ? '' : `:${port}`), path: path.split(':').slice(1) };
 }

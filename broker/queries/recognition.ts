@@ -20,8 +20,8 @@ const STATUS: Record<Exclude<AgentStatus, 'active'>, (typeof RECOGNITION)[number
 };
 
 /**
- * By its own lifetime, its status, and for a child those of its parent. One whose time is over is expired, whatever its row says
- * since. No grant, policy or breaker is looked at.
+ * By its own lifetime and status, and for a child those of its parent. A child past its lifetime is `expired`, whatever its row
+ * says. Grants, policies and breakers are not considered.
  */
 export function recognise(
   row: Pick<FactsRow, 'status' | 'expires_at' | 'parent_id' | 'parent_status' | 'parent_expires_at'>,

@@ -1,4 +1,4 @@
-/** A question about a scope, without a call: the facts and the decision of a governed call, and nothing else. */
+/** A standing query about a scope, without a call: uses the facts and the decision of a governed call. */
 
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
@@ -9,8 +9,8 @@ export type StandingAsk = Omit<Ask, 'call'>;
 export type Standing = { verdict: Verdict; policy: Policy | undefined };
 
 /**
- * Decides a standing question on rows that were read for its platform. Nothing is recorded and nobody is suspended: a
- * question is no call.
+ * Decides a standing query on facts that were read for its platform. Nothing is recorded and no agent is suspended, because a
+ * query is not a call.
  */
 export async function askStanding(
   services: { loadFacts: FactsLoader },

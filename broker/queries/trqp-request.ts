@@ -1,9 +1,9 @@
-/** The bodies of the Trust Registry Query Protocol v2.0 (specification, TRQP request). */
+/** Request bodies of the Trust Registry Query Protocol v2.0 (specification, TRQP request). */
 import { z } from 'zod';
 import { text } from '../wire/action.ts';
 import { readAuthority, readEntity } from './identifiers.ts';
 
-/** As long as a SPIFFE id may be (SPIFFE ID, section 2.3). */
+/** Maximum length of a SPIFFE id (SPIFFE ID, section 2.3). */
 const identifier = text(2048);
 const ENTITY = 'must be did:web:<host>:agents:<agent_id>, an agent id (agt_…), or a spiffe:// id';
 const AUTHORITY = 'must be did:web:<host>, or did:web:<host>:orgs:<organisation uuid>';

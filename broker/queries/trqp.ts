@@ -1,4 +1,4 @@
-/** TRQP v2.0: what a registry says of an agent, to itself, to its owners, and where it is published to anyone. */
+/** TRQP v2.0 adapter: queries about an agent by itself, by its owners, and by anyone where it is published. */
 
 import type { AgentPrincipal, OwnerPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
@@ -15,7 +15,7 @@ import { recognise } from './recognition.ts';
 import { askStanding, type Standing } from './standing.ts';
 import type { TrqpAuthorizationQuery, TrqpRecognitionQuery } from './trqp-request.ts';
 
-/** undefined: a stranger, who sent no bearer. */
+/** undefined: anonymous. */
 export type Enquirer = AgentPrincipal | OwnerPrincipal | undefined;
 
 type Told = { message: string; context?: Record<string, unknown> };
@@ -28,7 +28,7 @@ const AUTHORIZED =
 const RECOGNIZED =
   'Recognized now. Status, grant, expiry, breakers, guardrails, policy, scope, endpoint, recipients and reach are checked at each call.';
 
-/** Whether the agent would be allowed now; undefined when this bearer may not ask about it. */
+/** Whether the agent would be allowed now; undefined when the requester may not ask about it. */
 export async function authorization(
   services: { broker: Broker; facts: FactsReader; loadFacts: FactsLoader; published: PublishedReader },
   who: Enquirer,
@@ -50,7 +50,7 @@ export async function authorization(
   return { authorized, message: authorized ? AUTHORIZED : reason, context: contextOf(standing) };
 }
 
-/** Whether the agent is one that the authority stands for now; undefined when this bearer may not ask about it. */
+/** Whether the authority recognises the agent now; undefined when the requester may not ask about it. */
 export async function recognition(
   services: { broker: Broker; facts: FactsReader; published: PublishedReader },
   who: Enquirer,
@@ -82,8 +82,8 @@ type Names = { entity_id: string; authority_id: string };
 type Refused = 'forbidden' | 'not_public' | 'entity_not_governed_by_authority';
 
 /**
- * The rows of the agent that is asked about. A stranger is told one and the same of every agent that is not published, is
- * not there, or is of another authority (AZ-06), after the same statement.
+ * The facts of the agent. For an anonymous requester, unpublished agents, unknown agents and those of another authority are
+ * indistinguishable (AZ-06), also by timing: the statement is the same.
  */
 async function find(
   services: { broker: Broker; facts: FactsReader; published: PublishedReader },
@@ -104,7 +104,7 @@ async function find(
   return governs(authority, host, row) ? rows : 'entity_not_governed_by_authority';
 }
 
-/** No rows when whoever asks may not be told of this agent. */
+/** No rows when the requester may not learn about this agent. */
 async function readFor(
   { facts, published }: { facts: FactsReader; published: PublishedReader },
   who: Enquirer,
@@ -117,7 +117,7 @@ async function readFor(
   return rows[0]?.organisation_id === who.organisationId ? rows : [];
 }
 
-/** A workload identity id names the organisation, too. */
+/** A workload identity id also names the organisation. */
 const isOf = (row: FactsRow, { organisationId }: EntityName): boolean =>
   organisationId === undefined || organisationId === row.organisation_id;
 

@@ -1,4 +1,4 @@
-/** What agents ask their owners for (specification, Access request): waiting, decided, expired. */
+/** Access requests (specification, Access request): pending, decided, expired. */
 import type { AgentStatus } from '../policy/facts.ts';
 import { livingFamily } from './children.ts';
 import type { AccessRequestTable } from './schema.ts';
@@ -17,7 +17,7 @@ export type Asked = {
   scope: string;
 };
 
-/** The request for just this that waits for a decision, or undefined. */
+/** The pending request for exactly this, or undefined. */
 export async function findOpenRequest(db: Db, asked: Asked, now: number): Promise<AccessRequestTable | undefined> {
   return await db
     .selectFrom('access_requests')
@@ -31,7 +31,7 @@ export async function findOpenRequest(db: Db, asked: Asked, now: number): Promis
     .executeTakeFirst();
 }
 
-/** How many requests of this agent and of its children wait for a decision. */
+/** Number of pending requests of this agent and its children. */
 export async function countOpenRequests(
   db: Db,
   { organisationId, agentUuid }: { organisationId: string; agentUuid: string },
@@ -48,12 +48,12 @@ export async function countOpenRequests(
   return Number(row.count);
 }
 
-/** The request with this token, of whichever agent; or undefined. */
+/** The request with this token, of any agent; or undefined. */
 export async function findRequestByToken(db: Db, token: string): Promise<AccessRequestTable | undefined> {
   return await db.selectFrom('access_requests').selectAll().where('token', '=', token).executeTakeFirst();
 }
 
-/** A request with who asked and who decided, as owners see it: without the token, which is the agent's. */
+/** A request with its agent and its deciding owner, for owners: without the token, which is the agent's. */
 export type ShownRequest = Omit<AccessRequestTable, 'token'> & {
   agent_public_id: string;
   agent_name: string;
@@ -129,7 +129,7 @@ export async function listAccessRequests(
   return await query.orderBy('r.created_at', 'desc').orderBy('r.id', 'desc').limit(page.limit).execute();
 }
 
-/** Of these, those that nobody needs to wait for any longer. */
+/** Those of these requests that are decided or expired. */
 export async function findSettledRequests(db: Db, ids: readonly string[], now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('access_requests')
@@ -151,8 +151,8 @@ export type RequestDecision = {
 };
 
 /**
- * Decides a request that still waits, in one guarded statement: of any number at once one wins. Answers whether it was this
- * one; false: it was decided, or is over.
+ * Decides a pending request in one guarded statement: one of concurrent callers wins. Returns whether this one did; false: it
+ * was already decided, or has expired.
  */
 export async function decideAccessRequest(
   db: Db,
@@ -178,7 +178,7 @@ export async function decideAccessRequest(
   return decided !== undefined;
 }
 
-/** Ends the waiting of requests whose time is over: of everybody, or of one agent. Answers which. */
+/** Expires pending requests that are past their time: all, or those of one agent. Returns which. */
 export async function expireAccessRequests(
   db: Db,
   now: number,

@@ -1,9 +1,9 @@
-/** The keys of agents: which is bound, whose another one is, and which were given up. */
+/** Public keys of agents: the bound one, the agent that has a given key, and former keys. */
 import { sql } from 'kysely';
 import type { AgentTable, FormerKeyTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Another agent of the organisation that has this key, revoked and deleted ones too: a key that was given up stays so. */
+/** Another agent of the organisation with this key, revoked and deleted ones too: a former key must not be reused. */
 export async function findOtherAgentWithKey(
   db: Db,
   agent: { organisationId: string; id: string },
@@ -23,7 +23,7 @@ export async function listFormerKeys(db: Db, organisationId: string): Promise<Fo
   return await db.selectFrom('former_keys').selectAll().where('organisation_id', '=', organisationId).execute();
 }
 
-/** Whether an agent of the organisation had this key until another was bound. */
+/** Whether the key of an agent of the organisation was replaced by another one. */
 export async function isFormerKey(db: Db, organisationId: string, fingerprint: string): Promise<boolean> {
   const found = await db
     .selectFrom('former_keys')
@@ -34,13 +34,13 @@ export async function isFormerKey(db: Db, organisationId: string, fingerprint: s
   return found !== undefined;
 }
 
-/** Statuses of agents that may be given a key: a suspended one stays suspended with it. */
+/** Statuses of agents to which a key may be bound; a suspended one stays suspended. */
 export const BINDABLE: readonly AgentTable['status'][] = ['pending', 'pending_bind', 'active', 'suspended'];
 
 /**
- * Gives an agent its key; one that waits for it becomes active. The old key stops with the same statement, and is remembered, so
- * that it does not come back. To be called in a transaction, which must end when this answers false: the agent was stopped for
- * good meanwhile.
+ * Binds a key to an agent, and activates one that is pending. The old key is replaced by the same statement, and recorded as
+ * former, so that it cannot be bound again. To be called in a transaction, which must be rolled back when this returns false: the
+ * agent was revoked meanwhile.
  */
 export async function bindKey(
   db: Db,

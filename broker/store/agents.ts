@@ -15,11 +15,11 @@ export async function listAgents(db: Db, organisationId: string, options = { del
 }
 
 /**
- * The agents that owners see, oldest first: all that are not deleted, without the children whose lifetime was over by
- * `endedBy`, of which there may be very many.
+ * The agents that owners see, oldest first: all that are not deleted, without children that had expired by `endedBy`, of
+ * which there may be very many.
  */
 export async function listShownAgents(db: Db, organisationId: string, endedBy: number): Promise<AgentTable[]> {
-  const eldest = await listAgents(db, organisationId);
+  const topLevel = await listAgents(db, organisationId);
   const children = await db
     .selectFrom('agents')
     .selectAll()
@@ -28,7 +28,7 @@ export async function listShownAgents(db: Db, organisationId: string, endedBy: n
     .where('expires_at', '>', endedBy)
     .where('status', '!=', 'deleted')
     .execute();
-  return [...eldest, ...children].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
+  return [...topLevel, ...children].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
 }
 
 /** One agent of an organisation by its uuid or its `agt_` id, or undefined. */
@@ -44,8 +44,8 @@ export async function findAgent(db: Db, organisationId: string, idOrAgentId: str
 }
 
 /**
- * The agent of this name that is not stopped for good, the oldest if there are several; or undefined. Children do not count:
- * what a parent calls them keeps nobody else from a name.
+ * The agent of this name that is not revoked, the oldest if there are several; or undefined. Children are excluded: their names
+ * are chosen by their parent and reserve nothing.
  */
 export async function findLiveAgentNamed(
   db: Db,
@@ -64,12 +64,12 @@ export async function findLiveAgentNamed(
     .executeTakeFirst();
 }
 
-/** Makes an agent. */
+/** Inserts an agent. */
 export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
 }
 
-/** Changes what governance says of an agent. Whoever answers for it answers for its children, and for what it registered as. */
+/** Updates the governed columns of an agent. A new owner also becomes the owner of its children and of its registration. */
 export async function updateAgent(
   db: Db,
   organisationId: string,
@@ -141,7 +141,7 @@ export async function putGrant(db: Db, grant: GrantTable): Promise<void> {
     .execute();
 }
 
-/** Takes a grant away; it is gone at the next decision. */
+/** Deletes a grant; effective at the next decision. */
 export async function deleteGrant(db: Db, organisationId: string, id: string): Promise<void> {
   await db.deleteFrom('grants').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

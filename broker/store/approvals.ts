@@ -1,6 +1,6 @@
 /**
- * Held calls: waiting, decided, expired. With who asked and why they were held they are in held-calls.ts; what becomes of an
- * approved one is in replays.ts.
+ * Held calls: pending, decided, expired. See held-calls.ts for their display with agent and reason, and replays.ts for the
+ * replay of an approved one.
  */
 
 import type { AuditTable } from './audit-columns.ts';
@@ -14,8 +14,8 @@ export async function putApproval(db: Db, approval: NewApproval): Promise<void> 
 }
 
 /**
- * Waits for every other transaction that counts calls of this agent, and makes later ones wait for this: counting and
- * then inserting would let as many pass the cap as ask at once.
+ * Serialises transactions that count the pending calls of this agent, by a row lock: counting and then inserting would let
+ * concurrent calls exceed the cap.
  */
 export async function lockPending(db: Db, organisationId: string, agentUuid: string): Promise<void> {
   await db
@@ -26,7 +26,7 @@ export async function lockPending(db: Db, organisationId: string, agentUuid: str
     .execute();
 }
 
-/** How many calls of this agent and of its children wait for a decision; those of a child that is over wait for nothing. */
+/** Number of pending calls of this agent and its children; those of an expired child do not count. */
 export async function countPending(db: Db, organisationId: string, agentUuid: string, now: number): Promise<number> {
   const row = await db
     .selectFrom('approvals')
@@ -49,7 +49,7 @@ export async function findApproval(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** An agent's held calls of which something is newer than `since`, or that still wait: these first, then newest first. */
+/** An agent's held calls that are pending or changed after `since`: pending ones first, then newest first. */
 export async function listApprovalsOf(
   db: Db,
   organisationId: string,
@@ -61,7 +61,7 @@ export async function listApprovalsOf(
     .select([...OPEN_COLUMNS])
     .where('organisation_id', '=', organisationId)
     .where('agent_id', '=', agentUuid)
-    // So they all do, because nothing is decided past its time; said like this, years of decided ones cost nothing.
+    // True for all rows, but lets the database use the index instead of scanning years of decided calls.
     .where('status', 'in', ['pending', 'approved', 'denied', 'expired'])
     .where('expires_at', '>', page.since)
     .where((eb) => eb.or([eb('status', 'in', ['pending', 'expired']), eb('decided_at', '>', page.since)]))
@@ -100,7 +100,7 @@ const OPEN_COLUMNS = [
   'decided_with',
 ] as const satisfies readonly (keyof ApprovalTable)[];
 
-/** Of these, those on which no agent needs to wait any longer for news. */
+/** Those of these calls on which no agent needs to wait any longer. */
 export async function findSettled(db: Db, ids: readonly string[], now: number): Promise<string[]> {
   const rows = await db
     .selectFrom('approvals')
@@ -151,8 +151,8 @@ export async function holdsRead(
 }
 
 /**
- * Decides a held call that still waits, and with an approval claims its replay, in one guarded statement: of any number
- * at once one wins. Answers the row as it is now; undefined: it was decided, or is over.
+ * Decides a pending call, and claims the replay of an approved one, in one guarded statement: one of concurrent callers
+ * wins. Returns the updated row; undefined: it was already decided, or has expired.
  */
 export async function decideHeldCall(
   db: Db,
@@ -182,7 +182,7 @@ export async function decideHeldCall(
     .executeTakeFirst();
 }
 
-/** Ends the waiting of held calls whose time is over. Answers which. */
+/** Expires pending calls that are past their time. Returns which. */
 export async function expireHeldCalls(db: Db, now: number): Promise<Pick<ApprovalTable, 'organisation_id' | 'id'>[]> {
   return await db
     .updateTable('approvals')

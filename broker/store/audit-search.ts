@@ -1,4 +1,4 @@
-/** Looking for audit rows, however many there are: each question reads so many rows at most, and says how far it came. */
+/** Searches audit rows: each query reads a bounded number of rows, and returns a cursor. */
 import type { AuditRow } from './audit.ts';
 import type { AuditTable } from './audit-columns.ts';
 import type { Db } from './store.ts';
@@ -10,19 +10,19 @@ export type AuditFilter = {
   kind?: AuditTable['kind'] | undefined;
   result?: NonNullable<AuditTable['result']> | undefined;
   reason?: string | undefined;
-  /** When the row was begun: from this moment on, and before that one. */
+  /** Range of `created_at`: inclusive, exclusive. */
   since?: number | undefined;
   until?: number | undefined;
-  /** Only rows that are final, and so have their hash. */
+  /** Only final rows, which have their hash. */
   final?: boolean | undefined;
 };
 
-/** `reached`: look on beyond this id; null: there is nothing more. There may be more even when no row was found. */
+/** `reached`: cursor for the next page; null: no more rows. There may be more rows even when none was found. */
 export type Found = { rows: AuditRow[]; reached: string | null };
 
-/** So many rows are looked at for one question, so that a filter that hardly any row passes keeps nobody waiting. */
+/** Rows scanned by one query, so that a selective filter does not block the store. */
 const LOOKED_AT = 2_000;
-/** A row is begun right after its id was made; clocks that are set meanwhile are the exception. */
+/** Tolerance between the time in a row's id and its `created_at`, in case the clock was adjusted. */
 const SLACK_MS = 600_000;
 
 /**
@@ -56,7 +56,7 @@ export async function findAuditRows(
           .executeTakeFirst()
       )?.id
     : undefined;
-  // The edge lies within the reach, so it takes the place of the bound on its side.
+  // The cursor lies within the range, so it replaces the bound on its side.
   const looked: Reach =
     edge === undefined
       ? reach
@@ -78,7 +78,7 @@ export async function findAuditRows(
   return { rows, reached: last ?? edge ?? null };
 }
 
-/** Bounds of ids, at most one on each side. */
+/** Range of ids, at most one bound on each side. */
 type Reach = {
   atLeast?: string | undefined;
   above?: string | undefined;
@@ -87,8 +87,8 @@ type Reach = {
 };
 
 /**
- * Where to look. Of two bounds on one side SQLite takes whichever is written first for the index, and tests the other on every
- * row; so the narrower one is chosen here.
+ * The range of ids to scan. Of two bounds on one side SQLite uses the first for the index, and tests the other on every row;
+ * so only the narrower one is used.
  */
 function reachOf({ since, until }: AuditFilter, { above, below }: Pick<Reach, 'above' | 'below'>): Reach {
   const first = since === undefined ? undefined : firstIdOf(since - SLACK_MS);
@@ -97,7 +97,7 @@ function reachOf({ since, until }: AuditFilter, { above, below }: Pick<Reach, 'a
   return { ...lower, below: below === undefined || (end !== undefined && end < below) ? end : below };
 }
 
-/** Whether rows in a row may fail to pass. Moments are bounds of the ids, and hardly any row is not final. */
+/** Whether the filter may skip many rows. Times are bounds of the ids, and nearly all rows are final. */
 function isSelective({ agent, platform, kind, result, reason }: AuditFilter): boolean {
   return [agent, platform, kind, result, reason].some((wanted) => wanted !== undefined);
 }

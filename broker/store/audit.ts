@@ -1,4 +1,4 @@
-/** Audit rows: appended, finished once, never changed again. */
+/** Audit rows: inserted, finalised once, then immutable. */
 import type { Kysely } from 'kysely';
 import type { AppendStatement } from './appender.ts';
 import { AUDIT_COLUMNS, type AuditTable } from './audit-columns.ts';
@@ -7,20 +7,20 @@ import type { Db, Store } from './store.ts';
 
 export type AuditRow = AuditTable;
 
-/** More rows in one transaction bring nothing more. */
-const LARGEST_GROUP = 64;
+/** Larger batches are not faster. */
+const LARGEST_BATCH = 64;
 
 /** What an outcome writes over its intent: all, so that the row which stands there is the one that was signed. */
 const OUTCOME_COLUMNS = AUDIT_COLUMNS.filter((column) => column !== 'organisation_id' && column !== 'id');
 
 /**
  * One statement for every write: a new final row, an intent, and the outcome of an intent. The outcome is an upsert that
- * only an intent accepts, so a row is finished once, whoever comes second; and repeating a write whose fate is unknown
- * (a connection lost at commit) changes nothing.
+ * only an intent accepts, so a row is finalised once, also under concurrency; and retrying a write whose result is unknown
+ * (connection lost at commit) is idempotent.
  */
 export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatement {
   const columns = AUDIT_COLUMNS.length;
-  // Each value is its own place, which shows that the statement takes them in this order.
+  // Each value is its own index, to verify that the statement has its parameters in this order.
   const { sql, parameters } = db
     .insertInto('audit_rows')
     .values(
@@ -42,23 +42,23 @@ export function auditStatement(db: Kysely<Schema>, rows: number): AppendStatemen
     .compile();
   const values = rows * columns;
   if (parameters.some((place, at) => at < values && place !== at))
-    throw new Error('The statement mixes up its values.');
+    throw new Error('The parameters of the statement are out of order.');
   const copy = `copy audit_rows (${AUDIT_COLUMNS.join(', ')}) from stdin`;
   return { name: `audit_${rows}`, sql, rest: parameters.slice(values), copy };
 }
 
 /**
- * How many of so many rows that wait to write at once. PostgreSQL prepares a statement for each number of rows, on each
- * connection: all numbers would take 25 MB, these (20 of them, none less than four fifths of what waits) take 7 MB.
+ * Size of the next batch, given the number of waiting rows. PostgreSQL prepares a statement for each size, on each connection:
+ * all sizes would take 25 MB, these (20 of them, none less than four fifths of the waiting rows) take 7 MB.
  */
-export function groupSize({ dialect }: Pick<Store, 'dialect'>, waiting: number): number {
-  const most = Math.min(waiting, LARGEST_GROUP);
+export function batchSize({ dialect }: Pick<Store, 'dialect'>, waiting: number): number {
+  const most = Math.min(waiting, LARGEST_BATCH);
   if (dialect === 'sqlite') return most;
   const quarterOfPowerOfTwo = 1 << Math.max(0, 29 - Math.clz32(most));
   return most - (most % quarterOfPowerOfTwo);
 }
 
-/** The same write inside a transaction that also writes something else (an approval, an idempotency key). */
+/** The same write as part of a transaction (with an approval, an idempotency key). */
 export async function putAuditRow(db: Db, row: AuditRow): Promise<boolean> {
   const written = await db
     .insertInto('audit_rows')
@@ -84,7 +84,7 @@ export async function findAuditRow(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** Up to `limit` intents whose process is not on the list of living ones, oldest first. */
+/** Up to `limit` intents of processes that are not alive, oldest first. */
 export async function findOrphanedIntents(db: Db, limit: number): Promise<AuditRow[]> {
   return await db
     .selectFrom('audit_rows')

@@ -1,4 +1,4 @@
-/** Strikes and open breakers. Only failures write here; a row goes away when its breaker closes. */
+/** Strikes and open breakers. Only failures write here; the row is deleted when its breaker closes. */
 import { type ExpressionBuilder, sql } from 'kysely';
 import type { BreakerTable, Schema } from './schema.ts';
 import type { Db } from './store.ts';
@@ -12,8 +12,8 @@ const isThis =
     eb.and({ organisation_id, agent_id, cause, key });
 
 /**
- * Counts one strike in a single statement that all replicas share: begins a new window when the last one is over, opens
- * the breaker at the limit, and opens it again at once when a half-open one fails its trial. Answers the row as it is now.
+ * Counts one strike in a single atomic statement, for all replicas: starts a new window when the last one has ended, opens the
+ * breaker at the limit, and reopens it immediately when a half-open one fails its trial. Returns the updated row.
  */
 export async function strike(db: Db, key: BreakerKey, limits: BreakerLimits, now: number): Promise<BreakerTable> {
   const inWindow = sql<boolean>`breakers.window_start > ${now - limits.windowMs}`;
@@ -44,7 +44,7 @@ export async function strike(db: Db, key: BreakerKey, limits: BreakerLimits, now
     .executeTakeFirstOrThrow();
 }
 
-/** Takes the one trial call of a half-open breaker. A trial that never came back is given away again after `openMs`. */
+/** Takes the one trial call of a half-open breaker. A trial without a result can be claimed again after `openMs`. */
 export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: number): Promise<boolean> {
   const claimed = await db
     .updateTable('breakers')
@@ -57,12 +57,12 @@ export async function claimTrial(db: Db, key: BreakerKey, openMs: number, now: n
   return claimed !== undefined;
 }
 
-/** Gives the trial that was taken at `takenAt` back. One that came to a verdict, and one that another call has now, stay. */
+/** Releases the trial that was claimed at `takenAt`. No effect if it has a result, or if another call holds it now. */
 export async function releaseTrial(db: Db, key: BreakerKey, takenAt: number): Promise<void> {
   await db.updateTable('breakers').set({ trial_at: null }).where(isThis(key)).where('trial_at', '=', takenAt).execute();
 }
 
-/** Closes a half-open breaker after a trial that went well. False: it was closed already, or opened again since. */
+/** Closes a half-open breaker after a successful trial. False: it was already closed, or reopened since. */
 export async function closeBreaker(db: Db, key: BreakerKey, now: number): Promise<boolean> {
   const closed = await db
     .deleteFrom('breakers')
@@ -73,7 +73,7 @@ export async function closeBreaker(db: Db, key: BreakerKey, now: number): Promis
   return closed !== undefined;
 }
 
-/** The breakers of an organisation's agents that refuse calls for a while yet, the last to close first. */
+/** The open breakers of an organisation's agents, the last to close first. */
 export async function listBreakersOpenAt(db: Db, organisationId: string, now: number): Promise<BreakerTable[]> {
   return await db
     .selectFrom('breakers')
@@ -84,7 +84,7 @@ export async function listBreakersOpenAt(db: Db, organisationId: string, now: nu
     .execute();
 }
 
-/** How many breakers of one cause refuse calls of an agent for a while yet. */
+/** Number of open breakers of an agent with one cause. */
 export async function countBreakersOpenAt(
   db: Db,
   { organisation_id, agent_id, cause }: Pick<BreakerKey, 'organisation_id' | 'agent_id' | 'cause'>,
@@ -101,7 +101,7 @@ export async function countBreakersOpenAt(
   return Number(count);
 }
 
-/** Forgets strikes and breakers of which nothing was heard since `before`. */
+/** Deletes strikes and breakers without activity since `before`. */
 export async function purgeBreakers(db: Db, before: number): Promise<void> {
   await db
     .deleteFrom('breakers')

@@ -1,28 +1,28 @@
 /**
- * Children of agents. An agent's row counts its live ones: whoever makes or ends a child changes that row first, so that of
- * two who are at it at the same time one waits for the other, and nobody waits in a ring.
+ * Children of agents. An agent's row counts its live ones: creating and ending a child updates that row first, which serialises
+ * concurrent changes and orders locks so that there is no deadlock.
  */
 import type { AgentTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 type Ref = { organisationId: string; id: string };
 
-/** The uuids of an agent and of its children that are not over, as a query. */
-export const livingFamily = (db: Db, organisationId: string, eldestUuid: string) =>
+/** The uuids of an agent and of its live children, as a query. */
+export const livingFamily = (db: Db, organisationId: string, familyRootUuid: string) =>
   db
     .selectFrom('agents')
     .select('id')
     .where('organisation_id', '=', organisationId)
-    .where('id', '=', eldestUuid)
+    .where('id', '=', familyRootUuid)
     .unionAll(
       db
         .selectFrom('agents')
         .select('id')
-        .where('parent_id', '=', eldestUuid)
+        .where('parent_id', '=', familyRootUuid)
         .where('status', 'in', ['active', 'suspended']),
     );
 
-/** Takes one of an active agent's places for children. False: all are taken, or it is not active. */
+/** Reserves one of an active agent's child slots. False: all are taken, or the agent is not active. */
 export async function takeChildPlace(db: Db, parent: Ref, most: number, now: number): Promise<boolean> {
   const taken = await db
     .updateTable('agents')
@@ -37,7 +37,7 @@ export async function takeChildPlace(db: Db, parent: Ref, most: number, now: num
   return taken !== undefined;
 }
 
-/** Gives a place back. To be called in the transaction that ends the child, before it does. */
+/** Releases a child slot. To be called in the transaction that ends the child, before the child's row is updated. */
 export async function freeChildPlace(db: Db, parent: Ref): Promise<void> {
   await db
     .updateTable('agents')
@@ -48,7 +48,7 @@ export async function freeChildPlace(db: Db, parent: Ref): Promise<void> {
     .execute();
 }
 
-/** Children whose lifetime is over, and whose rows do not say so yet; those that ended first come first. */
+/** Expired children whose rows do not say so yet, earliest expiry first. */
 export async function listOverdueChildren(
   db: Db,
   parent: Ref,
@@ -67,14 +67,14 @@ export async function listOverdueChildren(
     .execute();
 }
 
-/** Notes that a child's lifetime is over, for good, from the moment at which it ended. False: somebody noted it before. */
+/** Marks a child as expired, as of its expiry. False: already done. */
 export async function expireChild(db: Db, child: Ref, now: number): Promise<boolean> {
   const expired = await db
     .updateTable('agents')
     .set((eb) => ({
       status: 'revoked' as const,
       status_since: eb.ref('expires_at'),
-      // Nobody stopped it.
+      // It was not stopped by anybody.
       status_cause: 'unknown' as const,
       status_detail: null,
     }))
@@ -87,7 +87,7 @@ export async function expireChild(db: Db, child: Ref, now: number): Promise<bool
   return expired !== undefined;
 }
 
-/** Whether none of these agents is over. Asked while the row of the eldest is locked, an end comes before or after whatever follows. */
+/** Whether all of these agents are live. With the family root's row locked, this holds until the transaction ends. */
 export async function areLiving(db: Db, organisationId: string, ids: readonly string[], now: number): Promise<boolean> {
   const living = await db
     .selectFrom('agents')

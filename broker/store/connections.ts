@@ -12,7 +12,7 @@ export async function listConnections(db: Db, organisationId: string): Promise<C
     .execute();
 }
 
-/** Of a credential that came from no OAuth server, and was not refused yet. */
+/** Columns of a credential that is not from an OAuth server. */
 const NO_TOKENS = { refresh_token: null, oauth: null, token_id: null, refresh_claim: null, refresh_claim_until: null };
 
 /** Writes a connection: a new one, or another credential for the one with the same id. */
@@ -25,7 +25,7 @@ export async function putConnection(db: Db, connection: NewConnection): Promise<
     .execute();
 }
 
-/** Changes what a connection is for and leaves its credential, which may be refreshed at the same moment, alone. */
+/** Updates a connection without its credential, which may be refreshed concurrently. */
 export async function changeConnection(
   db: Db,
   connection: Pick<ConnectionTable, 'organisation_id' | 'id' | 'platform_id' | 'is_default' | 'secret_reference'>,
@@ -49,7 +49,7 @@ export async function findConnection(db: Db, organisationId: string, id: string)
     .executeTakeFirst();
 }
 
-/** Makes a connection. Answers it, or undefined: the organisation has one of this label. */
+/** Inserts a connection. Returns it, or undefined: the label is taken. */
 export async function addConnection(db: Db, connection: NewConnection): Promise<ConnectionTable | undefined> {
   return await db
     .insertInto('connections')
@@ -59,7 +59,7 @@ export async function addConnection(db: Db, connection: NewConnection): Promise<
     .executeTakeFirst();
 }
 
-/** Makes no connection of a platform its default one. */
+/** Clears the default connection of a platform. */
 export async function clearDefaultConnection(db: Db, organisationId: string, platformId: string): Promise<void> {
   await db
     .updateTable('connections')
@@ -71,8 +71,8 @@ export async function clearDefaultConnection(db: Db, organisationId: string, pla
 }
 
 /**
- * Gives a connection another credential (sealed). It was not refused yet, came from no governance file, and what the
- * upstream granted the old one says nothing of it. Answers the connection, or undefined when there is none.
+ * Replaces a connection's credential (sealed), and resets its status, its reference in the governance file and its upstream
+ * scopes. Returns the connection, or undefined when there is none.
  */
 export async function replaceCredential(
   db: Db,
@@ -95,7 +95,7 @@ export async function replaceCredential(
     .executeTakeFirst();
 }
 
-/** The agents, not stopped for good, of which a grant names this connection; by name. Children go with their parents. */
+/** Agents with a grant that names this connection, without revoked ones, by name. Children are represented by their parents. */
 export async function listAgentsNaming(
   db: Db,
   organisationId: string,
@@ -117,7 +117,7 @@ export async function listAgentsNaming(
     .execute();
 }
 
-/** Notes that the upstream refused the stored credential, or took it again. */
+/** Records that the upstream refused the stored credential, or accepted it again. */
 export async function setConnectionStatus(
   db: Db,
   connection: { organisationId: string; id: string },

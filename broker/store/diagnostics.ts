@@ -1,17 +1,17 @@
-/** What agents report of answers that they did not expect. Ids are UUIDv7, so their order is the order of time. */
+/** Agents' reports of unexpected responses. Ids are UUIDv7, so they sort by time. */
 import { firstIdOf } from './audit-search.ts';
 import type { DiagnosticTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Stores what an agent reported. */
+/** Stores a report. */
 export async function putDiagnostic(db: Db, diagnostic: DiagnosticTable): Promise<void> {
   await db.insertInto('diagnostics').values(diagnostic).execute();
 }
 
-/** How much an agent and its children, also those that are over, have reported since a moment. */
+/** Number of reports of an agent and its children, ended ones included, since a time. */
 export async function countDiagnostics(
   db: Db,
-  eldest: { organisationId: string; id: string },
+  familyRoot: { organisationId: string; id: string },
   since: number,
 ): Promise<number> {
   const { count } = await db
@@ -20,17 +20,17 @@ export async function countDiagnostics(
       join.onRef('a.organisation_id', '=', 'd.organisation_id').onRef('a.id', '=', 'd.agent_id'),
     )
     .select((eb) => eb.fn.countAll<number | string>().as('count'))
-    .where('d.organisation_id', '=', eldest.organisationId)
+    .where('d.organisation_id', '=', familyRoot.organisationId)
     .where('d.id', '>=', firstIdOf(since))
     .where('d.received_at', '>=', since)
-    .where((eb) => eb.or([eb('a.id', '=', eldest.id), eb('a.parent_id', '=', eldest.id)]))
+    .where((eb) => eb.or([eb('a.id', '=', familyRoot.id), eb('a.parent_id', '=', familyRoot.id)]))
     .executeTakeFirstOrThrow();
   return Number(count);
 }
 
 export type ReportedDiagnostic = DiagnosticTable & { agent_public_id: string | null; agent_name: string | null };
 
-/** An organisation's reports, newest first, with whose they are: of one agent, or those from before one of them. */
+/** An organisation's reports with their agents, newest first; optionally of one agent, or before a report (cursor). */
 export async function listDiagnostics(
   db: Db,
   organisationId: string,
@@ -51,7 +51,7 @@ export async function listDiagnostics(
   return await query.orderBy('diagnostics.id', 'desc').limit(limit).execute();
 }
 
-/** Forgets reports from before a moment. */
+/** Deletes reports from before a time. */
 export async function purgeDiagnostics(db: Db, before: number): Promise<void> {
   await db.deleteFrom('diagnostics').where('received_at', '<', before).execute();
 }

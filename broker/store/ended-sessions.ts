@@ -26,7 +26,7 @@ export async function findOwnerOfSession(
   return { owner, ended: ended !== null };
 }
 
-/** Remembers that a session was signed out. Doing it again changes nothing. */
+/** Records that a session was signed out. Idempotent. */
 export async function endSession(db: Db, session: EndedSessionTable): Promise<void> {
   await db
     .insertInto('ended_sessions')
@@ -35,7 +35,7 @@ export async function endSession(db: Db, session: EndedSessionTable): Promise<vo
     .execute();
 }
 
-/** Forgets sessions that were over by themselves before `before`. */
+/** Deletes sessions that expired before `before`. */
 export async function purgeEndedSessions(db: Db, before: number): Promise<void> {
   await db.deleteFrom('ended_sessions').where('expires_at', '<', before).execute();
 }

@@ -1,10 +1,10 @@
-/** Which breakers the statement of the facts reads. */
+/** Which breakers the facts query reads. */
 import { sql } from 'kysely';
 import { BREAKER_LIMITS } from '../policy/breaker.ts';
 
 /**
- * As the source address of a question: any. Of the breakers of wrong signatures, each of which is of one address, it reads the
- * one that stays open longest.
+ * Wildcard source address of a query. Of the breakers for wrong signatures, which are per address, it reads the one that stays
+ * open longest.
  */
 export const ANY_ADDRESS = '*';
 
@@ -13,13 +13,13 @@ const keyOpenLongest = (agent: string) => sql<string>`(select x.key from breaker
     and x.open_until is not null
   order by x.open_until desc, x.key limit 1)`;
 
-/** The address whose breaker of wrong signatures counts. `agent`: the column with the uuid of whose breaker it is. */
+/** The address whose signature breaker counts. `agent`: the column with the uuid of the breaker's agent. */
 export const addressOf = (agent: 'a.id' | 'a.parent_id') =>
   sql<string>`case when q.source = ${sql.lit(ANY_ADDRESS)} then ${keyOpenLongest(agent)} else q.source end`;
 
 const { openMs } = BREAKER_LIMITS.breaker_upstream_failure;
 
-/** Over the upstream breakers of the platforms on which the agent holds grants; null where none of its breakers is open. */
+/** Aggregates the upstream breakers of the platforms on which the agent has grants; null when none of its breakers is open. */
 const overGranted = (aggregate: ReturnType<typeof sql<number>>) => sql<number | null>`case when exists (
     select 1 from breakers as ux where ux.organisation_id = a.organisation_id and ux.agent_id = a.id
       and ux.cause = 'breaker_upstream_failure' and ux.open_until is not null)
@@ -28,11 +28,11 @@ const overGranted = (aggregate: ReturnType<typeof sql<number>>) => sql<number | 
       and ub.cause = 'breaker_upstream_failure' and ub.key = ug.platform_id
     where ug.organisation_id = a.organisation_id and ug.agent_id = a.id) end`;
 
-/** When the first platform takes calls again, a trial call that is under way included; 0 when one of them takes calls now. */
+/** When the first platform accepts calls again, pending trial calls included; 0 when one of them accepts calls now. */
 export const allUpstreamUntil = overGranted(sql<number>`min(case
   when ub.open_until is null then 0
   when ub.trial_at + ${sql.lit(openMs)} > ub.open_until then ub.trial_at + ${sql.lit(openMs)}
   else ub.open_until end)`);
 
-/** When the last of them was opened. */
+/** When the last of them opened. */
 export const allUpstreamSince = overGranted(sql<number>`max(ub.opened_at)`);

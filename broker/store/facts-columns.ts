@@ -120,13 +120,13 @@ export type FactsRow = Row<(typeof SELECTED)[number]> &
   Partial<Row<(typeof FAMILY_SELECTED)[number]>>;
 
 /** `alone`: an agent that has no parent, which is all that a token signed by the agent itself can be of. */
-export type Whose = 'alone' | 'family';
+export type FactsScope = 'own' | 'family';
 
 const columnsOf = (selected: readonly string[]) =>
   selected.map((column) => column.split(/ as |\./).at(-1)) as readonly (keyof FactsRow)[];
 
 /** The members of a row, in the order of the statement's columns. After them come the version and the question's number. */
-export const FACTS_COLUMNS: Readonly<Record<Whose, readonly (keyof FactsRow)[]>> = {
-  alone: columnsOf([...SELECTED, ...COMPUTED]),
+export const FACTS_COLUMNS: Readonly<Record<FactsScope, readonly (keyof FactsRow)[]>> = {
+  own: columnsOf([...SELECTED, ...COMPUTED]),
   family: columnsOf([...SELECTED, ...COMPUTED, ...FAMILY_SELECTED]),
 };

@@ -2,17 +2,17 @@
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { ALL_PLATFORMS, prepareFacts, prepareFactVersions, type Question } from './facts.ts';
-import { FACTS_COLUMNS, type FactsRow, type Whose } from './facts-columns.ts';
+import { FACTS_COLUMNS, type FactsRow, type FactsScope } from './facts-columns.ts';
 import { gather } from './gather.ts';
 import type { Store } from './store.ts';
 
 /**
  * `(agent_id, platform id, '' for none or ALL_PLATFORMS, source address or ANY_ADDRESS)` → no rows when there is no such agent, else a row
- * a grant. As long as nothing in the store changes, the same question is answered by the same array and objects, so what
- * was made of them can be kept by them (in a WeakMap): nobody may change them.
+ * for each grant. While the store does not change, the same query returns the same array and objects, so derived values can be
+ * cached by them (in a WeakMap). They are immutable.
  *
- * `meanwhile` gets what most likely is the answer, while the store is asked whether it still stands. It may prepare what the
- * answer is needed for, and must take effect by nothing but the answer. It is not called where there is nothing to wait for.
+ * `meanwhile` gets the cached rows while the store is asked whether their version is current. It may precompute (such as verify
+ * a signature), but must have no effect before the result. It is not called when there is nothing to wait for.
  */
 export type FactsReader = (
   agentId: string,
@@ -27,9 +27,9 @@ type Values = readonly unknown[];
 type Columns = readonly (keyof FactsRow)[];
 type Which = 'one_platform' | 'all_platforms';
 
-/** An answer, and the version of the facts that it is of. `sources`: from where it was asked of that version. */
+/** A cached result with its fact version. `sources`: the source addresses that it is valid for. */
 type Kept = {
-  whose: Whose;
+  scope: FactsScope;
   values: readonly Values[];
   rows: readonly FactsRow[];
   organisation: string;
@@ -37,45 +37,44 @@ type Kept = {
   sources: Set<string>;
 };
 
-/** More questions in one statement bring nothing more. */
+/** Larger batches are not faster. */
 const MOST_QUESTIONS = 64;
 /** Some 4 KiB each. Half as many agents and platforms in turn are always answered from memory. */
 const KEPT = 8_000;
-/** Whoever has very many addresses is asked for anew. */
+/** Source addresses of an entry; an agent with more is read again. */
 const SOURCES_KEPT = 16;
 
 /**
- * Questions that come at the same time are answered together. What is kept is used after one look at the version of the
- * organisation's facts, which every change replaces in its own transaction; the rest is asked for in full. PostgreSQL takes
- * that in one statement, because to start one with so many joins costs it, and us, several times what one more agent does.
- * Answered one after the other, questions also go on together, each step of theirs with the caches still warm from the last
- * one's: under load a call costs two thirds.
+ * Batches concurrent queries. Cached rows are used after reading the current version of the organisation's facts, which every
+ * change replaces in its own transaction; the others are read in full. On PostgreSQL that is one statement, because starting
+ * one with so many joins costs several times as much as one more agent in it. The calls of a batch also continue together,
+ * with warm CPU caches: under load a call costs a third less.
  */
-export function factsReaders(store: Store): Readonly<Record<Whose, FactsReader>> {
+export function factsReaders(store: Store): Readonly<Record<FactsScope, FactsReader>> {
   const readVersions = versionsReader(store);
-  const memories = { one_platform: rememberAnswers(), all_platforms: rememberAnswers() };
-  const readerFor = (whose: Whose): FactsReader => {
-    const of = (which: Which) => readerOf(store, which, whose, readVersions, memories[which]);
+  const memories = { one_platform: factsCache(), all_platforms: factsCache() };
+  const readerFor = (scope: FactsScope): FactsReader => {
+    const of = (which: Which) => readerOf(store, which, scope, readVersions, memories[which]);
     const [onePlatform, allPlatforms] = [of('one_platform'), of('all_platforms')];
     return (agent, platform, source, meanwhile) =>
       (platform === ALL_PLATFORMS ? allPlatforms : onePlatform)({ asked: { agent, platform, source }, meanwhile });
   };
-  return { alone: readerFor('alone'), family: readerFor('family') };
+  return { own: readerFor('own'), family: readerFor('family') };
 }
 
 function readerOf(
   store: Store,
   which: Which,
-  whose: Whose,
+  scope: FactsScope,
   readVersions: VersionsReader,
   memory: Memory,
 ): (asking: Asking) => Promise<readonly FactsRow[]> {
-  const one = prepareFacts(store.db, which, { many: false, whose });
+  const one = prepareFacts(store.db, which, { many: false, scope });
   const readEach = (asked: readonly Asked[]) => Promise.all(asked.map((question) => store.read(one, question)));
-  const readMany = manyReader(store, which, whose);
+  const readMany = manyReader(store, which, scope);
   return gather(async (asking: readonly Asking[]) => {
     const asked = asking.map((each) => each.asked);
-    const known = asked.map((question) => memory.recall(question, whose));
+    const known = asked.map((question) => memory.recall(question, scope));
     const answer = readVersions(new Set(known.flatMap((kept) => kept?.organisation ?? [])));
     const versions = await whileWaiting(answer, () => {
       for (const [at, kept] of known.entries()) if (kept) asking[at]?.meanwhile?.(kept.rows);
@@ -83,25 +82,25 @@ function readerOf(
     const isStanding = (kept: Kept | undefined): kept is Kept =>
       kept !== undefined && versions.get(kept.organisation) === kept.version;
     const unknown = asked.filter((_, at) => !isStanding(known[at]));
-    // For one question alone the statement for many costs more.
+    // For a single query the statement for many costs more.
     const isApart = store.dialect === 'sqlite' || unknown.length === 1;
     const answers = unknown.length === 0 ? [] : await (isApart ? readEach(unknown) : readMany(unknown));
     let next = 0;
     return known.map((kept, at) =>
       isStanding(kept)
         ? kept.rows
-        : memory.rowsOf(present(asked[at], 'question'), whose, present(answers[next++], 'answer')),
+        : memory.rowsOf(present(asked[at], 'question'), scope, present(answers[next++], 'answer')),
     );
   }, MOST_QUESTIONS);
 }
 
-/** Does `work` once what was asked is on its way, unless the answer is there by then. */
+/** Runs `work` after the query was sent, unless its result has arrived by then. */
 async function whileWaiting<Answer>(answer: Promise<Answer>, work: () => void): Promise<Answer> {
   const soon = setImmediate(() => {
     try {
       work();
     } catch {
-      // Whoever uses the answer meets the same, and can say so.
+      // The same error occurs again when the result is used, where it is handled.
     }
   });
   try {
@@ -111,9 +110,9 @@ async function whileWaiting<Answer>(answer: Promise<Answer>, work: () => void): 
   }
 }
 
-function manyReader(store: Store, which: Which, whose: Whose) {
-  const many = prepareFacts(store.db, which, { many: true, whose });
-  const numberAt = FACTS_COLUMNS[whose].length + 1;
+function manyReader(store: Store, which: Which, scope: FactsScope) {
+  const many = prepareFacts(store.db, which, { many: true, scope });
+  const numberAt = FACTS_COLUMNS[scope].length + 1;
   return async (asked: readonly Asked[]): Promise<Values[][]> => {
     const rows = await store.read(many, {
       agent: asked.map(({ agent }) => agent),
@@ -126,7 +125,7 @@ function manyReader(store: Store, which: Which, whose: Whose) {
   };
 }
 
-/** The versions of the facts about these organisations; of one that nobody knows there is none. */
+/** The fact versions of these organisations; none for unknown ones. */
 type VersionsReader = (organisations: ReadonlySet<string>) => Promise<ReadonlyMap<string, unknown>>;
 
 function versionsReader(store: Store): VersionsReader {
@@ -145,39 +144,39 @@ function versionsReader(store: Store): VersionsReader {
   };
 }
 
-type Memory = ReturnType<typeof rememberAnswers>;
+type Memory = ReturnType<typeof factsCache>;
 
 /**
- * Keeps answers. One of another version that says the same, value for value, is the same array of the same objects. Of an agent
- * that has no parent both statements say the same, so whoever asks with either is answered by what the other one brought.
+ * The cache. A result of another version with equal values keeps the same array and objects. For an agent without a parent both
+ * statements return the same, so either one's result serves both.
  */
-function rememberAnswers() {
+function factsCache() {
   const kept = recentlyUsed<Kept>(KEPT);
   const nameOf = ({ agent, platform }: Asked) => `${agent} ${platform}`;
   return {
-    /** What is kept for this question; it stands only while the version does. */
-    recall: (asked: Asked, whose: Whose): Kept | undefined => {
+    /** The cached result; valid only while the version is current. */
+    recall: (asked: Asked, scope: FactsScope): Kept | undefined => {
       const found = kept.get(nameOf(asked));
-      return found?.sources.has(asked.source) && isFor(whose, found) ? found : undefined;
+      return found?.sources.has(asked.source) && isFor(scope, found) ? found : undefined;
     },
-    rowsOf: (asked: Asked, whose: Whose, values: readonly Values[]): readonly FactsRow[] => {
-      const columns = FACTS_COLUMNS[whose];
+    rowsOf: (asked: Asked, scope: FactsScope, values: readonly Values[]): readonly FactsRow[] => {
+      const columns = FACTS_COLUMNS[scope];
       const name = nameOf(asked);
       const found = kept.get(name);
-      // All rows of an answer are of one moment. Undefined, as when there are no rows, is the version of nothing.
+      // All rows of a result have the same version. Undefined when there are no rows.
       const version = values[0]?.[columns.length] ?? undefined;
-      const shared = found?.whose === whose ? columns : FACTS_COLUMNS.alone;
-      const isSame = found !== undefined && isFor(whose, found) && isEqual(found.values, values, shared.length);
+      const shared = found?.scope === scope ? columns : FACTS_COLUMNS.own;
+      const isSame = found !== undefined && isFor(scope, found) && isEqual(found.values, values, shared.length);
       const rows = isSame ? found.rows : Object.freeze(values.map((row) => asRow(row, columns)));
       const isOfSource = isSame && found.version === version && found.sources.size < SOURCES_KEPT;
       const sources = (isOfSource ? found.sources : new Set<string>()).add(asked.source);
-      // Whoever makes up agents or platforms must not push the real ones out.
+      // Made-up agents and platforms must not evict real ones.
       const { platform } = asked;
       const [first] = rows;
       const isReal = first && (platform === '' || platform === ALL_PLATFORMS || first.platform_id !== null);
       if (isReal && version !== undefined)
         kept.set(name, {
-          whose: isSame ? found.whose : whose,
+          scope: isSame ? found.scope : scope,
           values: isSame ? found.values : values,
           rows,
           organisation: first.organisation_id,
@@ -190,8 +189,8 @@ function rememberAnswers() {
   };
 }
 
-/** Columns of the parent are empty, or not there, where there is none. */
-const isFor = (whose: Whose, kept: Kept): boolean => kept.whose === whose || kept.rows[0]?.parent_id === null;
+/** Without a parent, its columns are null or absent. */
+const isFor = (scope: FactsScope, kept: Kept): boolean => kept.scope === scope || kept.rows[0]?.parent_id === null;
 
 function asRow(values: Values, columns: Columns): FactsRow {
   return Object.freeze(Object.fromEntries(columns.map((column, at) => [column, values[at]]))) as FactsRow;

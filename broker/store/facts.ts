@@ -1,11 +1,11 @@
 /**
- * Everything about one agent, and about one platform that it asks for, in one statement, with the version of it all: who
- * keeps an answer asks for the version before each use, so revocation shows at the very next decision on every replica.
- * Policies, guardrails and manifests come as versions of their own.
+ * The facts of one agent and one platform in one query, with their version: a cached result is used only after reading the
+ * current version, so that a revocation is effective at the next decision on every replica. Policies, guardrails and manifests
+ * are referenced by their own versions.
  */
 import { type Kysely, sql } from 'kysely';
 import { addressOf, allUpstreamSince, allUpstreamUntil } from './facts-breakers.ts';
-import { FAMILY_SELECTED, SELECTED, type Whose } from './facts-columns.ts';
+import { FAMILY_SELECTED, SELECTED, type FactsScope } from './facts-columns.ts';
 import { keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Schema } from './schema.ts';
 import { prepare } from './store.ts';
@@ -13,10 +13,10 @@ import { prepare } from './store.ts';
 // biome-ignore lint/suspicious/noExplicitAny: Kysely's join builders are typed by the tables joined so far.
 const onOrganisation = (join: any, alias: string) => join.onRef(`${alias}.organisation_id`, '=', 'a.organisation_id');
 
-/** What is asked, and from which address, or ANY_ADDRESS; the number is the statement's own. */
+/** Parameters of a query, with the source address or ANY_ADDRESS; `n` is assigned by the statement. */
 export type Question = { agent: string; platform: string; source: string; n: number };
 
-/** Who asks, about which platform, from where; many at once, as arrays that PostgreSQL numbers from 1. */
+/** The parameters as a derived table; many as arrays, numbered from 1 by PostgreSQL. */
 const questions = (slot: (name: string) => unknown, many: boolean) =>
   many
     ? sql<Question>`unnest(${slot('agent')}::text[], ${slot('platform')}::text[], ${slot('source')}::text[]) with ordinality`.as<'q'>(
@@ -26,18 +26,18 @@ const questions = (slot: (name: string) => unknown, many: boolean) =>
         cast(${slot('source')} as text) as source, 1 as n)`.as('q');
 
 /**
- * The statement for one platform a question, or for all platforms on which the agent has grants. The first one tells of
- * the platform also when there is no grant on it. Only the statement for a family looks for a parent, so that children cost
- * nothing where there are none.
+ * The statement for one platform, or for all platforms on which the agent has grants. The first one returns the platform also
+ * when there is no grant on it. Only the statement for `family` joins the parent, so that children cost nothing where there
+ * are none.
  */
 export const prepareFacts = (
   db: Kysely<Schema>,
   which: 'one_platform' | 'all_platforms',
-  { many, whose }: { many: boolean; whose: Whose },
+  { many, scope }: { many: boolean; scope: FactsScope },
 ) =>
-  prepare(`facts_${which}_${whose}${many ? '_many' : ''}`, (slot) => {
+  prepare(`facts_${which}_${scope}${many ? '_many' : ''}`, (slot) => {
     const one = which === 'one_platform';
-    const family = whose === 'family';
+    const family = scope === 'family';
     const platform = () => sql.ref(one ? 'q.platform' : 'g.platform_id');
     return (
       db
@@ -94,13 +94,13 @@ export const prepareFacts = (
         )
         .select(SELECTED)
         .select([allUpstreamUntil.as('all_upstream_until'), allUpstreamSince.as('all_upstream_since')])
-        // Kysely does not know of the tables that are joined in one case only.
+        // Kysely's types do not cover conditionally joined tables.
         .$if(family, (query) => query.select(FAMILY_SELECTED as never))
         .select(['v.version', 'q.n'])
     );
   });
 
-/** The versions of the facts about organisations: one, or on PostgreSQL several by their ids. */
+/** The statement for the fact version of one organisation, or on PostgreSQL of several. */
 export const prepareFactVersions = (db: Kysely<Schema>, { many }: { many: boolean }) =>
   prepare(many ? 'fact_versions' : 'fact_version', (slot) => {
     const versions = db.selectFrom('fact_versions').select(['organisation_id', 'version']);
@@ -109,5 +109,5 @@ export const prepareFactVersions = (db: Kysely<Schema>, { many }: { many: boolea
       : versions.where('organisation_id', '=', slot('organisation'));
   });
 
-/** Asks for every platform on which the agent has grants, instead of one. */
+/** Wildcard platform: all platforms on which the agent has grants. */
 export const ALL_PLATFORMS = '*';

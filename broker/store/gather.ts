@@ -1,9 +1,9 @@
 /**
- * Puts what is asked at the same time into one question. What comes while a question is under way waits for the next,
- * which goes as soon as that is answered; nobody waits for a timer. When a question fails, all who are in it fail.
+ * A batch loader: puts concurrent requests into one batch. Requests that arrive while a batch is running wait for the next one,
+ * which starts as soon as that is done, without a timer. When a batch fails, all of its requests fail.
  *
- * @param answerAll answers each, in their order
- * @param most in one question
+ * @param answerAll returns the results in the order of the requests
+ * @param most requests in one batch
  */
 export function gather<Asked, Answer>(
   answerAll: (asked: readonly Asked[]) => Promise<readonly Answer[]>,
@@ -13,7 +13,7 @@ export function gather<Asked, Answer>(
   let busy = false;
 
   const work = async (): Promise<void> => {
-    // Let everything that comes in this turn of the event loop join.
+    // Let all requests of this turn of the event loop join.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
       const group = waiting.splice(0, most);

@@ -3,8 +3,8 @@ import type { OneTimeTokenTable, OrganisationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /**
- * Keeps every other apply to this organisation waiting until the transaction ends, so that each plans on what the one
- * before it left. Answers the organisation, or undefined when there is none. Writes nothing new: SQLite has no
+ * Locks the organisation until the transaction ends, so that concurrent applies are serialised and each plans on the result of
+ * the one before. Returns the organisation, or undefined when there is none. A no-op update, because SQLite has no
  * `select for update`.
  */
 export async function lockOrganisation(db: Db, id: string): Promise<OrganisationTable | undefined> {
@@ -43,7 +43,7 @@ export async function adoptAgents(db: Db, organisationId: string, ids: readonly 
       .execute();
 }
 
-/** Ends the unused tokens of an agent or owner. */
+/** Invalidates the unused tokens of an agent or owner. */
 export async function endOneTimeTokens(
   db: Db,
   token: { organisationId: string; kind: OneTimeTokenTable['kind']; subject: string },

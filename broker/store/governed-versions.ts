@@ -1,4 +1,4 @@
-/** Policies, guardrails and manifests by version: immutable rows, so that whoever reads one may keep it. */
+/** Policies, guardrails and manifests by version: immutable rows, which can be cached. */
 import type { Db } from './store.ts';
 
 /** The rules (JSON text) of a policy's version, or undefined. */
@@ -46,7 +46,7 @@ export async function findPlatform(db: Db, organisationId: string, platformId: s
     .executeTakeFirst();
 }
 
-/** Writes the next version of a policy and makes it the one in force; creates the policy when it is new. Returns the version. */
+/** Inserts the next version of a policy and activates it; creates the policy when it is new. Returns the version. */
 export async function putPolicy(
   db: Db,
   policy: { organisationId: string; id: string; name: string; rules: string },
@@ -75,7 +75,7 @@ export async function putPolicy(
   return row.version;
 }
 
-/** Writes the next version of the organisation's guardrails and makes it the one in force. */
+/** Inserts the next version of the organisation's guardrails and activates it. */
 export async function putGuardrails(db: Db, organisationId: string, rules: string, now: number): Promise<number> {
   const row = await db
     .updateTable('organisations')
@@ -91,8 +91,8 @@ export async function putGuardrails(db: Db, organisationId: string, rules: strin
 }
 
 /**
- * Writes the next version of a platform's manifest and makes it the one in force; creates the platform when it is new.
- * Counts on from versions of a platform that was removed: a version number never means two manifests.
+ * Inserts the next version of a platform's manifest and activates it; creates the platform when it is new. Continues the
+ * numbering of a removed platform, so that a version number never means two manifests.
  */
 export async function putPlatform(
   db: Db,

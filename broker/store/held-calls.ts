@@ -1,4 +1,4 @@
-/** Held calls as people see them: with who asked, for what, and why they were held. */
+/** Held calls for display: with their agent, connection, and the reason why they were held. */
 import { findApproval } from './approvals.ts';
 import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
@@ -11,7 +11,7 @@ export type HeldCallFilter = {
   scope?: string | undefined;
 };
 
-/** A held call with who asked for it, and what its row says of why it was held. */
+/** A held call with its agent, and the reason in its audit row. */
 export type HeldCall = ApprovalTable & {
   agent_public_id: string;
   agent_name: string;
@@ -70,14 +70,13 @@ export async function findHeldCall(db: Db, organisationId: string, id: string): 
   return await heldCalls(db).where('p.organisation_id', '=', organisationId).where('p.id', '=', id).executeTakeFirst();
 }
 
-/** The same for whoever has nothing but the id, which is random, and so a capability. */
+/** The same by the id alone, which is random, and so a capability. */
 export async function findHeldCallById(db: Db, id: string): Promise<HeldCall | undefined> {
   return await heldCalls(db).where('p.id', '=', id).executeTakeFirst();
 }
 
 /**
- * A page of an organisation's held calls, going on from the held call `before`: newest first, but those that are pending in the
- * order in which they run out.
+ * A page of an organisation's held calls after the cursor `before`: newest first, or for pending ones by expiry.
  */
 export async function listHeldCalls(
   db: Db,

@@ -3,8 +3,8 @@ import type { IdempotencyTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /**
- * Claims a client's key. Answers `claimed` when it is claimed now, else the row of whoever was first; undefined when that
- * one gave it back in between. A row past its lifetime counts as none.
+ * Claims an idempotency key. Returns `claimed`, or the row of the earlier claim; undefined when that was released in between.
+ * An expired row counts as none.
  */
 export async function claimIdempotencyKey(
   db: Db,
@@ -31,7 +31,7 @@ export async function claimIdempotencyKey(
     .executeTakeFirst();
 }
 
-/** Keeps the answer (sealed) of a claimed key; null: only that there was one. */
+/** Stores the response (sealed) of a claimed key; null: only the fact that there was one. */
 export async function putIdempotentAnswer(
   db: Db,
   key: Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>,
@@ -51,12 +51,12 @@ const HOUR_MS = 3_600_000;
 const hourOf = (moment: number) => Math.floor(moment / HOUR_MS);
 
 /**
- * Takes bytes from what may be stored for an agent and its children. They come back when the hour of `expires_at` is over:
- * a counter by the hour costs one statement, where a sum over the stored responses would read them all.
+ * Reserves bytes of the quota for stored responses of an agent and its children. They are released when the hour of
+ * `expires_at` has passed: a counter for each hour needs one statement, a sum over the stored responses would read them all.
  *
  * @param family `agent_id`: the parent's, or the agent's own when it has none
- * @param most bytes that may be stored at a time
- * @returns false when fewer are left; nothing is taken then
+ * @param most the quota in bytes
+ * @returns false when it would be exceeded; nothing is reserved then
  */
 export async function reserveResponseBytes(
   db: Db,
@@ -76,13 +76,13 @@ export async function reserveResponseBytes(
   return rows.length > 0;
 }
 
-/** Forgets keys whose lifetime is over. */
+/** Deletes expired keys. */
 export async function purgeIdempotencyKeys(db: Db, now: number): Promise<void> {
   await db.deleteFrom('idempotency_keys').where('expires_at', '<=', now).execute();
   await db.deleteFrom('stored_responses').where('hour', '<', hourOf(now)).execute();
 }
 
-/** Gives a claim back: nothing happened under it. */
+/** Releases a claim under which nothing was executed. */
 export async function releaseIdempotencyKey(
   db: Db,
   key: Pick<IdempotencyTable, 'organisation_id' | 'agent_id' | 'key_hash' | 'audit_id'>,

@@ -1,9 +1,9 @@
-/** How much waits for the owners of an organisation. */
+/** Counts for the owners' inbox. */
 import type { Db } from './store.ts';
 
 export type Waiting = { approvals: number; access_requests: number; registrations: number };
 
-/** Counts, in one statement, what waits for a decision and is not over. */
+/** Counts pending items of all kinds in one statement. */
 export async function countWaiting(db: Db, organisationId: string, now: number): Promise<Waiting> {
   const counted = await db
     .selectNoFrom((eb) => [

@@ -1,4 +1,4 @@
-/** Invites: secrets with which an agent that an admin described brings its own key. */
+/** Invites: one-time secrets with which an agent that an admin described binds its own key. */
 import type { InviteTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -7,12 +7,12 @@ export async function putInvite(db: Db, invite: InviteTable): Promise<void> {
   await db.insertInto('invites').values(invite).execute();
 }
 
-/** The invite with this secret, whosever it is; or undefined. */
+/** The invite with this secret, of any organisation; or undefined. */
 export async function findInviteByToken(db: Db, tokenHash: string): Promise<InviteTable | undefined> {
   return await db.selectFrom('invites').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
 }
 
-/** An organisation's invites, the newest first; those that are over stay for a while. */
+/** An organisation's invites, newest first, recently ended ones included. */
 export async function listInvites(db: Db, organisationId: string): Promise<InviteTable[]> {
   return await db
     .selectFrom('invites')
@@ -23,7 +23,7 @@ export async function listInvites(db: Db, organisationId: string): Promise<Invit
     .execute();
 }
 
-/** Uses an invite up for the agent that is made of it. Answers true to exactly one caller, and only in time. */
+/** Consumes an invite for the agent that is created from it. Returns true to exactly one caller, before it expires. */
 export async function claimInvite(
   db: Db,
   invite: Pick<InviteTable, 'organisation_id' | 'id'>,
@@ -42,7 +42,7 @@ export async function claimInvite(
   return claimed !== undefined;
 }
 
-/** Takes back an invite that nobody used. Answers it; undefined when it was used, or there is none. */
+/** Revokes an unused invite. Returns it; undefined when it was used, or there is none. */
 export async function removeInvite(db: Db, organisationId: string, id: string): Promise<InviteTable | undefined> {
   return await db
     .deleteFrom('invites')
@@ -53,7 +53,7 @@ export async function removeInvite(db: Db, organisationId: string, id: string): 
     .executeTakeFirst();
 }
 
-/** Forgets invites whose time was over before `before`. */
+/** Deletes invites that expired before `before`. */
 export async function purgeInvites(db: Db, before: number): Promise<void> {
   await db.deleteFrom('invites').where('expires_at', '<', before).execute();
 }

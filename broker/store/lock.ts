@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 export class FolderInUse extends Error {
   constructor(folder: string) {
     super(
-      `Another broker is running on ${folder}. One data folder takes one server: stop the other one, choose another folder ` +
+      `Another broker is running on ${folder}. A data folder can be used by one server only: stop the other one, choose another folder ` +
         `with AGENT_BROKER_DATA, or use PostgreSQL (DATABASE_URL), which any number of servers may share.`,
     );
     this.name = 'FolderInUse';
@@ -14,8 +14,8 @@ export class FolderInUse extends Error {
 }
 
 /**
- * Takes the folder for this process until `release` or the end of the process, however it ends: the operating system's
- * lock on a tiny SQLite file of its own, because Node has no flock, and a file with a process id outlives a kill -9.
+ * Locks the folder for this process until `release` or the end of the process: the operating system's lock on a tiny SQLite
+ * file, because Node has no flock, and a pid file survives a kill -9.
  */
 export function lockFolder(folder: string): { release(): void } {
   const path = join(folder, 'lock');
@@ -32,9 +32,8 @@ export function lockFolder(folder: string): { release(): void } {
 }
 
 /**
- * Makes an empty file that is its owner's alone, unless it is there: SQLite would make it for everybody to read, and the
- * files beside it take their mode from it. An existing file is not opened: closing it again would end this process's own
- * locks on it (POSIX fcntl).
+ * Creates an empty file with mode 0600 unless it exists: SQLite would create it world-readable, and its -wal and -shm files
+ * inherit the mode. An existing file is not opened: closing it would release this process's own locks on it (POSIX fcntl).
  */
 export function makePrivate(path: string): void {
   try {

@@ -1,9 +1,9 @@
-/** Which MCP clients owners let act as which agents. */
+/** Authorisations of MCP clients to act as agents. */
 import type { AgentStatus } from '../policy/facts.ts';
 import type { McpAuthorisationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Stores a consent that was just given. */
+/** Stores a new consent. */
 export async function putMcpAuthorisation(
   db: Db,
   authorisation: Omit<McpAuthorisationTable, 'ended_at' | 'ended_because'>,
@@ -16,7 +16,7 @@ export async function putMcpAuthorisation(
 
 export type LiveAuthorisation = McpAuthorisationTable & { agent_public_id: string; agent_status: AgentStatus };
 
-/** The authorisation, with its agent, as long as it is neither ended nor over, and its agent not stopped for good. */
+/** The authorisation with its agent, unless it was revoked or has expired, or its agent was revoked. */
 export async function findLiveAuthorisation(db: Db, id: string, now: number): Promise<LiveAuthorisation | undefined> {
   return await db
     .selectFrom('mcp_authorisations as m')
@@ -32,7 +32,7 @@ export async function findLiveAuthorisation(db: Db, id: string, now: number): Pr
     .executeTakeFirst();
 }
 
-/** Ends an authorisation, in one guarded statement. Answers whether it went on until now. */
+/** Revokes an authorisation in one guarded statement. Returns whether it was active. */
 export async function endMcpAuthorisation(
   db: Db,
   id: string,
@@ -49,7 +49,7 @@ export async function endMcpAuthorisation(
   return ended !== undefined;
 }
 
-/** Ends all that go on of an agent that an owner stopped for good. */
+/** Revokes all active ones of an agent that was revoked. */
 export async function endMcpAuthorisationsOf(
   db: Db,
   agent: { organisationId: string; id: string },
@@ -70,11 +70,11 @@ export type ListedAuthorisation = McpAuthorisationTable & {
   agent_status: AgentStatus;
   agent_status_since: number | null;
   owner_email: string;
-  /** When the client last got a token; null: never, or so long ago that the token is forgotten. */
+  /** When the client last got a token; null: never, or so long ago that the token was deleted. */
   last_token_at: number | null;
 };
 
-/** An organisation's authorisations, or one of them, the newest first; those that ended stay for a while. */
+/** An organisation's authorisations, or one of them, newest first, recently ended ones included. */
 export async function listMcpAuthorisations(
   db: Db,
   organisationId: string,
@@ -92,7 +92,7 @@ export async function listMcpAuthorisations(
     .select(['a.agent_id as agent_public_id', 'a.name as agent_name', 'o.email as owner_email'])
     .select(['a.status as agent_status', 'a.status_since as agent_status_since'])
     .select((eb) =>
-      // One comes with every access token.
+      // A refresh token is issued with every access token.
       eb
         .selectFrom('oauth_records as r')
         .select((of) => of.fn.max<number | null>('r.created_at').as('at'))
@@ -108,8 +108,8 @@ export async function listMcpAuthorisations(
 }
 
 /**
- * Lets those run out of which nothing is left that could be used: the code was never fetched, or no refresh token came for
- * as long as one lives. Spared is what was made or used after `before`, by when no page, code or access token goes on.
+ * Expires authorisations that can no longer be used: the code was never redeemed, or the last refresh token has expired.
+ * Excluded are those created or used after `before`: by then no page, code or access token is valid any more.
  */
 export async function expireUnusableAuthorisations(
   db: Db,
@@ -137,7 +137,7 @@ export async function expireUnusableAuthorisations(
     .execute();
 }
 
-/** Forgets authorisations that were over before `before`. */
+/** Deletes authorisations that ended before `before`. */
 export async function purgeMcpAuthorisations(db: Db, before: number): Promise<void> {
   await db
     .deleteFrom('mcp_authorisations')

@@ -1,10 +1,10 @@
-/** Calls of MCP clients whose answer nobody has yet, for all replicas. */
+/** Calls of MCP clients whose response was not delivered yet, for deduplicating retries across replicas. */
 import type { McpRepeatTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 type Place = Pick<McpRepeatTable, 'organisation_id' | 'agent_id'>;
 
-/** The call with this hash that is under way, or undefined. */
+/** The pending call with this hash, or undefined. */
 export async function findMcpRepeat(
   db: Db,
   of: Place & { hash: string },
@@ -21,8 +21,8 @@ export async function findMcpRepeat(
 }
 
 /**
- * Remembers a call and answers it. When one with its hash is under way, it is that one, which is then remembered longer than
- * it was: until `repeat.expires_at`, or a millisecond more. One statement, so that of several at once one is the first.
+ * Stores a call and returns it; if a call with its hash is pending, returns that one, with its expiry extended to
+ * `repeat.expires_at`, or by a millisecond. One atomic statement, so that one of concurrent callers is the first.
  */
 export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number): Promise<McpRepeatTable> {
   return await db
@@ -30,7 +30,7 @@ export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number
     .values(repeat)
     .onConflict((c) =>
       c.columns(['organisation_id', 'agent_id', 'hash']).doUpdateSet((eb) => {
-        const unlessOver = (column: 'key' | 'reason' | 'approval_id') =>
+        const unlessExpired = (column: 'key' | 'reason' | 'approval_id') =>
           eb
             .case()
             .when('mcp_repeats.expires_at', '<=', now)
@@ -38,9 +38,9 @@ export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number
             .else(eb.ref(`mcp_repeats.${column}` as 'mcp_repeats.key'))
             .end();
         return {
-          key: unlessOver('key'),
-          reason: unlessOver('reason'),
-          approval_id: unlessOver('approval_id'),
+          key: unlessExpired('key'),
+          reason: unlessExpired('reason'),
+          approval_id: unlessExpired('approval_id'),
           expires_at: eb
             .case()
             .when('mcp_repeats.expires_at', '<', eb.ref('excluded.expires_at'))
@@ -54,7 +54,7 @@ export async function beginMcpRepeat(db: Db, repeat: McpRepeatTable, now: number
     .executeTakeFirstOrThrow();
 }
 
-/** It is held now, as this approval; remembered until `expires_at`. Another call with its hash is left alone. */
+/** Marks it as held by this approval, until `expires_at`. Does not affect another call with the same hash. */
 export async function holdMcpRepeat(
   db: Db,
   of: Place & { hash: string; key: string },
@@ -67,7 +67,7 @@ export async function holdMcpRepeat(
     .execute();
 }
 
-/** Forgets a call, by its hash and key (and when it would have been over), or by the approval that it waited for. */
+/** Deletes a call, by its hash and key (and its expiry), or by its approval. */
 export async function endMcpRepeat(
   db: Db,
   of: Place & ({ hash: string; key: string; expires_at?: number } | { approval_id: string }),
@@ -78,7 +78,7 @@ export async function endMcpRepeat(
     .execute();
 }
 
-/** Forgets calls that are over. */
+/** Deletes expired calls. */
 export async function purgeMcpRepeats(db: Db, now: number): Promise<void> {
   await db.deleteFrom('mcp_repeats').where('expires_at', '<=', now).execute();
 }

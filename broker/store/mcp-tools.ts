@@ -1,4 +1,4 @@
-/** Tools of MCP servers: accepted definitions, and what the servers offer now. */
+/** Tools of MCP servers: accepted and currently offered definitions. */
 import type { ToolEffect } from '../policy/tool.ts';
 import type { McpToolTable } from './schema.ts';
 import type { Db } from './store.ts';
@@ -6,7 +6,7 @@ import type { Db } from './store.ts';
 /** A server of a platform, by its address. */
 export type ToolPlace = { organisationId: string; platformId: string; server: string };
 
-/** Rows of one statement: 13 values each, of the 32,766 that SQLite takes. */
+/** Rows in one statement: 13 parameters each, of SQLite's maximum of 32,766. */
 const GROUP = 500;
 
 const at = ({ organisationId, platformId, server }: ToolPlace) => ({
@@ -15,7 +15,7 @@ const at = ({ organisationId, platformId, server }: ToolPlace) => ({
   server,
 });
 
-/** All tools that are known of a server, by name. */
+/** All known tools of a server, by name. */
 export async function listTools(db: Db, place: ToolPlace): Promise<McpToolTable[]> {
   return await db
     .selectFrom('tools')
@@ -33,7 +33,7 @@ export async function findTool(db: Db, place: ToolPlace, name: string): Promise<
     .executeTakeFirst();
 }
 
-/** Whether anything is known of a server's tools. */
+/** Whether any tool of a server is known. */
 export async function hasTools(db: Db, place: ToolPlace): Promise<boolean> {
   const row = await db
     .selectFrom('tools')
@@ -44,7 +44,7 @@ export async function hasTools(db: Db, place: ToolPlace): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Writes what a server offers: a new tool whole, of a known one only what it offers now. */
+/** Stores the offered tools: inserts new ones, and updates only the offered definition of known ones. */
 export async function putOffered(db: Db, tools: readonly McpToolTable[]): Promise<void> {
   for (let i = 0; i < tools.length; i += GROUP)
     await db
@@ -60,7 +60,7 @@ export async function putOffered(db: Db, tools: readonly McpToolTable[]): Promis
       .execute();
 }
 
-/** Accepts a tool as it is offered, if that is still what the owner looked at. Answers it, or undefined: it is another by now. */
+/** Accepts a tool as offered, if that is still the definition that the owner saw. Returns it, or undefined: it has changed since. */
 export async function acceptOffered(
   db: Db,
   place: ToolPlace,

@@ -1,12 +1,12 @@
 import type { Db } from './store.ts';
 
-/** A fact about the store itself, or undefined. */
+/** A metadata value of the store, or undefined. */
 export async function findMeta(db: Db, name: string): Promise<string | undefined> {
   const row = await db.selectFrom('meta').select('value').where('name', '=', name).executeTakeFirst();
   return row?.value;
 }
 
-/** Writes a fact about the store itself. */
+/** Writes a metadata value of the store. */
 export async function putMeta(db: Db, name: string, value: string): Promise<void> {
   await db
     .insertInto('meta')
@@ -15,8 +15,8 @@ export async function putMeta(db: Db, name: string, value: string): Promise<void
     .execute();
 }
 
-/** Writes the fact unless there is one, and answers the one that then stands: two processes that start at once agree. */
-export async function settleMeta(db: Db, name: string, value: string): Promise<string> {
+/** Writes the value unless there is one, and returns the stored one: concurrent starts agree on it. */
+export async function putMetaIfAbsent(db: Db, name: string, value: string): Promise<string> {
   await db
     .insertInto('meta')
     .values({ name, value })

@@ -18,7 +18,7 @@ import { governanceVersions } from './migrations/0018-governance-versions.ts';
 import { derivedReceipts } from './migrations/0019-derived-receipts.ts';
 import type { Store } from './store.ts';
 
-/** Numbered, forward only. A migration that was published is never edited: the next one mends it. */
+/** Numbered, forward only. A published migration is never edited: a later one fixes it. */
 const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<string, Migration> => ({
   '0001-foundation': { up: (db: Kysely<unknown>) => foundation(db, types) },
   '0002-approvals': { up: (db: Kysely<unknown>) => approvals(db, types) },
@@ -51,8 +51,8 @@ export async function isMigrated(store: Store): Promise<boolean> {
 }
 
 /**
- * Brings the store's tables up to date, each migration in a transaction, under a lock, so that two processes may start at
- * once. Returns the names of those that were applied now. Throws when one fails, or when the store is newer than this code.
+ * Applies pending migrations, each in a transaction, under a lock, so that processes may start concurrently. Returns the names
+ * of those that were applied now. Throws when one fails, or when the store is newer than this code.
  */
 export async function migrate(store: Store): Promise<string[]> {
   const { error, results } = await migratorOf(store).migrateToLatest();
@@ -65,8 +65,8 @@ export async function migrate(store: Store): Promise<string[]> {
     );
   if (error)
     throw new Error(
-      `The store could not be brought up to date: ${error instanceof Error ? error.message : String(error)}. ` +
-        `Nothing was changed by the migration that failed.`,
+      `A migration of the store failed: ${error instanceof Error ? error.message : String(error)}. ` +
+        `The failed migration was rolled back.`,
       { cause: error },
     );
   return (results ?? []).map((result) => result.migrationName);

@@ -1,4 +1,4 @@
-/** Short notices from one replica to the others, by PostgreSQL's LISTEN and NOTIFY. */
+/** Notifications between replicas, by PostgreSQL's LISTEN and NOTIFY. */
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
@@ -6,28 +6,28 @@ import { withTimeout } from '../runtime/waits.ts';
 import type { Db } from './store.ts';
 
 export type Notices = {
-  /** Reaches every listener on this database when the transaction commits, and nobody when it does not. */
+  /** Delivered to every listener on this database when the transaction commits. */
   send(db: Db, payload: string): Promise<void>;
-  /** Listens on one connection of its own, which is made anew whenever it breaks, until closed. */
+  /** Listens on a connection of its own, which is reopened whenever it breaks, until closed. */
   listen(on: Listener): { close(): Promise<void> };
 };
 
 export type Listener = {
   heard(payload: string): void;
-  /** Whether what others send arrives now. Said at the start, and at every change: what was sent in between is lost. */
+  /** Whether notifications arrive. Called at the start and at every change: those sent in between are lost. */
   reachable(now: boolean): void;
 };
 
 const CHANNEL = 'agent_broker_notices';
 const AGAIN_MS = 500;
-/** How often a listener sends itself a word, and how long that may take to come back. */
+/** How often a listener notifies itself, and how long that may take. */
 const PROBE_EVERY_MS = 10_000;
 const PROBE_MS = 2_000;
 const GOODBYE_MS = 1_000;
 
 /**
- * A connection may be half dead, and a pooler in between may take LISTEN without ever passing anything on. So the listener
- * believes in its connection only as long as its own words come back through it.
+ * A connection may be half-open, and a pooler may accept LISTEN without ever delivering anything. So a connection is considered
+ * healthy only while the listener receives its own probes through it.
  */
 export function makeNotices(settings: pg.ClientConfig): Notices {
   return {
@@ -55,7 +55,8 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
     const { promise, resolve, reject } = Promise.withResolvers<'back'>();
     cameBack = () => resolve('back');
     through.query('select pg_notify($1, $2)', [CHANNEL, word]).catch(reject);
-    if ((await withTimeout(promise, PROBE_MS, 'late')) === 'late') throw new Error('a notice did not come back');
+    if ((await withTimeout(promise, PROBE_MS, 'late')) === 'late')
+      throw new Error('the probe notification did not arrive');
   };
 
   const connect = async (): Promise<void> => {
@@ -100,7 +101,7 @@ function startListening(settings: pg.ClientConfig, on: Listener): { close(): Pro
     close: async () => {
       closed = true;
       clearTimeout(timer);
-      // A connection that is half dead would say good-bye for minutes.
+      // Closing a half-open connection gracefully could take minutes.
       if (client) await withTimeout(client.end(), GOODBYE_MS).catch(() => {});
     },
   };

@@ -1,4 +1,4 @@
-/** People on the way to an OAuth server and back: what was begun is found by the hash of `state`, and used up once. */
+/** Pending OAuth authorization code flows, by the hash of `state`; each is consumed once. */
 import type { OAuthFlowTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -6,7 +6,7 @@ export async function putOAuthFlow(db: Db, flow: OAuthFlowTable): Promise<void> 
   await db.insertInto('oauth_flows').values(flow).execute();
 }
 
-/** The flow of this state, as long as it may be finished; or undefined. */
+/** The flow of this state, unless it has expired; or undefined. */
 export async function findOAuthFlow(db: Db, stateHash: string, now: number): Promise<OAuthFlowTable | undefined> {
   return await db
     .selectFrom('oauth_flows')
@@ -16,7 +16,7 @@ export async function findOAuthFlow(db: Db, stateHash: string, now: number): Pro
     .executeTakeFirst();
 }
 
-/** Uses a flow up. True to exactly one caller. */
+/** Consumes a flow. Returns true to exactly one caller. */
 export async function useOAuthFlow(db: Db, stateHash: string): Promise<boolean> {
   const used = await db
     .deleteFrom('oauth_flows')
@@ -26,7 +26,7 @@ export async function useOAuthFlow(db: Db, stateHash: string): Promise<boolean> 
   return used !== undefined;
 }
 
-/** Forgets flows that ended before `before`. */
+/** Deletes flows that expired before `before`. */
 export async function purgeOAuthFlows(db: Db, before: number): Promise<void> {
   await db.deleteFrom('oauth_flows').where('expires_at', '<', before).execute();
 }

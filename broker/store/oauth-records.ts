@@ -1,8 +1,8 @@
-/** What the authorization server remembers between two requests, so that any replica can answer the next one. */
+/** State of the authorization server between requests, shared by all replicas. */
 import type { OAuthRecordTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Stores a record, or the new state of the one with this id. What was used stays used. */
+/** Inserts or updates a record. A consumed record stays consumed. */
 export async function putOAuthRecord(
   db: Db,
   record: Omit<OAuthRecordTable, 'used_at' | 'source'> & { source?: string | null },
@@ -15,7 +15,7 @@ export async function putOAuthRecord(
     .execute();
 }
 
-/** Stores a record that nobody has stored yet. Answers true to exactly one caller. */
+/** Inserts a record unless it exists. Returns true to exactly one caller. */
 export async function addOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'used_at' | 'source'>): Promise<boolean> {
   const added = await db
     .insertInto('oauth_records')
@@ -26,7 +26,7 @@ export async function addOAuthRecord(db: Db, record: Omit<OAuthRecordTable, 'use
   return added !== undefined;
 }
 
-/** The record with this id that is not over, used or not; or undefined. */
+/** The unexpired record with this id, consumed or not; or undefined. */
 export async function findOAuthRecord(
   db: Db,
   kind: string,
@@ -43,8 +43,8 @@ export async function findOAuthRecord(
 }
 
 /**
- * Uses a record up. Answers true to exactly one caller. With `leewayMs`, also to those who come so soon after the first; without,
- * no clock is asked: who read it earlier and came later must not seem to be in time.
+ * Consumes a record. Returns true to exactly one caller; with `leewayMs`, also to those within so long after the first. Without
+ * it no time is compared: a caller whose `now` is older than the first one's must not pass.
  */
 export async function useOAuthRecord(
   db: Db,
@@ -65,12 +65,12 @@ export async function useOAuthRecord(
   return used !== undefined;
 }
 
-/** Forgets one record. */
+/** Deletes one record. */
 export async function removeOAuthRecord(db: Db, kind: string, id: string): Promise<void> {
   await db.deleteFrom('oauth_records').where('kind', '=', kind).where('id', '=', id).execute();
 }
 
-/** Forgets what there is of a kind of an authorisation. */
+/** Deletes the records of a kind of an authorisation. */
 export async function removeOAuthRecordsOf(db: Db, kind: string, authorisationId: string): Promise<void> {
   await db
     .deleteFrom('oauth_records')
@@ -79,7 +79,7 @@ export async function removeOAuthRecordsOf(db: Db, kind: string, authorisationId
     .execute();
 }
 
-/** Keeps a record for as long as somebody needs it. */
+/** Removes the expiry of a record. */
 export async function keepOAuthRecord(db: Db, kind: string, id: string): Promise<void> {
   await db
     .updateTable('oauth_records')
@@ -89,7 +89,7 @@ export async function keepOAuthRecord(db: Db, kind: string, id: string): Promise
     .execute();
 }
 
-/** Of the records of a kind that will be over some day, forgets the oldest until `most` are left. */
+/** Of the records of a kind that have an expiry, deletes the oldest until `most` are left. */
 export async function capOAuthRecords(db: Db, kind: string, most: number): Promise<void> {
   await db
     .deleteFrom('oauth_records')
@@ -109,8 +109,8 @@ export async function capOAuthRecords(db: Db, kind: string, most: number): Promi
 }
 
 /**
- * Forgets clients that nobody let in until `most` are left: the oldest ones of the network that registered the most, so that a
- * flood pushes out what it brought itself.
+ * Evicts clients without an authorisation until `most` are left: the oldest ones of the network that registered the most, so
+ * that a flood evicts its own clients.
  */
 export async function capUnusedClients(db: Db, most: number): Promise<void> {
   const unused = db.selectFrom('oauth_records').where('kind', '=', 'Client').where('expires_at', 'is not', null);
@@ -124,7 +124,7 @@ export async function capUnusedClients(db: Db, most: number): Promise<void> {
     const excess = sources.reduce((sum, { count }) => sum + Number(count), 0) - most;
     const [largest, next] = sources;
     if (excess <= 0 || !largest) return;
-    // At least one, and no more than make it as small as the next one.
+    // At least one, and no more than make it as small as the second largest.
     const share = Math.min(excess, Math.max(1, Number(largest.count) - Number(next?.count ?? 0)));
     const oldest = unused
       .select('id')
@@ -136,12 +136,12 @@ export async function capUnusedClients(db: Db, most: number): Promise<void> {
   }
 }
 
-/** Forgets what was over before `before`. */
+/** Deletes records that expired before `before`. */
 export async function purgeOAuthRecords(db: Db, before: number): Promise<void> {
   await db.deleteFrom('oauth_records').where('expires_at', '<', before).execute();
 }
 
-/** Forgets clients that were kept for an authorisation, when none of theirs is left. */
+/** Deletes clients that were kept for authorisations, when none is left. */
 export async function purgeIdleClients(db: Db, now: number): Promise<void> {
   await db
     .deleteFrom('oauth_records')

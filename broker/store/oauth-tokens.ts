@@ -1,10 +1,10 @@
-/** The tokens of connections that a person made through OAuth: who refreshes them, and what takes their place. */
+/** Tokens of OAuth connections: refresh claims, and replacement. */
 import type { ConnectionTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type ConnectionPlace = { organisationId: string; id: string };
 
-/** Everything of a connection that tokens are. Null scopes: what the upstream granted stays as it is known. */
+/** The token columns of a connection. Null scopes: keep the stored granted scopes. */
 export type NewTokens = {
   credential: Buffer;
   refreshToken: Buffer | null;
@@ -14,9 +14,9 @@ export type NewTokens = {
 };
 
 /**
- * Claims the refresh of exactly these tokens until `until`. One caller gets the connection, all others undefined: the
- * tokens were replaced, cannot be refreshed, or somebody else is at it. `abandoned`: takes the place of an attempt whose
- * time is over and of which nobody knows what became.
+ * Claims the refresh of exactly these tokens until `until` (a lease). One caller gets the connection, all others undefined: the
+ * tokens were replaced, cannot be refreshed, or are claimed. `abandoned`: takes over an expired claim, whose result is
+ * unknown.
  */
 export async function claimRefresh(
   db: Db,
@@ -36,7 +36,7 @@ export async function claimRefresh(
     .executeTakeFirst();
 }
 
-/** Puts refreshed tokens in the place of the ones that were claimed. False: the claim is not ours any more. */
+/** Replaces the claimed tokens by the refreshed ones. False: the claim was lost. */
 export async function storeRefreshed(
   db: Db,
   { organisationId, id }: ConnectionPlace,
@@ -63,7 +63,7 @@ export async function storeRefreshed(
   return stored !== undefined;
 }
 
-/** Gives a claim back; nobody tries again before `until`. `oauth`: what is known of the tokens now, if that changed. */
+/** Releases a claim with a back-off until `until`. `oauth`: the tokens' metadata, if it changed. */
 export async function releaseRefresh(
   db: Db,
   { organisationId, id }: ConnectionPlace,
@@ -79,11 +79,11 @@ export async function releaseRefresh(
     .execute();
 }
 
-/** Gives a connection the tokens of a new consent. Whoever refreshes the older ones has lost them. */
+/** Stores the tokens of a new consent. A concurrent refresh of the older ones loses its claim. */
 export const putTokens = (db: Db, place: ConnectionPlace, tokens: NewTokens): Promise<ConnectionTable | undefined> =>
   replaceTokens(db, place, tokens);
 
-/** Forgets a connection's tokens; it stays, without a credential. Answers it as it is now. */
+/** Deletes a connection's tokens; the connection stays, without a credential. Returns it. */
 export const forgetTokens = (db: Db, place: ConnectionPlace): Promise<ConnectionTable | undefined> =>
   replaceTokens(db, place, { credential: null, refreshToken: null, tokenId: null, oauth: null, upstreamScopes: null });
 

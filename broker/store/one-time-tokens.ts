@@ -1,7 +1,7 @@
 import type { OneTimeTokenTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Stores the hash of a token that was just minted. */
+/** Stores the hash of a new token. */
 export async function putOneTimeToken(
   db: Db,
   token: Omit<OneTimeTokenTable, 'used_at' | 'rotates'> & Partial<Pick<OneTimeTokenTable, 'rotates'>>,
@@ -26,7 +26,7 @@ export async function findOneTimeToken(
     .executeTakeFirst();
 }
 
-/** Uses a token up. Answers its row to exactly one caller, and undefined to everyone after, or when it is over. */
+/** Consumes a token. Returns its row to exactly one caller; undefined to all others, or when it has expired. */
 export async function useOneTimeToken(
   db: Db,
   kind: OneTimeTokenTable['kind'],
@@ -44,7 +44,7 @@ export async function useOneTimeToken(
     .executeTakeFirst();
 }
 
-/** Forgets tokens that ended before `before`. */
+/** Deletes tokens that expired before `before`. */
 export async function purgeOneTimeTokens(db: Db, before: number): Promise<void> {
   await db.deleteFrom('one_time_tokens').where('expires_at', '<', before).execute();
 }

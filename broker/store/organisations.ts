@@ -11,7 +11,7 @@ export async function listOrganisations(db: Db): Promise<OrganisationTable[]> {
   return await db.selectFrom('organisations').selectAll().orderBy('created_at').orderBy('id').execute();
 }
 
-/** Makes an organisation. */
+/** Inserts an organisation. */
 export async function putOrganisation(db: Db, organisation: NewOrganisation): Promise<void> {
   await db.insertInto('organisations').values(organisation).execute();
 }
@@ -41,14 +41,14 @@ export async function listOwners(db: Db, organisationId: string): Promise<OwnerT
     .execute();
 }
 
-/** One owner by uuid, in whichever organisation; or undefined. */
+/** One owner by uuid, of any organisation; or undefined. */
 export async function findOwner(db: Db, id: string): Promise<OwnerTable | undefined> {
   return await db.selectFrom('owners').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
 /**
- * An e-mail address as it is stored and compared: A to Z in lower case and nothing else. Unicode makes other letters, such as
- * U+212A (KELVIN SIGN), the same as ASCII ones, and so other addresses the same as the one of an owner.
+ * Normalises an e-mail address for storing and comparing: only A to Z are lower-cased. Unicode case folding would map other
+ * letters, such as U+212A (KELVIN SIGN), to ASCII, and so make other addresses equal to an owner's.
  */
 export const foldEmail = (email: string): string => email.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
@@ -57,7 +57,7 @@ export async function findOwnersByEmail(db: Db, email: string): Promise<OwnerTab
   return await db.selectFrom('owners').selectAll().where('email', '=', foldEmail(email)).execute();
 }
 
-/** Makes an owner, or gives the one with this e-mail address the role. Answers the owner. */
+/** Inserts an owner, or sets the role of the one with this e-mail address. Returns the owner. */
 export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
   return await db
     .insertInto('owners')
@@ -67,7 +67,7 @@ export async function putOwner(db: Db, owner: NewOwner): Promise<OwnerTable> {
     .executeTakeFirstOrThrow();
 }
 
-/** Lets the next verified sign-in with the owner's address be the owner's. */
+/** Unbinds the owner's provider account, so that the next verified sign-in with the address binds again. */
 export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisation_id' | 'id'>): Promise<void> {
   await db
     .updateTable('owners')

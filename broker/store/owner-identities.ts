@@ -1,16 +1,16 @@
-/** Owners by who the identity provider says that they are. */
+/** Owners by their identity at the identity provider. */
 import { foldEmail } from './organisations.ts';
 import type { OwnerTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** `subject`: issuer and `sub`, in one text. `email`: only when the provider says that it is verified. */
+/** `subject`: issuer and `sub` in one string. `email`: only when verified by the provider. */
 export type ProviderIdentity = { subject: string; email: string | undefined };
 
 export type IdentifiedOwner = { owner: OwnerTable; organisationName: string; ended: boolean };
 
 /**
- * The owners that somebody is, one for each organisation, oldest organisation first, in one statement: whose subject this
- * is, else who was invited by this address and never came yet. `ended`: whether the session was signed out there.
+ * The owners with this identity, one for each organisation, oldest organisation first, in one statement: bound to this subject,
+ * else invited by this address and not bound yet. `ended`: whether the session was signed out there.
  */
 export async function findIdentifiedOwners(
   db: Db,
@@ -35,7 +35,7 @@ export async function findIdentifiedOwners(
           : [
               eb.and([
                 eb('owners.oidc_subject', 'is', null),
-                // Nobody invited the address of the first start, so whoever a provider gives it to is nobody.
+                // The address of the first start is a placeholder: an account with it is not this owner.
                 eb('owners.origin', '!=', 'first_start'),
                 eb('owners.email', '=', foldEmail(identity.email)),
               ]),
@@ -56,8 +56,8 @@ export async function findIdentifiedOwners(
 }
 
 /**
- * Notes whose account at the provider an invited owner is, once: from then on the address alone is nobody. Answers the
- * owner, or undefined when somebody else was first.
+ * Binds an invited owner to an account at the provider, once: from then on the address alone is not sufficient. Returns the
+ * owner, or undefined when a concurrent sign-in was first.
  */
 export async function pinIdentity(
   db: Db,

@@ -8,7 +8,7 @@ type PasskeyRef = Pick<PasskeyTable, 'organisation_id' | 'id'>;
 /** Roles that may decide. */
 const DECIDING: readonly OwnerTable['role'][] = ['admin', 'approver'];
 
-/** A held call as whoever knows its id may ask about it: no more than deciding by passkey takes. */
+/** The part of a held call that is available by its id alone: what deciding by passkey needs. */
 export type SignableApproval = Pick<
   ApprovalTable,
   'organisation_id' | 'id' | 'agent_id' | 'status' | 'expires_at' | 'request_hash'
@@ -57,7 +57,7 @@ export async function listPasskeys(db: Db, { organisationId, ownerId }: OwnerRef
     .execute();
 }
 
-/** Makes every other enrolment of this owner wait for this transaction, so that counting them holds. */
+/** Locks the owner's passkeys until the transaction ends, so that their number can be limited. */
 export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerRef): Promise<void> {
   await db
     .updateTable('owners')
@@ -67,7 +67,7 @@ export async function lockPasskeysOf(db: Db, { organisationId, ownerId }: OwnerR
     .execute();
 }
 
-/** Enrols a passkey. False: its credential id is known already, whoever's it is and whatever became of it. */
+/** Enrols a passkey. False: its credential id is already known, for any owner and in any status. */
 export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('passkeys')
@@ -78,9 +78,9 @@ export async function putPasskey(db: Db, passkey: PasskeyTable): Promise<boolean
 }
 
 /**
- * Takes a passkey's next counter, if it is higher than the last one, or both are 0 and so none is kept (WebAuthn section
- * 6.1.1), and the passkey is still one with which this agent's calls may be decided. Of any number at once with the same
- * counter one gets true.
+ * Stores a passkey's signature counter, if it is higher than the last one, or both are 0, so that none is kept (WebAuthn
+ * section 6.1.1), and if the passkey may still decide this agent's calls. One of concurrent callers with the same counter
+ * gets true.
  */
 export async function usePasskey(
   db: Db,
@@ -112,7 +112,7 @@ export async function usePasskey(
   return numUpdatedRows === 1n;
 }
 
-/** Disables a passkey whose counter did not go up. Answers it; undefined: it is not so, or not active any more. */
+/** Disables a passkey whose counter did not increase (cloned). Returns it; undefined: that is not the case, or it is not active. */
 export async function disableRegressed(
   db: Db,
   passkey: PasskeyRef,
@@ -130,7 +130,7 @@ export async function disableRegressed(
     .executeTakeFirst();
 }
 
-/** Renames an owner's passkey. Answers it as it is now; undefined: the owner has no such one. */
+/** Renames an owner's passkey. Returns the updated row; undefined: the owner has none with this id. */
 export async function renamePasskey(
   db: Db,
   owner: OwnerRef,
@@ -149,8 +149,8 @@ export async function renamePasskey(
 }
 
 /**
- * Removes an owner's passkey. Of one that was disabled the id stays, so that nobody can enrol it again. Answers it;
- * undefined: the owner has no such one.
+ * Removes an owner's passkey. The id of a disabled one is kept, so that it cannot be enrolled again. Returns it; undefined: the
+ * owner has none with this id.
  */
 export async function removePasskey(db: Db, owner: OwnerRef, id: string): Promise<PasskeyTable | undefined> {
   const removed = await db

@@ -1,4 +1,4 @@
-/** What the manifests of an organisation's platforms name and do not hold: client ids and client secrets, sealed. */
+/** Client ids and client secrets that manifests reference, sealed. */
 import type { PlatformSecretTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -13,7 +13,7 @@ export async function listPlatformSecrets(
   return await query.orderBy('platform_id').orderBy('name').execute();
 }
 
-/** Writes one; an older one of this name is replaced, with its id, which is part of what was sealed. */
+/** Upserts one by name; replaces the id too, because the value is sealed for it. */
 export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Promise<void> {
   const { id, value, created_at } = secret;
   await db
@@ -23,7 +23,7 @@ export async function putPlatformSecret(db: Db, secret: PlatformSecretTable): Pr
     .execute();
 }
 
-/** Forgets the one of this name, if there is one. */
+/** Deletes the one of this name, if there is one. */
 export async function deleteNamedPlatformSecret(
   db: Db,
   { organisationId, platformId, name }: { organisationId: string; platformId: string; name: string },
@@ -36,7 +36,7 @@ export async function deleteNamedPlatformSecret(
     .execute();
 }
 
-/** Forgets one. */
+/** Deletes one. */
 export async function deletePlatformSecret(db: Db, organisationId: string, id: string): Promise<void> {
   await db.deleteFrom('platform_secrets').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

@@ -1,8 +1,8 @@
-/** An organisation's platforms and its switch over each; manifests and what changes them are in governed-versions.ts. */
+/** An organisation's platforms, and suspending them; manifests are in governed-versions.ts. */
 import type { PlatformTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Throws the switch, in one guarded statement. Answers the platform, or undefined: it stood so already, or there is none. */
+/** Suspends or resumes a platform in one guarded statement. Returns it, or undefined: already so, or no such platform. */
 export async function switchPlatform(
   db: Db,
   platform: { organisationId: string; platformId: string },
@@ -36,7 +36,7 @@ export async function listPlatforms(db: Db, organisationId: string): Promise<(Pl
     .execute();
 }
 
-/** Removes a platform with its secrets; its manifests stay, because receipts may speak of them. */
+/** Deletes a platform with its secrets; its manifests are kept, because receipts refer to them. */
 export async function deletePlatform(db: Db, organisationId: string, platformId: string): Promise<void> {
   await db
     .deleteFrom('platform_secrets')

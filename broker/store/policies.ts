@@ -1,4 +1,4 @@
-/** Policies, as owners look for them, and their end; what makes and changes them is in governed-versions.ts. */
+/** Reading and deleting policies; creating and changing them is in governed-versions.ts. */
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import type { PolicyTable, PolicyVersionTable } from './schema.ts';
 import type { Db } from './store.ts';
@@ -25,7 +25,7 @@ export async function findPolicy(
     .executeTakeFirst();
 }
 
-/** Versions of a policy, the newest first, those before `before`. */
+/** Versions of a policy, newest first, before the cursor `before`. */
 export async function listPolicyVersions(
   db: Db,
   policy: { organisationId: string; id: string },
@@ -40,7 +40,7 @@ export async function listPolicyVersions(
   return await query.orderBy('version', 'desc').limit(page.limit).execute();
 }
 
-/** How many agents that are not stopped for good are under each policy, by its id; one that has none is not there. */
+/** Number of agents for each policy id, without revoked agents; policies without agents are absent. */
 export async function countAgentsByPolicy(db: Db, organisationId: string): Promise<Map<string, number>> {
   const rows = await db
     .selectFrom('agents')
@@ -70,7 +70,7 @@ export async function listPolicies(db: Db, organisationId: string): Promise<(Pol
     .execute();
 }
 
-/** Removes a policy that no agent has; its versions stay, because receipts speak of them. */
+/** Deletes a policy that no agent has; its versions are kept, because receipts refer to them. */
 export async function deletePolicy(db: Db, organisationId: string, id: string): Promise<void> {
   await db.deleteFrom('policies').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

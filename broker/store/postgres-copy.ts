@@ -1,4 +1,4 @@
-/** PostgreSQL's COPY: many new rows in one statement, without a plan and without a parameter for each value. */
+/** PostgreSQL's COPY: many new rows in one statement, without planning and without parameters. */
 import type pg from 'pg';
 
 const SPECIAL = /[\\\n\r\t]/;
@@ -15,18 +15,18 @@ export function copyText(rows: readonly (readonly unknown[])[]): string {
 }
 
 function field(value: unknown): string {
-  // As parameters of a statement go: what is not there is null.
+  // Undefined is NULL, as for parameters of a statement.
   if (value === null || value === undefined) return '\\N';
   const text = String(value);
   return SPECIAL.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : text;
 }
 
-/** What pg has for streams of rows, and its types do not name. */
+/** Methods of pg for COPY that its types lack. */
 type CopyConnection = pg.Connection & { sendCopyFromChunk(chunk: Buffer): void; endCopyFrom(): void };
 
 /**
- * `copy … from stdin` with all its rows at once, not after the server has said that it is ready for them: half of the time
- * would go by on the way. A server that does not want them leaves them unread (PostgreSQL, Message Flow, COPY Operations).
+ * `copy … from stdin`, pipelined: the rows are sent without waiting for the server's CopyInResponse, which saves a round trip. A
+ * server that refuses the statement discards them (PostgreSQL, Message Flow, COPY Operations).
  *
  * `end` is called once: with the error, or with null when the rows are durable.
  */
@@ -51,7 +51,7 @@ export class CopyIn implements pg.Submittable {
     return null;
   }
 
-  // What follows is called by pg.
+  // Callbacks of pg.
 
   handleCopyInResponse(): void {}
 

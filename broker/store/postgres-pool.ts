@@ -1,20 +1,20 @@
-/** Pools of connections to PostgreSQL. */
+/** Connection pools for PostgreSQL. */
 import pg from 'pg';
 
 const INT8 = 20;
 
-/** Moments are bigint milliseconds, far below 2^53: numbers, not pg's strings. */
+/** Times are bigint milliseconds, far below 2^53: parsed as numbers, not as strings as pg does. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 && format !== 'binary' ? Number : pg.types.getTypeParser(oid, format as 'text'),
 };
 
-/** A statement that the server does not answer must end before the caller's patience does. */
+/** Timeout of a statement, shorter than the caller's own. */
 export const STATEMENT_TIMEOUT_MS = 15_000;
 
 /**
- * A pool of at most `max` connections; none is made before the first statement. `onError` hears of a connection that broke
- * while idle; the pool replaces it by itself. The rest goes to pg as it is.
+ * A pool of at most `max` connections, opened on demand. `onError` gets errors of idle connections, which the pool replaces. The
+ * other options are passed to pg.
  */
 export function openPool(
   url: string,
@@ -29,8 +29,8 @@ export function openPool(
     ...options,
   });
   pool.on('error', onError);
-  // The pool listens only while a connection is idle. One that breaks between two statements of a transaction would
-  // otherwise be an uncaught exception, and the end of the process; so the next statement on it fails instead.
+  // The pool handles errors of idle connections only. An error between two statements of a transaction would be an uncaught
+  // exception; with a listener the next statement fails instead.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }

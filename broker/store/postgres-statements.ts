@@ -1,4 +1,4 @@
-/** Prepared statements on PostgreSQL, on connections that are kept for them. */
+/** Prepared statements on PostgreSQL, on dedicated connections. */
 import type pg from 'pg';
 import { CopyIn, copyText } from './postgres-copy.ts';
 import { openPool, STATEMENT_TIMEOUT_MS } from './postgres-pool.ts';
@@ -6,8 +6,8 @@ import { StoreUnavailable, withFault } from './store-fault.ts';
 
 export type PreparedStatements = {
   /**
-   * Runs one, which is prepared under its name, and answers rows as lists of values. Rejects as PostgreSQL does, or when it
-   * has not answered in time.
+   * Runs a statement, prepared under its name, and returns rows as lists of values. Rejects with PostgreSQL's error, or on
+   * timeout.
    */
   run<Row extends unknown[]>(statement: { name: string; text: string; values: unknown[] }): Promise<Row[]>;
   /** Runs a `copy … from stdin` with these rows, all or none. Rejects likewise. */
@@ -16,8 +16,8 @@ export type PreparedStatements = {
 };
 
 /**
- * At most `max` connections. They stay for good, because a new one has to prepare everything again, just when a call comes
- * after a pause. `onError` hears of one that broke while idle; it is replaced by itself.
+ * At most `max` connections, never closed when idle, because a new one has to prepare everything again. `onError` gets errors of
+ * idle connections, which are replaced.
  */
 export function openPreparedStatements(
   url: string,
@@ -27,8 +27,8 @@ export function openPreparedStatements(
     max,
     onError,
     idleTimeoutMillis: 0,
-    // PostgreSQL would plan the facts query anew each time, for five milliseconds: it thinks a plan that fits all lists of
-    // questions dearer than one that is made for this list.
+    // PostgreSQL would plan the facts query each time, in five milliseconds, because it estimates the generic plan to be more
+    // expensive than a custom one.
     onConnect: (client) => client.query('set plan_cache_mode = force_generic_plan'),
   });
   return {
@@ -45,9 +45,9 @@ export function openPreparedStatements(
 }
 
 /**
- * As `pool.query` with a `query_timeout`, but for what that leaves behind: pg hangs a function on every statement that has
- * one, and V8 puts a function that is written into a property among the old objects, where it keeps all that it knows (the
- * values, and the calls they are of) until a full collection. An eighth of what a call cost was carrying them there.
+ * Like `pool.query` with a `query_timeout`, without its garbage: pg assigns a closure to a property of every statement with a
+ * timeout, and V8 allocates such closures in the old generation, where they retain the values and the call until a full garbage
+ * collection. That was an eighth of the cost of a call.
  */
 function withConnection<Answer>(
   pool: pg.Pool,
@@ -63,11 +63,11 @@ function withConnection<Answer>(
       );
       let ended = false;
       const end = (error: Error | null, answer?: Answer): void => {
-        // A connection that is given up reports the statement that it still had.
+        // Destroying a connection fails its pending statement, which has timed out already.
         if (ended) return;
         ended = true;
         clearTimeout(timer);
-        // With an error it is closed: whatever it may still say is of no statement any more.
+        // With an error the connection is closed: its state is unknown.
         client.release(error ?? undefined);
         if (error) reject(withFault(error));
         else resolve(answer as Answer);

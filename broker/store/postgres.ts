@@ -8,18 +8,16 @@ import type { Schema } from './schema.ts';
 import { bind, type Store } from './store.ts';
 import { withFault } from './store-fault.ts';
 
-/** Below so many connections one for facts must do. */
+/** With fewer connections, one is used for facts instead of two. */
 const ENOUGH_FOR_A_PAIR = 6;
-/** Below so many a row that is alone goes where the others go. */
+/** With fewer connections, single rows go through the recording thread. */
 const ENOUGH_FOR_ONE_MORE = 8;
 
 /**
- * Opens at most `connections`, at least 3. Nothing is connected before the first statement.
- * `onError` hears of a connection that broke while idle; the pool replaces it by itself.
+ * Opens at most `connections`, at least 3, on demand. `onError` gets errors of idle connections, which the pool replaces.
  *
- * Prepared statements have connections of their own: no slow question of an owner keeps a call waiting, and PostgreSQL
- * keeps few copies of their plans. Two ask for facts (on one platform and on all), one appends rows, and one appends a row
- * that is alone.
+ * Prepared statements have dedicated connections, so that slow owner queries do not delay calls, and PostgreSQL keeps few copies
+ * of their plans: two for facts (one platform, all platforms), one for appending batches, and one for appending single rows.
  */
 export function openPostgres(url: string, options: { connections: number; onError(error: Error): void }): Store {
   const { onError } = options;
@@ -31,7 +29,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
     onError,
   });
   const hot = openPreparedStatements(url, { max: asking, onError });
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: tellingFaults(pool) }) });
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: withFaults(pool) }) });
   return {
     dialect: 'postgres',
     bytes: 'bytea',
@@ -42,7 +40,7 @@ export function openPostgres(url: string, options: { connections: number; onErro
     },
     appendTo: { dialect: 'postgres', url, connections: 1 },
     ...(here > 0 && { appendHere: { dialect: 'postgres', url, connections: here } }),
-    alone: async (work) => await work(),
+    exclusively: async (work) => await work(),
     notices: makeNotices({
       connectionString: url,
       application_name: 'agent-broker notices',
@@ -56,12 +54,12 @@ export function openPostgres(url: string, options: { connections: number; onErro
   };
 }
 
-/** The pool as Kysely has it, whose errors say whether PostgreSQL is away. */
-function tellingFaults(pool: pg.Pool): PostgresPool {
+/** The pool for Kysely, with errors classified by `withFault`. */
+function withFaults(pool: pg.Pool): PostgresPool {
   const faulty = (error: unknown): never => {
     throw withFault(error);
   };
-  // Kysely keeps what it knows of a connection by its identity.
+  // Kysely tracks connections by object identity.
   const known = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
     const query = (text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> =>

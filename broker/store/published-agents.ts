@@ -1,4 +1,4 @@
-/** Whether strangers may be told of an agent: asked anew each time, of an agent id that may be anything. */
+/** Whether an agent is public: read each time, for arbitrary agent ids. */
 import { type Kysely, sql } from 'kysely';
 import { gather } from './gather.ts';
 import type { Schema } from './schema.ts';
@@ -10,8 +10,8 @@ export type PublishedReader = (agentId: string) => Promise<boolean>;
 const MOST_QUESTIONS = 64;
 
 /**
- * One statement tells no such agent and one of an organisation that does not publish alike: whoever asks cannot tell them
- * apart by how long it takes. Those who ask at the same time are answered together (see `factsReaders`).
+ * The same statement covers unknown agents and unpublished organisations, so that timing does not tell them apart. Concurrent
+ * reads are batched (see `factsReaders`).
  */
 export function publishedReader(store: Store): PublishedReader {
   const one = prepare('published_agent', (slot) => published(store.db).where('a.agent_id', '=', slot('agent')));

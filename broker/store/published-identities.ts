@@ -1,4 +1,4 @@
-/** What anyone may learn of an agent whose organisation publishes identity documents. */
+/** Public data of an agent whose organisation publishes identity documents. */
 import type { AgentTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -8,8 +8,8 @@ export type PublishedIdentity = Pick<
 > & { parent_agent_id: string | null };
 
 /**
- * The agent of this `agt_` id; undefined when there is none, when it is not one yet, or when its organisation does not
- * publish. One statement tells them all: whoever asks cannot tell them apart by how long it takes.
+ * The agent of this `agt_` id; undefined when there is none, when it is still pending, or when its organisation does not
+ * publish. The same statement covers all cases, so that timing does not tell them apart.
  */
 export async function findPublishedIdentity(db: Db, agentId: string): Promise<PublishedIdentity | undefined> {
   return await db

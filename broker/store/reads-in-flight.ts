@@ -1,7 +1,7 @@
 /**
- * Reads in flight, noted beside the database. A read changes nothing, so it needs no durable intent row, which would double
- * what a call costs; but when the process is killed while the platform has it, its row must still come to be. The note is
- * one write into the page cache: it outlives the process, not the machine.
+ * The in-flight read journal, a file beside the database. A read has no side effects, so it needs no durable intent row, which
+ * would double the cost of a call; but if the process is killed meanwhile, recovery must still create its audit row. An entry is
+ * one write into the page cache: it survives the process, not the machine.
  */
 import {
   closeSync,
@@ -20,44 +20,44 @@ import type { AuditRow } from './audit.ts';
 import { AUDIT_COLUMNS } from './audit-columns.ts';
 import { FolderInUse, lockFolder } from './lock.ts';
 
-/** A note is larger only when very many rules matched. The first slot names the columns, for a later version to read. */
+/** Size of an entry; larger ones (very many matched rules) do not fit. The first slot has the column names, for later versions. */
 const SLOT_BYTES = 8 * 1024;
 const NOTES = 'notes';
-/** Above this a disk is too slow to be waited for in the thread that answers. */
+/** Above this, writes are not done synchronously in the main thread. */
 export const SLOW_WRITE_MS = 5;
 const MEASURED = 3;
 
 type Undo = (() => void) | undefined;
 
 export type ReadsInFlight = {
-  /** How long a write takes, in milliseconds, as measured when it was opened. */
+  /** Duration of a write in milliseconds, measured on opening. */
   writeMs: number;
   /**
-   * Notes a read that is about to be sent. Answers what takes the note back; undefined when it is too large for one. At once on a
-   * quick disk; on a slow one with a promise, so that nobody else waits for the write.
+   * Records a read that is about to be sent. Returns the function that removes the entry; undefined when the row is too large.
+   * Synchronous on a fast disk, a promise on a slow one, so that other requests do not wait for the write.
    */
   note(row: AuditRow): Undo | Promise<Undo>;
-  /** Wipes the notes that were taken back, if there are no others. To be called now and then. */
+  /** Truncates the file if all entries were removed. To be called periodically. */
   tidy(): void;
-  /** Lets go of the file, and removes it unless it is to be kept for the next start. */
+  /** Closes the file, and deletes it unless `keep`: then recovery reads it at the next start. */
   close(options: { keep: boolean }): void;
 };
 
 /**
- * Opens the notes of this process (`id`) in `folder`. While the process lives they are locked by the operating system, so
- * that another process on the same folder can tell, however this one ended, whether they are left behind.
+ * Opens the journal of this process (`id`) in `folder`. It is locked by the operating system while the process lives, so that
+ * other processes on the same folder can tell whether it is orphaned.
  */
 export function noteReads(folder: string, id: string): ReadsInFlight {
   const own = join(folder, id);
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const lock = lockFolder(own);
-  // Made after the lock is held: whoever sees this file can rely on the lock.
+  // Created after taking the lock: if the file exists, the lock is reliable.
   const file = openSync(join(own, NOTES), 'wx', 0o600);
   const buffer = Buffer.alloc(SLOT_BYTES);
   const write = (text: string, slot: number): void => {
     writeSync(file, buffer, 0, buffer.write(text), slot * SLOT_BYTES);
   };
-  /** By the thread pool: 19 µs where a quick write takes 2, but nobody else waits for a slow one. */
+  /** By the thread pool: 19 µs instead of 2 for a fast write, but without blocking the main thread. */
   const writeAside = (text: string, slot: number): Promise<void> =>
     new Promise((resolve, reject) => {
       const bytes = Buffer.from(text);
@@ -83,7 +83,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   return {
     writeMs,
     note: (row) => {
-      // The number of a closed file may be another file's by now.
+      // The file descriptor may have been reused after closing.
       if (closed) throw new Error('The broker is stopping.');
       const slot = free.pop() ?? ++last;
       const release = (): void => void free.push(slot);
@@ -123,10 +123,10 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   };
 }
 
-/** What a process that is dead for certain left behind. A row may be final in the store: then its note was taken back. */
+/** The journal of a dead process. A row that is final in the store was completed. */
 export type LeftBehind = { id: string; rows: AuditRow[]; remove(): void; release(): void };
 
-/** The notes in `folder` whose process is dead, one by one. Each is locked until it is removed or released. */
+/** The orphaned journals in `folder`, one by one. Each is locked until it is removed or released. */
 export function* readsLeftBehind(folder: string): Generator<LeftBehind> {
   for (const id of existsSync(folder) ? readdirSync(folder) : []) {
     const left = join(folder, id);
@@ -153,7 +153,7 @@ export function* readsLeftBehind(folder: string): Generator<LeftBehind> {
 function readNotes(bytes: Buffer): AuditRow[] {
   const lineAt = (slot: number): unknown[] | undefined => {
     const start = slot * SLOT_BYTES;
-    // A slot may hold the rest of a longer, older note after the end of its line.
+    // A slot may contain the rest of a longer, older entry after the end of its line.
     const end = bytes.indexOf(0x0a, start);
     return end < 0 ? undefined : parseArray(bytes.toString('utf8', start, end));
   };
@@ -162,7 +162,7 @@ function readNotes(bytes: Buffer): AuditRow[] {
   const rows: AuditRow[] = [];
   for (let slot = 1; slot * SLOT_BYTES < bytes.length; slot++) {
     const values = lineAt(slot);
-    // A note that was cut off while it was written is of a read that was not sent yet.
+    // An incomplete entry belongs to a read that was not sent yet.
     if (values?.length !== columns.length) continue;
     const noted = new Map(columns.map((column, at) => [column, values[at]]));
     rows.push(Object.fromEntries(AUDIT_COLUMNS.map((column) => [column, noted.get(column) ?? null])) as AuditRow);

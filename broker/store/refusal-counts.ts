@@ -1,14 +1,14 @@
 /**
- * How often agents are refused, each with its children, where their organisations want to know. Only refusals write here.
- * A child has no count of its own.
+ * Counts refusals of agents, children included, for organisations with auto-suspension. Only refusals write here. Children have
+ * no counter of their own.
  */
 import { sql } from 'kysely';
 import type { RefusalCountTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 /**
- * Counts one refusal in a single statement that all replicas share: begins a new window when the last one is over.
- * Answers how many there are in the window, this one included.
+ * Counts one refusal in a single atomic statement, for all replicas: starts a new window when the last one has ended. Returns
+ * the count of the window, this one included.
  */
 export async function countRefusal(
   db: Db,
@@ -31,7 +31,7 @@ export async function countRefusal(
   return refusals;
 }
 
-/** How many refusals there are in the window at this moment. */
+/** The count of the current window. */
 export async function refusalsAt(
   db: Db,
   agent: Pick<RefusalCountTable, 'organisation_id' | 'agent_id'>,
@@ -48,7 +48,7 @@ export async function refusalsAt(
   return found?.refusals ?? 0;
 }
 
-/** Lets an agent begin anew. */
+/** Resets an agent's count. */
 export async function forgetRefusals(db: Db, organisationId: string, agentUuid: string): Promise<void> {
   await db
     .deleteFrom('refusal_counts')
@@ -57,7 +57,7 @@ export async function forgetRefusals(db: Db, organisationId: string, agentUuid: 
     .execute();
 }
 
-/** Forgets windows that began before `before`. */
+/** Deletes windows that began before `before`. */
 export async function purgeRefusalCounts(db: Db, before: number): Promise<void> {
   await db.deleteFrom('refusal_counts').where('window_start', '<', before).execute();
 }

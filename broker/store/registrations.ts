@@ -1,13 +1,13 @@
-/** Agents that asked to be one (specification, Registration): waiting, decided, expired; and their keys until collected. */
+/** Registrations of agents (specification, Registration): pending, decided, expired; and their keys until they are claimed. */
 import type { AgentTable, RegistrationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
 export type RegistrationRef = { organisation_id: string; id: string };
 
-/** One that belongs to somebody. */
+/** A registration at an existing owner. */
 export type KnownRegistration = RegistrationTable & { organisation_id: string };
 
-/** The same with who was asked and who decided, as owners see it. */
+/** The same with the owner who was asked and the one who decided, for display. */
 export type ShownRegistration = KnownRegistration & { owner_email: string | null; decided_by_email: string | null };
 
 /** Columns that a new registration leaves empty. */
@@ -20,12 +20,12 @@ type Undecided =
   | 'claim_until'
   | 'claimed_at';
 
-/** Stores a registration that waits. */
+/** Stores a pending registration. */
 export async function putRegistration(db: Db, registration: Omit<RegistrationTable, Undecided>): Promise<void> {
   await db.insertInto('registrations').values(registration).execute();
 }
 
-/** Those that wait for this owner, who may be nobody; the first to expire first. */
+/** Pending ones for this owner, who need not exist; earliest expiry first. */
 export async function listOpenRegistrations(
   db: Db,
   ownerId: string,
@@ -42,7 +42,7 @@ export async function listOpenRegistrations(
     .execute();
 }
 
-/** The registration with this token, whosever it is; or undefined. */
+/** The registration with this token, of any organisation; or undefined. */
 export async function findRegistrationByToken(db: Db, tokenHash: string): Promise<RegistrationTable | undefined> {
   return await db.selectFrom('registrations').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
 }
@@ -71,7 +71,7 @@ export async function findRegistration(
   return found as ShownRegistration | undefined;
 }
 
-/** An organisation's registrations, the newest first, those after `before`. */
+/** An organisation's registrations, newest first, after the cursor `before`. */
 export async function listRegistrations(
   db: Db,
   organisationId: string,
@@ -106,8 +106,8 @@ export type RegistrationDecision = Pick<RegistrationTable, 'granted' | 'private_
 };
 
 /**
- * Decides a registration that still waits, in one guarded statement: of any number at once one wins. Answers whether it was
- * this one; false: it was decided, or is over.
+ * Decides a pending registration in one guarded statement: one of concurrent callers wins. Returns whether this one did; false:
+ * it was already decided, or has expired.
  */
 export async function decideRegistration(
   db: Db,
@@ -134,7 +134,7 @@ export async function decideRegistration(
   return decided !== undefined;
 }
 
-/** Destroys the stored private key for whoever collects it. Answers true to exactly one caller, and only in time. */
+/** Deletes the stored private key when it is claimed. Returns true to exactly one caller, before `claim_until`. */
 export async function takePrivateKey(db: Db, registration: RegistrationRef, now: number): Promise<boolean> {
   const taken = await db
     .updateTable('registrations')
@@ -150,7 +150,7 @@ export async function takePrivateKey(db: Db, registration: RegistrationRef, now:
   return taken !== undefined;
 }
 
-/** The approved ones whose private keys nobody collected in time, and which are there still. */
+/** Approved ones whose private key was not claimed in time and is still stored. */
 export async function listUncollected(
   db: Db,
   now: number,
@@ -178,9 +178,9 @@ export async function listUncollected(
 }
 
 /**
- * Destroys the private key that an agent did not collect, if there is one, and with it the public half, which nobody could
- * sign for, unless another one was bound meanwhile. To be called in the transaction that keeps the agent from collecting it,
- * after the agent's row was changed: whoever collects goes the same way, so that nobody waits in a ring.
+ * Deletes an agent's unclaimed private key, if there is one, and its public half, unless another key was bound meanwhile. To be
+ * called in the transaction that ends the agent, after updating the agent's row: claiming takes locks in the same order, so
+ * that there is no deadlock.
  */
 export async function destroyUncollectedKey(db: Db, agent: { organisationId: string; id: string }): Promise<void> {
   const destroyed = await db
@@ -207,7 +207,7 @@ export async function destroyUncollectedKey(db: Db, agent: { organisationId: str
     .execute();
 }
 
-/** Ends the waiting of registrations whose time is over. Answers which; those at nobody have no organisation. */
+/** Expires pending registrations that are past their time. Returns which; those at unknown owners have no organisation. */
 export async function expireOpenRegistrations(
   db: Db,
   now: number,
@@ -221,12 +221,12 @@ export async function expireOpenRegistrations(
     .execute();
 }
 
-/** Forgets registrations whose time was over before `before`, once no key is in them; what was decided is in the audit. */
+/** Deletes registrations that expired before `before` and have no key; decisions are in the audit. */
 export async function purgeRegistrations(db: Db, before: number): Promise<void> {
   await db.deleteFrom('registrations').where('expires_at', '<', before).where('private_key', 'is', null).execute();
 }
 
-/** Deletes registrations whose owner_id is nobody's, but for the `most` newest. */
+/** Deletes registrations at unknown owners, except the `most` newest. */
 export async function capRegistrationsOfNobody(db: Db, most: number): Promise<void> {
   await db
     .deleteFrom('registrations')

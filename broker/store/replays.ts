@@ -1,9 +1,9 @@
-/** The one replay of an approved call: claimed, under way, over. Every step is guarded by the claim's fence. */
+/** The replay of an approved call: claimed, in progress, finished. Every step is guarded by the claim's fencing token. */
 import { sql } from 'kysely';
 import type { ApprovalTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Which claim on which approval. */
+/** A claim on an approval. */
 export type Claim = Pick<ApprovalTable, 'organisation_id' | 'id' | 'fence'>;
 
 export type ReplayStep =
@@ -13,8 +13,8 @@ export type ReplayStep =
   | { exec_state: 'unknown'; execution_error: string };
 
 /**
- * Moves a replay on. `auditId`: the row of the replay; only that row's replay goes on from `intent`. False: another
- * process has the claim, or the replay is over. Doing it twice does the same.
+ * Advances the state of a replay. `auditId`: the replay's audit row; only that row's replay can advance from `intent`. False:
+ * another process has the claim, or the replay is finished. Idempotent.
  */
 export async function moveReplay(db: Db, claim: Claim, auditId: string, step: ReplayStep): Promise<boolean> {
   const moved = await db
@@ -34,7 +34,7 @@ export async function moveReplay(db: Db, claim: Claim, auditId: string, step: Re
   return moved !== undefined;
 }
 
-/** Ends a replay whose intent is stored, whoever had its claim. False: it was not under way under that row. */
+/** Finishes a replay whose intent is stored, whichever process had the claim. False: it was not in progress with that row. */
 export async function endIntendedReplay(
   db: Db,
   approval: Pick<ApprovalTable, 'organisation_id' | 'id'>,
@@ -53,13 +53,13 @@ export async function endIntendedReplay(
   return ended !== undefined;
 }
 
-/** Up to `limit` claims of which nothing was sent yet: of this process, and of processes that are not on the list. */
+/** Up to `limit` claims under which nothing was sent yet: of this process, and of processes that are not alive. */
 export async function listStrandedClaims(db: Db, instanceId: string, limit: number): Promise<ApprovalTable[]> {
   return await db
     .selectFrom('approvals')
     .selectAll()
     .where('exec_state', '=', 'claimed')
-    // In the words of the index of what is under way: otherwise SQLite goes through every held call that there ever was.
+    // Must repeat the condition of the partial index: otherwise SQLite scans all held calls.
     .where(sql<boolean>`exec_state in ('claimed', 'intent')`)
     .where(({ or, eb, not, exists, selectFrom }) =>
       or([
@@ -74,7 +74,7 @@ export async function listStrandedClaims(db: Db, instanceId: string, limit: numb
     .execute();
 }
 
-/** Takes a claim over, unless another process did or the replay went on. Answers the approval under the new claim. */
+/** Takes over a claim, unless another process did or the replay advanced. Returns the approval with the new claim. */
 export async function takeClaim(db: Db, claim: Claim, instanceId: string): Promise<ApprovalTable | undefined> {
   return await db
     .updateTable('approvals')

@@ -1,4 +1,4 @@
-/** Agents that end for good: the one way in which that is written, whoever ends them. */
+/** Revoking and expiring agents: the only code that writes it, with all side effects. */
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
 import { moveAgent } from './agents.ts';
 import { expireChild, freeChildPlace } from './children.ts';
@@ -7,17 +7,17 @@ import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
 import { destroyUncollectedKey } from './registrations.ts';
 import type { Db } from './store.ts';
 
-/** `expired`: a child whose time is over; nobody revoked it. */
+/** `expired`: a child past its lifetime, not revoked by anybody. */
 export type Ending = 'expired' | { from: readonly AgentStatus[]; cause: HaltCause; detail: string | null };
 
 /** A held call, or an access request. */
 export type EndedRequest = { organisation_id: string; id: string };
 
 /**
- * Revokes an agent in the transaction of `db`, and ends what only a live agent has a use for: its place among its parent's
- * children, a private key that nobody collected, its bootstrap tokens, its MCP clients' authorisations, and what it and its
- * children wait for. Answers the held calls and access requests that ended, to be announced; undefined: the agent is in none of
- * the statuses of `ending`, and the transaction has to be undone.
+ * Revokes an agent in the transaction of `db`, with what belongs to it: its child slot, an unclaimed private key, its bootstrap
+ * tokens, its MCP clients' authorisations, and the held calls and access requests of it and its children. Returns the requests
+ * that ended, to be announced; undefined: the agent is in none of the statuses of `ending`, and the transaction has to be
+ * rolled back.
  *
  * @param now milliseconds since the epoch
  */
@@ -29,7 +29,7 @@ export async function revokeAgent(
 ): Promise<EndedRequest[] | undefined> {
   const { organisation_id: organisationId, id, parent_id: parent, expires_at: expiresAt } = agent;
   const place = { organisationId, id };
-  // The parent's row first, as everybody does who makes or ends a child.
+  // The parent's row first: the lock order for creating and ending children.
   if (parent !== null) await freeChildPlace(db, { organisationId, id: parent });
   const isEnded =
     ending === 'expired'
@@ -42,7 +42,7 @@ export async function revokeAgent(
   return await endWaitingOf(db, place, ending === 'expired' ? (expiresAt ?? now) : now);
 }
 
-/** Ends, as of `at`, what an agent and its children wait for. Answers which. */
+/** Expires, as of `at`, the pending requests of an agent and its children. Returns which. */
 async function endWaitingOf(
   db: Db,
   { organisationId, id }: { organisationId: string; id: string },
@@ -60,7 +60,7 @@ async function endWaitingOf(
   const end = (table: 'approvals' | 'access_requests') =>
     db
       .updateTable(table)
-      // What had run out before stays so.
+      // Keep an earlier expiry.
       .set((eb) => ({
         status: 'expired' as const,
         expires_at: eb.case().when('expires_at', '>', at).then(at).else(eb.ref('expires_at')).end(),

@@ -1,12 +1,12 @@
-/** SQLite's primary result codes that blame what was written: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
+/** SQLite's primary result codes for invalid rows: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
 const SQLITE_ROW_FAULTS = new Set([18, 19, 20, 25]);
 
 /**
- * Whether a write failed because of the very rows in it (a constraint, a value that the store cannot hold), so that the
- * same write can never succeed while others may. Anything else is the store's own trouble: it may pass.
+ * Whether a write failed because of the rows in it (a constraint, a value that the store cannot represent), so that retrying it
+ * is pointless while other writes may succeed. Any other error may be temporary.
  *
  * PostgreSQL classes 21 (one row twice in a statement), 22 (data), 23 (constraint), 42 (syntax, types) and 54 (limits); SQLite's codes; and errors thrown
- * here before anything was sent, such as a value that the driver does not take.
+ * before anything was sent, such as a value that the driver does not support.
  */
 export function isRowFault(error: unknown): boolean {
   if (error instanceof RowFault) return true;
@@ -17,5 +17,5 @@ export function isRowFault(error: unknown): boolean {
   return typeof code === 'string' && /^(21|22|23|42|54)[0-9A-Z]{3}$/.test(code);
 }
 
-/** What `isRowFault` said yes to in another thread, or of a row that cannot even be signed. */
+/** A row fault in another thread, or a row that cannot be signed. */
 export class RowFault extends Error {}

@@ -1,6 +1,6 @@
 /**
- * The tables, as Kysely sees them. Ids and states are text, moments are milliseconds since the epoch, JSON is text,
- * secrets and raw bodies are bytes, truth is 0 or 1: the subset that SQLite and PostgreSQL share.
+ * Table types for Kysely. Ids and states are text, times are milliseconds since the epoch, JSON is text, secrets and raw bodies are
+ * bytes, booleans are 0 or 1: the common subset of SQLite and PostgreSQL.
  */
 import type { ColumnType } from 'kysely';
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
@@ -13,14 +13,14 @@ export type OrganisationTable = {
   id: string;
   name: string;
   publish_identity_documents: Bit;
-  /** Version of the guardrails in force; 0 when there are none. */
+  /** Current version of the guardrails; 0 when there are none. */
   guardrails_version: number;
-  /** How long a held call waits for its decision. */
+  /** Lifetime of a held call. */
   approval_ttl_ms: number;
   created_at: number;
-  /** Whether a passkey decides only when its authenticator verified the person, by finger, face or PIN. */
+  /** Whether deciding by passkey requires user verification (biometrics or PIN). */
   require_user_verification: Bit;
-  /** JSON: an AutoSuspend; null: agents are refused as often as they ask. */
+  /** JSON: an AutoSuspend; null: no auto-suspension. */
   auto_suspend: string | null;
 };
 
@@ -58,7 +58,7 @@ export type AgentTable = {
   expires_at: number | null;
 };
 
-/** Of the children of an agent those that are neither revoked nor, as far as anybody noticed, over. */
+/** Number of an agent's children that are not revoked and not recorded as expired. */
 type CountedChildren = { live_children: ColumnType<number, number | undefined, number> };
 
 export type PlatformTable = {
@@ -92,19 +92,19 @@ export type ConnectionTable = {
   upstream_scopes: string | null;
   revision: number;
   created_at: number;
-  /** Sealed; null when the credential came from no OAuth server, or that gave none. */
+  /** Sealed; null when there is none. */
   refresh_token: Uint8Array | null;
-  /** JSON: an OAuthFacts; null when the credential came from no OAuth server. */
+  /** JSON: an OAuthFacts; null when the credential is not from an OAuth server. */
   oauth: string | null;
-  /** Which tokens these are: another one with each new pair. */
+  /** Version of the tokens: changes with each new pair. */
   token_id: string | null;
-  /** Which attempt at a refresh is under way, and until when nobody else begins one. */
+  /** The current refresh claim, and its expiry (lease). */
   refresh_claim: string | null;
   refresh_claim_until: number | null;
 };
 
 type TokenColumns = 'refresh_token' | 'oauth' | 'token_id' | 'refresh_claim' | 'refresh_claim_until';
-/** A connection as it is made: tokens come later, if at all. */
+/** A new connection, without tokens. */
 export type NewConnection = Omit<ConnectionTable, TokenColumns>;
 
 export type GrantTable = {
@@ -117,7 +117,7 @@ export type GrantTable = {
   constraints: string;
   require_approval: Bit;
   expires_at: number | null;
-  /** The words of governance.yaml for the expiry (`30d`), so that applying twice changes nothing. */
+  /** The expiry as written in governance.yaml (`30d`), so that applying is idempotent. */
   expires_text: string | null;
   created_at: number;
 };
@@ -134,7 +134,7 @@ export type PolicyVersionTable = {
 
 export type GuardrailsVersionTable = { organisation_id: string; version: number; rules: string; created_at: number };
 
-/** Another one, set by the database itself, with whatever facts.ts reads of an organisation, in the transaction that changes it. */
+/** Replaced by triggers, in the transaction of any change to an organisation's data that facts.ts reads. */
 export type FactVersionTable = { organisation_id: string; version: string };
 
 /** The same with whatever a governance file speaks of. */
@@ -145,13 +145,13 @@ export type BreakerTable = {
   organisation_id: string;
   agent_id: string;
   cause: 'breaker_auth_failure' | 'breaker_api_error' | 'breaker_upstream_failure';
-  /** Source address, platform id, or empty: what the strikes are counted per. */
+  /** Source address, platform id, or empty: the key by which strikes are counted. */
   key: string;
   strikes: number;
   window_start: number;
   opened_at: number | null;
   open_until: number | null;
-  /** When a half-open breaker gave its one trial call away. */
+  /** When the trial call of a half-open breaker was claimed. */
   trial_at: number | null;
 };
 
@@ -175,17 +175,17 @@ export type ApprovalTable = {
   /** The owner's uuid. */
   decided_by: string | null;
   decided_how: 'console' | 'api' | 'passkey' | null;
-  /** What the owner says to the agent. */
+  /** The owner's note to the agent. */
   note: string | null;
   decision_audit_id: string | null;
   /**
-   * How far the one replay of an approved call came. `claimed`: nothing was sent yet; `intent`: it may be under way;
-   * `unknown`: it may have been made, and nobody knows.
+   * State of the replay of an approved call. `claimed`: nothing was sent yet; `intent`: it may be in progress; `unknown`: it may
+   * have been executed.
    */
   exec_state: 'none' | 'claimed' | 'intent' | 'done' | 'failed' | 'unknown';
   /** The process that replays it. */
   lease_owner: string | null;
-  /** One more with each process that takes the claim: what an earlier one still writes is refused. */
+  /** Fencing token: incremented with each claim, so that writes of an earlier claimant are refused. */
   fence: number;
   executed_at: number | null;
   execution_error: string | null;
@@ -194,7 +194,7 @@ export type ApprovalTable = {
   /** Status, type and size of the result: never content. */
   result_summary: string | null;
   replay_audit_id: string | null;
-  /** JSON: the passkey that decided, whether its user was verified, what its counter said. */
+  /** JSON: the passkey that decided, whether the user was verified, and the counter. */
   decided_with: string | null;
 };
 
@@ -240,11 +240,11 @@ export type PasskeyTable = {
   device_name: string;
   /** The authenticator's model id. */
   aaguid: string;
-  /** Whether it may be copied to other devices; such ones keep no counter. */
+  /** Whether it is synced between devices; synced passkeys have no counter. */
   synced: Bit;
   /**
-   * `disabled`: its counter did not go up, so that it may have been cloned. `removed`: it was disabled, and its owner does
-   * not want to see it any more; it is kept so that nobody enrols it again.
+   * `disabled`: its counter did not increase, so it may have been cloned. `removed`: a disabled one that its owner removed; kept so
+   * that it cannot be enrolled again.
    */
   status: 'active' | 'disabled' | 'removed';
   created_at: number;
@@ -254,28 +254,28 @@ export type PasskeyTable = {
 export type AccessRequestTable = {
   organisation_id: string;
   id: string;
-  /** What the agent polls with, beside its own authentication. */
+  /** For polling by the agent, in addition to its own authentication. */
   token: string;
   agent_id: string;
   platform_id: string;
   /** Empty when none was named. */
   scope: string;
   reason_code: 'not_connected' | 'not_granted' | 'grant_expired' | 'needs_consent' | 'scope_denied';
-  /** The agent's own words. */
+  /** The agent's stated reason. */
   reason: string | null;
   status: 'pending' | 'approved' | 'denied' | 'expired';
   created_at: number;
   expires_at: number;
   decided_at: number | null;
   decided_by: string | null;
-  /** What the owner says to the agent. */
+  /** The owner's note to the agent. */
   note: string | null;
   /** JSON: the scopes that the approval granted. */
   granted: string | null;
   decision_audit_id: string | null;
 };
 
-/** What a manifest names and does not hold: `client_id`, `client_secret`. */
+/** Secrets that manifests reference: `client_id`, `client_secret`. */
 export type PlatformSecretTable = {
   organisation_id: string;
   id: string;
@@ -286,7 +286,7 @@ export type PlatformSecretTable = {
   created_at: number;
 };
 
-/** A person on the way to an OAuth server and back. */
+/** A pending authorization code flow. */
 export type OAuthFlowTable = {
   /** SHA-256 of `state`. */
   state_hash: string;
@@ -294,7 +294,7 @@ export type OAuthFlowTable = {
   id: string;
   connection_id: string;
   owner_id: string;
-  /** Of the browser that began it; null where a program did. */
+  /** The browser session that started it; null when started by API. */
   session_id: string | null;
   /** Sealed JSON. */
   flow: Uint8Array;
@@ -337,20 +337,20 @@ export type OneTimeTokenTable = {
   used_at: number | null;
 };
 
-/** An agent that asked to be one (specification, Registration). */
+/** A registration (specification, Registration). */
 export type RegistrationTable = {
   token_hash: string;
-  /** Null: nobody is known by this owner_id, and the row only keeps anybody from learning that. */
+  /** Null: the owner_id is unknown; the row exists so that this cannot be observed. */
   organisation_id: string | null;
   id: string;
   owner_id: string;
-  /** `client_id`: the agent id that an approval makes an agent of. */
+  /** `client_id`: the agent id that an approval creates. */
   agent_id: string;
   agent_name: string;
   agent_description: string | null;
   /** JSON: a list of ScopesOn. */
   requested_scopes: string;
-  /** The client's address, for whoever decides. */
+  /** The client's address, for the deciding owner. */
   source: string;
   status: 'pending' | 'approved' | 'rejected' | 'expired';
   created_at: number;
@@ -360,7 +360,7 @@ export type RegistrationTable = {
   decision_audit_id: string | null;
   /** JSON: a list of ScopesOn. */
   granted: string | null;
-  /** PKCS#8 PEM, sealed; only between the approval and its collection. */
+  /** PKCS#8 PEM, sealed; only between the approval and the claim. */
   private_key: Uint8Array | null;
   claim_until: number | null;
   claimed_at: number | null;
@@ -369,7 +369,7 @@ export type RegistrationTable = {
 /** Scopes on a platform, as a registration asks for them. */
 export type ScopesOn = { platformId: string; scopes: string[] };
 
-/** A secret with which an agent of this name brings its own key. */
+/** A one-time secret with which an agent of this name binds its own key. */
 export type InviteTable = {
   organisation_id: string;
   id: string;
@@ -378,7 +378,7 @@ export type InviteTable = {
   policy_id: string | null;
   /** JSON: a list of ScopesOn. */
   grants: string;
-  /** Who invited, and answers for the agent. */
+  /** The inviting owner, who becomes the agent's owner. */
   owner_id: string;
   created_at: number;
   expires_at: number;
@@ -387,17 +387,17 @@ export type InviteTable = {
   agent_id: string | null;
 };
 
-/** What secrets are sealed to before they come here: the broker's, not an organisation's. One of them is in force. */
+/** Encryption keys for secrets sent to the broker; not per organisation. One is current. */
 export type SecretKeyTable = {
   kid: string;
   public_jwk: string;
-  /** PKCS#8 DER, sealed; gone a while after the key was replaced. */
+  /** PKCS#8 DER, sealed; deleted a while after the key was replaced. */
   private_key: Uint8Array | null;
   created_at: number;
   replaced_at: number | null;
 };
 
-/** With this, whoever has it lets an agent have a secret for a platform, once, and nothing else. */
+/** A one-time capability to send a secret for an agent and a platform. */
 export type SecretAuthorizationTable = {
   organisation_id: string;
   id: string;
@@ -405,42 +405,42 @@ export type SecretAuthorizationTable = {
   /** The agent's uuid. */
   agent_id: string;
   platform_id: string;
-  /** Of the connection that it becomes. */
+  /** Label of the connection that is created. */
   label: string;
-  /** JSON: of the grant that it makes; null: the grant that is there then uses the secret. */
+  /** JSON: scopes of the grant that is created; null: an existing grant uses the secret. */
   scopes: string | null;
   /** Who authorised it. */
   owner_id: string;
   created_at: number;
   expires_at: number;
   used_at: number | null;
-  /** What it became. */
+  /** The created connection. */
   connection_id: string | null;
 };
 
-/** A key that an agent had until another was bound: it does not come back. */
+/** A replaced key of an agent; it cannot be bound again. */
 export type FormerKeyTable = { organisation_id: string; fingerprint: string; agent_id: string; replaced_at: number };
 
-/** How often an agent and its children were refused since `window_start`; only where their organisation wants to know. */
+/** Refusals of an agent and its children since `window_start`; only with auto-suspension. */
 export type RefusalCountTable = { organisation_id: string; agent_id: string; refusals: number; window_start: number };
 
-/** What the authorization server of remote MCP clients remembers: in its own words, by kind. */
+/** State of the authorization server for MCP clients, in the library's format, by kind. */
 export type OAuthRecordTable = {
   kind: string;
-  /** Of a client its id; of everything that can be redeemed the SHA-256 of what redeems it. */
+  /** The id of a client or grant; for codes and tokens their SHA-256. */
   id: string;
-  /** Codes and refresh tokens: the authorisation that they are of. */
+  /** For codes and refresh tokens: their authorisation. */
   authorisation_id: string | null;
-  /** JSON text, without what stands for `id`. */
+  /** JSON text, without the secret behind `id`. */
   payload: string;
   created_at: number;
   expires_at: number | null;
   used_at: number | null;
-  /** Of a client the network that registered it, as `siteOf` names it; otherwise null. */
+  /** For a client, the network that registered it (`siteOf`); otherwise null. */
   source: string | null;
 };
 
-/** An owner's consent: an MCP client may act as this agent, until the authorisation ends. */
+/** An owner's consent that an MCP client may act as this agent. */
 export type McpAuthorisationTable = {
   organisation_id: string;
   id: string;
@@ -449,7 +449,7 @@ export type McpAuthorisationTable = {
   /** Who consented. */
   owner_id: string;
   client_id: string;
-  /** As the client calls itself. */
+  /** The client's self-declared name. */
   client_name: string;
   /** Where its code was sent. */
   redirect_host: string;
@@ -457,19 +457,19 @@ export type McpAuthorisationTable = {
   created_at: number;
   expires_at: number;
   ended_at: number | null;
-  /** `reuse`: one of its refresh tokens came twice, so that somebody else may have it. */
+  /** `reuse`: one of its refresh tokens was used twice, so it may have been stolen. */
   ended_because: 'owner' | 'client' | 'reuse' | null;
 };
 
-/** A call of an MCP client whose answer nobody has yet. */
+/** A call of an MCP client whose response was not delivered yet. */
 export type McpRepeatTable = {
   organisation_id: string;
   agent_id: string;
-  /** SHA-256 of everything that makes the call what it is. */
+  /** SHA-256 of the call's content. */
   hash: string;
   /** Its Idempotency-Key. */
   key: string;
-  /** The reason that it was first made with. */
+  /** The reason of the first attempt. */
   reason: string | null;
   /** Set once it is held. */
   approval_id: string | null;
@@ -487,7 +487,7 @@ export type SigningKeyTable = {
   retired_at: number | null;
 };
 
-/** What agents report of answers that they did not expect. */
+/** Agents' reports of unexpected responses. */
 export type DiagnosticTable = {
   organisation_id: string;
   id: string;
@@ -503,31 +503,31 @@ export type DiagnosticTable = {
   received_at: number;
 };
 
-/** One row a fact about the store itself: master key check values, sandbox port. */
+/** Metadata of the store: master key check values, sandbox port. */
 export type MetaTable = { name: string; value: string };
 
-/** Running processes, so that an intent of a dead one can be told from an intent of a slow one. */
-/** `member`: of the run (store/instances.ts); 0 while a process that started has not found out whether another lives. */
+/** Running processes, to tell intents of dead processes from those of slow ones. */
+/** `member`: of the run (store/instances.ts); 0 while a starting process does not know whether another one is alive. */
 export type InstanceTable = { id: string; started_at: number; seen_at: number; member: Bit };
 
-/** A tool of an MCP server: as an owner, or the server's first list, had it accepted, and as it was seen last. */
+/** A tool of an MCP server: its accepted definition (by an owner, or by the first list), and the last one seen. */
 export type McpToolTable = {
   organisation_id: string;
   platform_id: string;
   /** The server's address. */
   server: string;
   name: string;
-  /** Canonical JSON of the definition; null while nobody has accepted it. */
+  /** Canonical JSON of the accepted definition; null: not accepted yet. */
   accepted: string | null;
   accepted_hash: string | null;
   accepted_at: number | null;
-  /** The owner's uuid; null: it was in the first list that the server gave. */
+  /** The owner's uuid; null: it was in the server's first list. */
   accepted_by: string | null;
   offered: string;
   offered_hash: string;
   offered_at: number;
   effect: ToolEffect;
-  /** The owner's uuid; null: it is what the accepted definition says of itself. */
+  /** The owner's uuid; null: from the accepted definition's annotations. */
   effect_by: string | null;
 };
 

@@ -1,8 +1,8 @@
-/** Every sealed column there is, so that a new master key can wrap them all again. */
+/** All sealed columns, for re-wrapping with a new master key. */
 import { sql } from 'kysely';
 import type { Db } from './store.ts';
 
-/** The name of a sealed column and the columns that identify its row: both are part of what was authenticated. */
+/** A sealed column and the columns that identify its row: both are part of the AAD. */
 export const SEALED = [
   { table: 'connections', column: 'credential', organisation: 'organisation_id', row: 'id' },
   { table: 'approvals', column: 'action', organisation: 'organisation_id', row: 'id' },
@@ -16,7 +16,7 @@ export const SEALED = [
   { table: 'oauth_flows', column: 'flow', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
-/** Stands for the organisation where a value belongs to the broker itself. */
+/** In place of the organisation for values of the broker itself. */
 export const WHOLE_BROKER = 'broker';
 
 export type SealedColumn = (typeof SEALED)[number];
@@ -37,13 +37,13 @@ export async function listSealed(db: Db, which: SealedColumn, after: string, lim
   }));
 }
 
-/** Puts the same secret, wrapped anew, in place of exactly the value that was read: a newer value is left alone. */
+/** Replaces a value by its re-wrapped form, if it is still the value that was read (compare and swap). */
 export async function replaceSealed(db: Db, which: SealedColumn, row: SealedRow, rewrapped: Buffer): Promise<void> {
   await sql`update ${sql.table(which.table)} set ${sql.ref(which.column)} = ${rewrapped}
     where ${sql.ref(which.row)} = ${row.rowId} and ${sql.ref(which.column)} = ${row.sealed}`.execute(db);
 }
 
-/** Whether any sealed value is stored at all: then no new master key may be made. */
+/** Whether any sealed value is stored: then no new master key may be created. */
 export async function hasSealed(db: Db): Promise<boolean> {
   for (const which of SEALED) if ((await listSealed(db, which, '', 1)).length > 0) return true;
   return false;

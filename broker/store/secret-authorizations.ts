@@ -1,4 +1,4 @@
-/** With each of these one secret may come, for one agent and one platform. */
+/** One-time authorisations to send a secret for one agent and one platform. */
 import type { SecretAuthorizationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -9,7 +9,7 @@ export async function putSecretAuthorization(db: Db, authorization: SecretAuthor
   await db.insertInto('secret_authorizations').values(authorization).execute();
 }
 
-/** The authorisation of this token, whosever it is, used or not; or undefined. */
+/** The authorisation with this token, of any organisation, used or not; or undefined. */
 export async function findSecretAuthorization(
   db: Db,
   tokenHash: string,
@@ -21,7 +21,7 @@ export async function findSecretAuthorization(
     .executeTakeFirst();
 }
 
-/** An organisation's authorisations, the newest first; those that are over stay for a while. */
+/** An organisation's authorisations, newest first, recently ended ones included. */
 export async function listSecretAuthorizations(db: Db, organisationId: string): Promise<SecretAuthorizationTable[]> {
   return await db
     .selectFrom('secret_authorizations')
@@ -32,7 +32,7 @@ export async function listSecretAuthorizations(db: Db, organisationId: string): 
     .execute();
 }
 
-/** Uses an authorisation up. Answers true to exactly one caller, and only in time. */
+/** Consumes an authorisation. Returns true to exactly one caller, before it expires. */
 export async function useSecretAuthorization(db: Db, ref: Ref, connectionId: string, now: number): Promise<boolean> {
   const used = await db
     .updateTable('secret_authorizations')
@@ -46,7 +46,7 @@ export async function useSecretAuthorization(db: Db, ref: Ref, connectionId: str
   return used !== undefined;
 }
 
-/** Takes back an authorisation that nobody used. False: it was used, or there is none. */
+/** Revokes an unused authorisation. False: it was used, or there is none. */
 export async function removeSecretAuthorization(db: Db, organisationId: string, id: string): Promise<boolean> {
   const removed = await db
     .deleteFrom('secret_authorizations')
@@ -58,7 +58,7 @@ export async function removeSecretAuthorization(db: Db, organisationId: string, 
   return removed !== undefined;
 }
 
-/** Forgets authorisations whose time was over before `before`. */
+/** Deletes authorisations that expired before `before`. */
 export async function purgeSecretAuthorizations(db: Db, before: number): Promise<void> {
   await db.deleteFrom('secret_authorizations').where('expires_at', '<', before).execute();
 }

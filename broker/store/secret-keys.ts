@@ -1,18 +1,18 @@
-/** Keys that secrets are sealed to before they come here. One is in force; those before it open for a while yet. */
+/** Encryption keys for secrets that are sent to the broker. One is current; replaced ones can decrypt for a while. */
 import type { SecretKeyTable } from './schema.ts';
 import type { Db, Store } from './store.ts';
 
-/** The key that is published; undefined in a store that never had one. */
+/** The published key; undefined in a store that never had one. */
 export async function findSecretKeyInForce(db: Db): Promise<SecretKeyTable | undefined> {
   return await db.selectFrom('secret_keys').selectAll().where('replaced_at', 'is', null).executeTakeFirst();
 }
 
-/** A key by its kid, in force or not; or undefined. */
+/** A key by its kid, current or not; or undefined. */
 export async function findSecretKey(db: Db, kid: string): Promise<SecretKeyTable | undefined> {
   return await db.selectFrom('secret_keys').selectAll().where('kid', '=', kid).executeTakeFirst();
 }
 
-/** Adds a first key. Of processes that start at once one does; for the others nothing changes. */
+/** Adds the first key. One of concurrently starting processes does; no effect for the others. */
 export async function putFirstSecretKey(db: Db, key: SecretKeyTable): Promise<void> {
   await db
     .insertInto('secret_keys')
@@ -21,7 +21,7 @@ export async function putFirstSecretKey(db: Db, key: SecretKeyTable): Promise<vo
     .execute();
 }
 
-/** Puts a key in the place of the one in force. Rejects when another process does the same at this moment. */
+/** Replaces the current key. Rejects when another process does so concurrently. */
 export async function replaceSecretKey({ db }: Store, key: SecretKeyTable): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await transaction
@@ -33,7 +33,7 @@ export async function replaceSecretKey({ db }: Store, key: SecretKeyTable): Prom
   });
 }
 
-/** Destroys the private halves of keys that were replaced before `before`. */
+/** Deletes the private halves of keys that were replaced before `before`. */
 export async function destroyReplacedSecretKeys(db: Db, before: number): Promise<void> {
   await db
     .updateTable('secret_keys')

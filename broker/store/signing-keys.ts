@@ -1,7 +1,7 @@
 import type { SigningKeyTable } from './schema.ts';
 import type { Db, Store } from './store.ts';
 
-/** All keys of one use, oldest first; private parts sealed, and gone from retired ones. */
+/** All keys of one use, oldest first; private parts sealed, and deleted for retired ones. */
 export async function listSigningKeys(db: Db, use: SigningKeyTable['use']): Promise<SigningKeyTable[]> {
   return await db
     .selectFrom('signing_keys')
@@ -17,10 +17,10 @@ export async function putSigningKey(db: Db, key: SigningKeyTable): Promise<void>
   await db.insertInto('signing_keys').values(key).execute();
 }
 
-/** Adds the first key of its use. False: there is one that can sign; of processes that start at once, one adds it. */
+/** Adds the first key of its use. False: there is one that can sign. One of concurrently starting processes adds it. */
 export async function putFirstSigningKey({ db }: Store, key: SigningKeyTable): Promise<boolean> {
   return await db.transaction().execute(async (transaction) => {
-    // Whoever comes second waits here, on the row, until the first one's key is there.
+    // Serialises concurrent starts by a row lock.
     await transaction
       .insertInto('meta')
       .values({ name: 'signing_keys_lock', value: '' })
@@ -38,7 +38,7 @@ export async function putFirstSigningKey({ db }: Store, key: SigningKeyTable): P
   });
 }
 
-/** Retires keys that a newer one has followed: the private part is destroyed, the public part stays published. */
+/** Retires replaced keys: the private part is deleted, the public part stays published. */
 export async function retireSigningKeys(db: Db, kids: readonly string[], now: number): Promise<void> {
   if (kids.length === 0) return;
   await db

@@ -1,12 +1,11 @@
-/** Appending to the embedded store. */
+/** Appends rows to SQLite. */
 import type { Appender } from './appender.ts';
 import { openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 
 /**
- * Appends through a connection of its own. The statement is run for one row after the other, which SQLite does faster than
- * one statement for all. The disk is waited for in the commit: with a thread of its own nobody else is held up, and to hand
- * it to the thread pool would wake two threads more for every group.
+ * Appends through a connection of its own, row by row, which SQLite does faster than one statement for all. The commit blocks on
+ * the disk: this runs in a thread of its own, and the thread pool would wake two more threads for every batch.
  */
 export function openSqliteAppender(path: string): Appender {
   const connection = openWriter(path);

@@ -1,4 +1,4 @@
-/** A backup of the embedded store, made while a broker writes to it. */
+/** Online backup of the SQLite store. */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -6,14 +6,13 @@ import { makePrivate } from './lock.ts';
 import { PAGE_BYTES } from './sqlite-connection.ts';
 
 /**
- * Copies the database at `path` to the new file `to` (0600), as it is at one moment, and checks the copy. In one read
- * transaction: one that gives its lock back now and then, as the shell's `.backup`, begins again with every commit in
- * between, and never ends on a broker in use. Answers the bytes of the copy, in which no page is empty. Throws when it
- * cannot; then there is no file `to`.
+ * Copies the database at `path` to the new file `to` (0600), as a consistent snapshot, and checks the copy. In one read
+ * transaction (VACUUM INTO): the shell's `.backup` releases its lock between steps, restarts after every commit, and never ends
+ * on a broker in use. Returns the size of the copy in bytes. Throws on failure; then there is no file `to`.
  */
 export function backupSqlite(path: string, to: string): number {
   if (!existsSync(path)) throw new Error(`There is no store at ${path}.`);
-  if (existsSync(to)) throw new Error(`${to} is there already. Name a new file.`);
+  if (existsSync(to)) throw new Error(`${to} already exists. Name a new file.`);
   const partial = `${to}.partial`;
   rmSync(partial, { force: true });
   try {
@@ -40,13 +39,13 @@ function check(path: string): void {
   const copy = new DatabaseSync(path, { readOnly: true });
   try {
     const [found] = copy.prepare('PRAGMA quick_check').all();
-    if (found?.quick_check !== 'ok') throw new Error(`The copy is not sound: ${found?.quick_check}.`);
+    if (found?.quick_check !== 'ok') throw new Error(`The copy failed its integrity check: ${found?.quick_check}.`);
   } finally {
     copy.close();
   }
 }
 
-/** SQLite leaves it to the operating system when the new file reaches the disk. */
+/** fsync, which SQLite does not do for the new file. */
 function synchronise(path: string): void {
   const file = openSync(path, 'r');
   try {

@@ -1,4 +1,4 @@
-/** Connections to the embedded store's one file. */
+/** Connections to the SQLite database file. */
 import { chmodSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { makePrivate } from './lock.ts';
@@ -8,12 +8,12 @@ import { makePrivate } from './lock.ts';
  * decisions make them, takes a page of SQLite's own 4,096 bytes to itself; of these it takes 2.4 KB, for no more CPU time.
  */
 export const PAGE_BYTES = 16_384;
-/** The write-ahead log goes into the database when it has this many bytes; SQLite counts in pages, 1,000 of whatever size. */
+/** Size of the write-ahead log at which it is checkpointed; SQLite's default is 1,000 pages of any size. */
 const LOG_BYTES = 4_096_000;
-/** Power may fail after a commit: the write-ahead log is synchronised in it. */
+/** synchronous=FULL: every commit syncs the write-ahead log. */
 const FULL = 2;
 
-/** Opens a connection that writes, and sees that it is as durable as we promise: SQLite itself refuses in silence. */
+/** Opens a writing connection, and verifies its durability settings: SQLite ignores unsupported ones silently. */
 export function openWriter(path: string): DatabaseSync {
   makePrivate(path);
   const pragmas = { busy_timeout: 5000, journal_mode: 'wal', foreign_keys: 1, synchronous: FULL };
@@ -24,7 +24,7 @@ export function openWriter(path: string): DatabaseSync {
     for (const [name, wanted] of Object.entries(pragmas)) {
       writer.exec(`PRAGMA ${name}=${wanted}`);
       const found = Object.values(writer.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-      if (found !== wanted) throw new Error(`its file system does not take ${name}=${wanted} (it is ${found})`);
+      if (found !== wanted) throw new Error(`its file system does not support ${name}=${wanted} (it is ${found})`);
     }
     const { page_size: pageBytes } = writer.prepare('PRAGMA page_size').get() as { page_size: number };
     writer.exec(`PRAGMA wal_autocheckpoint=${Math.round(LOG_BYTES / pageBytes)}`);
@@ -35,7 +35,7 @@ export function openWriter(path: string): DatabaseSync {
   }
 }
 
-/** Opens a connection that only reads and keeps so many KiB of pages. The file has to be there. */
+/** Opens a read-only connection with so many KiB of page cache. The file has to exist. */
 export function openReader(path: string, cacheKib: number): DatabaseSync {
   const reader = new DatabaseSync(path, { readOnly: true });
   try {

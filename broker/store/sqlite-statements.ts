@@ -4,7 +4,7 @@ import { recentlyUsed } from '../runtime/recently-used.ts';
 /** Half of it is more distinct statements than the broker has. */
 const KEPT_STATEMENTS = 1_000;
 
-/** Statements of one connection, prepared once. With `arrays` they answer rows as lists of values, not as objects. */
+/** A cache of prepared statements of one connection. With `arrays` they return rows as lists of values, not as objects. */
 export function statementCache(database: DatabaseSync, { arrays } = { arrays: false }): (sql: string) => StatementSync {
   const kept = recentlyUsed<StatementSync>(KEPT_STATEMENTS);
   return (sql) => {

@@ -1,4 +1,4 @@
-/** The embedded store: `node:sqlite` under Kysely, and a second connection for what every call reads. */
+/** The embedded store: `node:sqlite` under Kysely, and a second connection for the reads of the hot path. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -9,13 +9,13 @@ import { openReader, openWriter } from './sqlite-connection.ts';
 import { asInputs, statementCache } from './sqlite-statements.ts';
 import { bind, type Store } from './store.ts';
 
-/** Kysely's idea of a SQLite database over `DatabaseSync`. */
+/** Adapts `DatabaseSync` to Kysely's interface. */
 const adapt = (database: DatabaseSync): SqliteDatabase => {
   const prepare = statementCache(database);
   return {
     close: () => database.close(),
     prepare: (sql): SqliteStatement => {
-      // A full disk, and other faults, end the transaction by themselves; a rollback after that would hide what was wrong.
+      // Some errors, such as a full disk, roll back automatically; another rollback would fail and mask the error.
       const statement = prepare(sql === 'rollback' && !database.isTransaction ? 'select 1' : sql);
       return {
         reader: statement.columns().length > 0,
@@ -27,7 +27,7 @@ const adapt = (database: DatabaseSync): SqliteDatabase => {
   };
 };
 
-/** SQLite's DDL is transactional; Kysely's adapter says no because it does not switch foreign keys off for it. */
+/** SQLite's DDL is transactional; Kysely's adapter says no because it does not disable foreign keys for it. */
 class TransactionalDdl extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
@@ -40,7 +40,7 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
-/** What the calls of a thousand agents look at, and some. SQLite's own default is 2 MB. */
+/** Page cache for the hot path of over a thousand agents. SQLite's default is 2 MB. */
 const HOT_CACHE_KIB = 16_000;
 
 /**
@@ -68,14 +68,14 @@ export function openSqlite(folder: string): Store {
     dialect: 'sqlite',
     bytes: 'blob',
     db,
-    // Past Kysely's one connection: without waiting for a transaction that is open there, and without being part of it. It
-    // sees the last committed state, whoever committed it.
+    // Bypasses Kysely's single connection: does not wait for, or take part in, a transaction that is open there. Reads the last
+    // committed state.
     read: (statement, values) =>
       prepareRead(statement.sql).all(...asInputs(bind(statement, values))) as unknown as unknown[][],
     appendTo: { dialect: 'sqlite', path },
-    // Kysely gives its one connection to one at a time: while we hold it no transaction is open there. SQLite has one
-    // writer, and one that finds another at work in the middle of a transaction cannot go on.
-    alone: async (work) => await db.connection().execute(work),
+    // Holding Kysely's single connection guarantees that no transaction is open there. SQLite has one writer, and a transaction
+    // that tries to write while another one does fails (SQLITE_BUSY).
+    exclusively: async (work) => await db.connection().execute(work),
     close: async () => {
       reader.close();
       await db.destroy();

@@ -1,16 +1,16 @@
-/** What an error of the store means: whether it is away, or was in somebody else's way. */
+/** Classifies errors of the store: outage, or conflict of concurrent transactions. */
 
-/** The driver lost the store, or had no answer in time: what it throws then has no code of its own. */
+/** Connection loss or timeout, for which the driver's errors have no code. */
 export class StoreUnavailable extends Error {}
 
-/** What the driver threw, made a StoreUnavailable when no server said it and no socket: PostgreSQL's errors have a SQLSTATE. */
+/** Converts a driver error without SQLSTATE or socket error code to StoreUnavailable. */
 export function withFault(error: unknown): unknown {
   const { code } = error as { code?: unknown };
   return error instanceof Error && code === undefined ? new StoreUnavailable(error.message, { cause: error }) : error;
 }
 
 /**
- * Whether the store cannot be used now: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only),
+ * Whether the store is unavailable: PostgreSQL classes 08 (connection), 53 (resources) and 57 (operator), 25006 (read-only),
  * Node's socket errors, SQLite's own.
  */
 export function isStoreOutage(error: unknown): boolean {
@@ -21,6 +21,6 @@ export function isStoreOutage(error: unknown): boolean {
   );
 }
 
-/** PostgreSQL class 40: of two transactions that were in each other's way it undid this one. */
+/** PostgreSQL class 40 (serialisation failure, deadlock): this transaction was rolled back because of a concurrent one. */
 export const isConflict = (error: unknown): boolean =>
   /^40[0-9A-Z]{3}$/.test(String((error as { code?: unknown } | undefined)?.code));

@@ -1,15 +1,15 @@
-/** What the two stores have in common, and statements that are prepared once and run on every call. */
+/** The interface of both stores, and prepared statements for the hot path. */
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
 import type { AppendTo } from './appender.ts';
 import type { Notices } from './notices.ts';
 import type { Schema } from './schema.ts';
 
-/** The database or a transaction on it: what every function of this folder takes first. */
+/** The database or a transaction: the first parameter of every function of this folder. */
 export type Db = Kysely<Schema> | Transaction<Schema>;
 
-/** A compiled statement whose parameters are filled in by name at each run. */
+/** A compiled statement with named parameters. */
 export type Prepared = {
-  /** The name under which PostgreSQL keeps it prepared. */
+  /** The name of the prepared statement on PostgreSQL. */
   name: string;
   sql: string;
   slots: readonly (Slot | unknown)[];
@@ -20,25 +20,25 @@ export type Store = {
   bytes: 'blob' | 'bytea';
   db: Kysely<Schema>;
   /**
-   * Runs a prepared select outside any transaction: rows as lists of values in the order of its columns. SQLite answers at
-   * once, PostgreSQL with a promise.
+   * Runs a prepared select outside any transaction: rows as lists of values in the order of its columns. Synchronous
+   * on SQLite, a promise on PostgreSQL.
    */
   read(statement: Prepared, values: Values): unknown[][] | Promise<unknown[][]>;
   /** Where `openAppender` writes rows that must be durable before an answer. */
   appendTo: AppendTo;
-  /** The same for the thread that answers, where that does not hold it up, and where there is a connection for it. */
+  /** The same for the main thread, if that does not block it and a connection is available. */
   appendHere?: AppendTo;
-  /** Does `work`, which appends, while no transaction is open on `db`: at once on PostgreSQL, in turn on SQLite. */
-  alone<T>(work: () => Promise<T>): Promise<T>;
-  /** What reaches the other processes on this store; undefined where there can be none. */
+  /** Runs `work`, which appends, while no transaction is open on `db`: immediately on PostgreSQL, serialised on SQLite. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** Notifications to other processes on this store; undefined where there can be none. */
   notices?: Notices;
   close(): Promise<void>;
 };
 
-/** The values of one run, by name. */
+/** Parameter values by name. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Stands in a query for a value that comes at run time, by its name there. */
+/** A named parameter in a query. */
 class Slot {
   readonly name: string;
   constructor(name: string) {
@@ -47,9 +47,9 @@ class Slot {
 }
 
 /**
- * Compiles a statement once. In `build`, `slot('name')` stands where a value comes; give the values by those names to
- * `store.read`. Kysely itself names no prepared statement, and an unnamed one is parsed and planned anew on every call,
- * which made the facts query three times slower on PostgreSQL.
+ * Compiles a statement once. In `build`, `slot('name')` is a parameter, whose value is passed to `store.read` by that name. Kysely
+ * itself does not name statements, and PostgreSQL parses and plans an unnamed one on every call, which made the facts query
+ * three times slower.
  */
 export function prepare(
   name: string,
@@ -60,7 +60,7 @@ export function prepare(
   return { name, sql: compiled.sql, slots: compiled.parameters };
 }
 
-/** The values of one run, in the order of the statement's parameters. A missing value is a bug, never a null. */
+/** The parameter values in the order of the statement. A missing value is a bug, not a null. */
 export function bind(statement: Prepared, values: Values): unknown[] {
   return statement.slots.map((slot) => {
     if (!(slot instanceof Slot)) return slot;

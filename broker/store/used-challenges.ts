@@ -1,7 +1,7 @@
 import type { UsedChallengeTable } from './schema.ts';
 import type { Db } from './store.ts';
 
-/** Records that a challenge was used. False: it was used before; of any number at the same time one gets true. */
+/** Records that a challenge was used. False: it was used before. One of concurrent callers gets true. */
 export async function useChallenge(db: Db, challenge: UsedChallengeTable): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('used_challenges')

@@ -1,2 +1,2 @@
-/** Bytes of a request body that the lab's MCP server takes. */
+/** Maximum size of a request body of the lab's MCP server. */
 export const LAB_MAX_BODY_BYTES = 65_536;

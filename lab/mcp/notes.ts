@@ -1,11 +1,11 @@
-/** The notes of `write_note`: in memory, so many and no more; the oldest go first. Nobody can read them back. */
+/** The notes of `write_note`: in memory, bounded, oldest evicted first. They cannot be read back. */
 
 export type Note = { text: string; at: number };
 
 export type Notes = {
-  /** Keeps a note. Answers its number, counted from 1, and how many are kept. */
+  /** Stores a note. Returns its number, counted from 1, and how many are stored. */
   add(text: string): { number: number; kept: number };
-  /** For tests: what is kept, the oldest first. */
+  /** For tests: the stored notes, oldest first. */
   all(): readonly Note[];
 };
 

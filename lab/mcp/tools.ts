@@ -1,4 +1,4 @@
-/** The three tools of the lab's MCP server (specification, Discovery: POST /lab/mcp). None of them knows a secret. */
+/** The three tools of the lab's MCP server (specification, Discovery: POST /lab/mcp). None of them has a secret. */
 
 import { z } from 'zod';
 import type { McpServer } from '../../bundled/mcp-server.ts';
@@ -6,12 +6,12 @@ import { LONGEST_NOTE, type Notes } from './notes.ts';
 
 const LOCAL = { openWorldHint: false } as const;
 
-/** What arrived with the request: the names of its headers, never a value. */
+/** The names of the request's headers, never a value. */
 export type Seen = { headers: readonly string[] };
 
 const text = (value: unknown) => [{ type: 'text' as const, text: JSON.stringify(value) }];
 
-/** Puts the tools on a server that lives for one request. */
+/** Registers the tools on a server that serves one request. */
 export function addTools(server: McpServer, notes: Notes, seen: Seen): void {
   server.registerTool(
     'echo',

@@ -5,7 +5,7 @@ import { problem } from './route.ts';
 
 const MOST_BYTES = 65_536;
 
-/** The parsed body, or the refusal: 415 for anything but plain JSON, 413 over 64 KiB, 400 for what does not parse. */
+/** The parsed body, or the refusal: 415 for anything but plain JSON, 413 over 64 KiB, 400 for invalid JSON. */
 export async function readJson(request: IncomingMessage): Promise<{ value: unknown } | { reply: Reply }> {
   const type = request.headers['content-type'] ?? '';
   if (!/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
@@ -25,7 +25,7 @@ export async function readJson(request: IncomingMessage): Promise<{ value: unkno
   }
 }
 
-/** undefined when there is too much, declared or real. Rejects when the client goes away. */
+/** undefined when it is too large, by Content-Length or actually. Rejects when the client disconnects. */
 async function readBytes(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > MOST_BYTES) return undefined;
   return new Promise((resolve, reject) => {

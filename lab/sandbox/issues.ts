@@ -115,7 +115,7 @@ function numberOf(text = ''): number {
   return /^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** A path's parameter for an error text: short, so that an answer never grows with the question. */
+/** A path parameter for an error text, truncated so that the response size does not depend on the request. */
 function shown(text = ''): string {
   return JSON.stringify(text.slice(0, 40));
 }

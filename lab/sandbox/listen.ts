@@ -1,11 +1,11 @@
-/** The HTTP side of the sandbox: bearer, routing, body, answer. */
+/** The HTTP server of the sandbox: authentication, routing, body, response. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readJson } from './body.ts';
 import type { Reply, Route } from './route.ts';
 import { problem } from './route.ts';
 
-/** Makes the request listener of these routes. Every answer, whatever its status, is JSON or empty. */
+/** Makes the request listener of these routes. Every response is JSON or empty. */
 export function listenTo(routes: readonly Route[], token: string): RequestListener {
   const table = routes.map((route) => ({ route, segments: route.path.split('/') }));
   const expected = digest(token);
@@ -21,7 +21,7 @@ export function listenTo(routes: readonly Route[], token: string): RequestListen
     if (matches.length === 0) {
       return problem(404, 'not_found', 'The sandbox has no such path. It has /issues, /mail, /payments and /refunds.');
     }
-    // RFC 9110 section 9.3.2: HEAD is GET without the content, which node:http leaves out by itself.
+    // RFC 9110 section 9.3.2: HEAD is GET without the content, which node:http omits.
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const match = matches.find(({ route }) => route.method === method);
     if (!match) return methodNotAllowed(matches.map(({ route }) => route.method));
@@ -45,14 +45,14 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** RFC 6750 section 3: a challenge without an error when nothing was presented, `invalid_token` otherwise. */
+/** RFC 6750 section 3: a challenge without an error when no token was sent, `invalid_token` otherwise. */
 function refuseStranger(header: string | undefined, expected: Buffer): Reply | undefined {
   if (header === undefined) {
     const challenge = { 'www-authenticate': 'Bearer realm="sandbox"' };
     return problem(401, 'missing_token', 'Send the header Authorization: Bearer <the sandbox token>.', challenge);
   }
   const presented = /^Bearer ([\x21-\x7e]+)$/i.exec(header)?.[1] ?? '';
-  // Digests have one length, so that the comparison takes the same time for any token.
+  // Digests have the same length, so that the comparison is constant-time.
   if (timingSafeEqual(digest(presented), expected)) return undefined;
   const challenge = { 'www-authenticate': 'Bearer realm="sandbox", error="invalid_token"' };
   return problem(401, 'invalid_token', 'The bearer is not the token this sandbox was started with.', challenge);
@@ -69,7 +69,7 @@ function paramsOf(segments: readonly string[], given: readonly string[]): string
   return params;
 }
 
-/** undefined when a name comes twice: which one would count is a guess. */
+/** undefined for duplicate names, which are ambiguous. */
 function queryOf(text: string): Record<string, string> | undefined {
   const pairs = [...new URLSearchParams(text)];
   if (new Set(pairs.map(([name]) => name)).size !== pairs.length) return undefined;
@@ -84,7 +84,7 @@ function methodNotAllowed(methods: readonly string[]): Reply {
 function send(request: IncomingMessage, response: ServerResponse, reply: Reply): void {
   if (response.destroyed) return;
   const headers: Record<string, string | number> = { 'cache-control': 'no-store', ...reply.headers };
-  // A body that was not read would be taken for the next request, or has to be swallowed: end the connection instead.
+  // An unread body would have to be drained before the next request: close the connection instead.
   if (!request.complete) headers.connection = 'close';
   if (reply.body === undefined) {
     response.writeHead(reply.status, headers).end();

@@ -18,7 +18,7 @@ const NewMail = z.strictObject({
     .string()
     .min(1)
     .max(200)
-    // A line break in a subject is how a header is smuggled in.
+    // A line break in a subject would allow header injection.
     .regex(/^[^\p{Cc}]*$/u, 'must be one line without control characters'),
   text: z.string().max(20_000),
 });

@@ -1,17 +1,17 @@
-/** One route of the sandbox as a declaration: what it takes is checked before its handler sees it. */
+/** Declaration of a sandbox route: input is validated before its handler runs. */
 import { z } from 'zod';
 
-/** Header names are lower case. Without a body the answer has none. */
+/** Header names are lower case. `body` absent: no content. */
 export type Reply = { status: number; body?: object; headers?: Readonly<Record<string, string>> };
 
 export type RouteMethod = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What arrived: path parameters as text, the query by name, the parsed JSON body (undefined when there is none). */
+/** The request: path parameters as text, the query by name, the parsed JSON body (undefined when there is none). */
 export type Arrived = { params: readonly string[]; query: Record<string, string>; body: unknown };
 
 export type Route = {
   method: RouteMethod;
-  /** Segments; one in braces takes any text and becomes a parameter. */
+  /** Segments; one in braces is a parameter that matches any text. */
   path: string;
   takesBody: boolean;
   answer(arrived: Arrived): Reply;
@@ -20,7 +20,7 @@ export type Route = {
 type Declaration<Q, B> = {
   method: RouteMethod;
   path: string;
-  /** Absent: no query at all. */
+  /** Absent: no query is allowed. */
   query?: z.ZodType<Q>;
   /** Absent: no body is read. */
   body?: z.ZodType<B>;
@@ -29,7 +29,7 @@ type Declaration<Q, B> = {
 
 const NO_QUERY = z.strictObject({});
 
-/** Makes a route of its declaration. A query or body that does not fit is a 400 that names each field. */
+/** Makes a route of its declaration. An invalid query or body is a 400 that names each field. */
 export function route<Q = Record<string, never>, B = undefined>(declared: Declaration<Q, B>): Route {
   const { method, path, body: bodySchema, handle } = declared;
   const querySchema = declared.query ?? (NO_QUERY as unknown as z.ZodType<Q>);
@@ -48,17 +48,17 @@ export function route<Q = Record<string, never>, B = undefined>(declared: Declar
   };
 }
 
-/** An error answer: a stable word, and a sentence that says what to do. */
+/** An error response: a stable code, and a sentence that says what to do. */
 export function problem(status: number, error: string, message: string, headers?: Reply['headers']): Reply {
   return headers ? { status, body: { error, message }, headers } : { status, body: { error, message } };
 }
 
-/** 404 for a thing that is not there. `what` reads like `issue 7`. */
+/** 404 for a resource that does not exist. `what` reads like `issue 7`. */
 export function notFound(what: string): Reply {
   return problem(404, 'not_found', `There is no ${what} in the sandbox.`);
 }
 
-/** 507 (RFC 4918 section 11.5): a collection reached its bound. `what` is the collection's name. */
+/** 507 (RFC 4918 section 11.5): a collection reached its limit. `what` is the collection's name. */
 export function full(what: string, most: number): Reply {
   return problem(507, 'sandbox_full', `The sandbox holds at most ${most} ${what}. Restart it to begin afresh.`);
 }
@@ -84,7 +84,7 @@ export const PAGING = {
     .default(30),
 };
 
-/** One page of a list, with the whole count, so that a reader knows when to stop. */
+/** One page of a list, with the total count. */
 export function pageOf<T>(all: readonly T[], paging: { page: number; per_page: number }): Reply {
   const { page, per_page } = paging;
   const items = all.slice((page - 1) * per_page, page * per_page);

@@ -1,4 +1,4 @@
-/** What is in the sandbox at its start: a small shop's issues, mail and payments. */
+/** The initial data of the sandbox: a small shop's issues, mail and payments. */
 
 export type Issue = {
   number: number;
@@ -21,7 +21,7 @@ export type Mail = {
   text: string;
   date: string;
 };
-/** Amounts are in the currency's smallest unit (cents), so that nothing is ever rounded. */
+/** Amounts are in the currency's smallest unit (cents), so that nothing is rounded. */
 export type Payment = {
   id: string;
   customer: string;
@@ -46,18 +46,18 @@ export type World = {
   mail: Map<string, Mail>;
   payments: Map<string, Payment>;
   refunds: Map<string, Refund>;
-  /** The next number of a kind, never given twice, also when what had it was deleted. */
+  /** The next number of a kind; numbers are never reused. */
   next(kind: 'issue' | 'comment' | 'mail' | 'refund'): number;
-  /** The present moment as RFC 3339 text. */
+  /** The current time in RFC 3339 format. */
   now(): string;
 };
 
-/** Nothing here grows past this many of a kind. */
+/** Limit of each collection. */
 export const MOST_OF_A_KIND = 1_000;
 
 const HOUR = 3_600_000;
 
-/** A fresh world whose things happened in the days before `clock` (milliseconds since the Unix epoch). */
+/** Initial data with dates in the days before `clock` (milliseconds since the Unix epoch). */
 export function seedWorld(clock: () => number): World {
   const start = clock();
   const ago = (hours: number) => new Date(start - hours * HOUR).toISOString();

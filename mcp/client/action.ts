@@ -1,14 +1,14 @@
-/** The governed call as an agent asks for it, and what can become of it (specification, Governed call). */
+/** A governed call and its possible outcomes (specification, Governed call). */
 import type { BrokerError } from './broker-error.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The person behind a call: verified, or named by a source that the platform trusts. */
+/** The person for whom the agent acts: verified, or asserted by a source that the platform trusts. */
 export type Caller = { assertion: string } | { source: string; id: string };
 
 export type Action = {
   platform: string;
-  /** The path on the platform with its query, in its normal form. */
+  /** The path on the platform with its query, in canonical form. */
   endpoint: string;
   method: Method;
   scope: string;
@@ -17,7 +17,7 @@ export type Action = {
   headers?: Readonly<Record<string, string>>;
   /** Which connection, when the platform has several. */
   connection_id?: string;
-  /** Why: shown to whoever decides. */
+  /** Why: shown to the deciding person. */
   reason?: string;
   caller?: Caller;
 };
@@ -38,7 +38,7 @@ export type DenyReason =
   | 'recipient_not_allowed'
   | 'repo_not_allowed';
 
-/** Why the agent as a whole is stopped (specification, AgentHalt). */
+/** Why all calls of the agent are refused (specification, AgentHalt). */
 export type Halt = {
   state: 'suspended' | 'revoked' | 'breaker_open';
   since: string | null;
@@ -49,7 +49,7 @@ export type Halt = {
   instructions: string;
 };
 
-/** Somebody has to set something up before the call can be made. */
+/** Something has to be set up before the call can be made. */
 export type NotReadyCode =
   | 'agent_inactive'
   | 'platform_reauth_needed'
@@ -60,26 +60,26 @@ export type NotReadyCode =
 export type CallOutcome =
   | {
       kind: 'answered';
-      /** The platform's own status: a 404 of the platform is an answer. */
+      /** The platform's status: a 404 of the platform is a successful call. */
       upstreamStatus: number;
-      /** The platform's body. An integer beyond 2^53 is text. */
+      /** The platform's body. Integers beyond 2^53 are strings. */
       data: unknown;
       auditId: string | undefined;
-      /** `base64`: the body is no text, and `data` is its bytes. */
+      /** `base64`: the body is binary, and `data` is its bytes in base64. */
       encoding: string | undefined;
-      /** Where a redirect points; it was not followed. */
+      /** The target of a redirect, which was not followed. */
       location: string | undefined;
-      /** Headers of the platform's answer, such as `link` and `retry-after`, by name in lower case. */
+      /** Headers of the platform's response, such as `link` and `retry-after`, by name in lower case. */
       headers: Readonly<Record<string, string>>;
       /** Names of headers that were not sent. */
       droppedHeaders: readonly string[];
-      /** The first answer to this Idempotency-Key again: nothing was sent now. */
+      /** The stored response for this Idempotency-Key: nothing was sent now. */
       repeated: boolean;
     }
   | {
       kind: 'held';
       approvalId: string;
-      /** Where a person decides. */
+      /** The page on which a person decides. */
       approvalUrl: string | undefined;
       expiresAt: string | undefined;
       message: string;
@@ -90,9 +90,9 @@ export type CallOutcome =
       kind: 'denied';
       reason: DenyReason;
       detail: string;
-      /** Whom or what the grant does not reach. */
+      /** Recipients or repositories that the grant does not allow. */
       violating: readonly string[];
-      /** Whether an access request can help. */
+      /** Whether an access request may help. */
       requestable: boolean;
       retryAfterSeconds: number | undefined;
       auditId: string | undefined;
@@ -106,7 +106,7 @@ export type CallOutcome =
       reason: string | undefined;
       /** An access request was raised: wait for it with `accessRequest`. */
       requestToken: string | undefined;
-      /** Where a person connects the platform, or themselves. */
+      /** Where a person connects the platform, or their own account. */
       consentUrl: string | undefined;
       auditId: string | undefined;
     }

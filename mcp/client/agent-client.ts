@@ -1,6 +1,6 @@
 /**
- * The typed client for agents: signs, calls, waits. Everything that the broker answers is a value; what it refused or could
- * not do carries the code of the error envelope. Only an aborted signal throws.
+ * The typed client for agents: signs, calls, waits. Every response is returned as a value; refusals and errors have the code of
+ * the error envelope. Only an aborted signal throws.
  */
 import type { Action, CallOutcome, Halt } from './action.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
@@ -11,16 +11,16 @@ import { bodyOf } from './reply-body.ts';
 import { sendRetryingReads } from './retry-reads.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
 
-/** A value, or why there is none. */
+/** A value, or an error. */
 export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
 
 export type CallOptions = {
-  /** The same key within 24 hours is the same call: its first answer comes again. */
+  /** A retry with the same key within 24 hours returns the first response. */
   idempotencyKey?: string;
   signal?: AbortSignal | undefined;
 };
 
-/** `waitSeconds`: 50 at most; the answer comes as soon as nothing more can become of it. */
+/** `waitSeconds`: at most 50; resolves as soon as the state is final. */
 export type WaitOptions = { waitSeconds?: number; signal?: AbortSignal | undefined };
 
 export type AccessAsk = { platform: string; scope?: string; reason?: string };
@@ -53,10 +53,10 @@ export type ChildAsk = {
 };
 export type Child = {
   child_agent_id: string;
-  /** Told once. The child's client takes it as `bearer`. */
+  /** Returned once. Pass it to the child's client as `bearer`. */
   bearer_token: string;
   expires_at: string;
-  /** What it may do at most: never more than its parent may at that moment. */
+  /** Upper bound of its permissions: never more than the parent's current ones. */
   granted: {
     platform: string;
     scopes: string[];
@@ -94,12 +94,12 @@ export type PendingActions = {
 
 export type AgentClient = ReturnType<typeof agentClient>;
 
-/** The broker's long polls end after this. */
+/** Limit of the broker's long polls. */
 const MOST_WAIT_SECONDS = 50;
 
 type Body = Record<string, unknown>;
 
-/** The client over a way to send. */
+/** The client on top of a transport. */
 export function agentClient(send: Send) {
   let known: { etag: string; permissions: Permissions } | undefined;
 
@@ -147,7 +147,7 @@ export function agentClient(send: Send) {
     /** GET /v1/approvals/{id}. */
     approval,
 
-    /** Waits until nothing more can become of a held call, or until `timeoutSeconds` are over (forever unless said). */
+    /** Waits until a held call is final, or for `timeoutSeconds` (default: no limit). */
     async settled(
       id: string,
       { timeoutSeconds = Number.POSITIVE_INFINITY, signal }: { timeoutSeconds?: number; signal?: AbortSignal } = {},
@@ -160,7 +160,7 @@ export function agentClient(send: Send) {
       }
     },
 
-    /** GET /v1/agent/permissions, with the ETag of the last answer. `changed`: whether it is another than that. */
+    /** GET /v1/agent/permissions, with the ETag of the last answer. `changed`: whether it differs from that. */
     async permissions(signal?: AbortSignal): Promise<Answer<{ permissions: Permissions; changed: boolean }>> {
       const before = known;
       return await answer(
@@ -179,7 +179,7 @@ export function agentClient(send: Send) {
       );
     },
 
-    /** POST /v1/access-request. Asked twice while it waits, it is the same request. */
+    /** POST /v1/access-request. Repeating it while it is pending returns the same request. */
     requestAccess: (asked: AccessAsk, signal?: AbortSignal): Promise<Answer<AccessRequest>> =>
       answer(
         { method: 'POST', path: '/v1/access-request', body: asked, ...(signal && { signal }) },
@@ -201,14 +201,14 @@ export function agentClient(send: Send) {
         signal,
       ),
 
-    /** GET /v1/agents/me: answers while the agent is halted, too. */
+    /** GET /v1/agents/me: also works while the agent is halted. */
     me: (): Promise<Answer<Identity>> => get('/v1/agents/me', (body) => body as Identity),
 
-    /** GET /v1/agents/me/pending-actions: what waits, and what became of the last 24 hours. */
+    /** GET /v1/agents/me/pending-actions: pending calls, and the results of the last 24 hours. */
     pendingActions: (): Promise<Answer<PendingActions>> =>
       get('/v1/agents/me/pending-actions', (body) => body as PendingActions),
 
-    /** POST /v1/agents/children: an identity that may do less, for less time. */
+    /** POST /v1/agents/children: a child identity with fewer permissions and a shorter lifetime. */
     issueChild: (child: ChildAsk): Promise<Answer<Child>> =>
       answer({ method: 'POST', path: '/v1/agents/children', body: child }, (body) => body as Child),
 
@@ -216,7 +216,7 @@ export function agentClient(send: Send) {
     receipt: (auditId: string): Promise<Answer<Receipt>> =>
       get(`/v1/audit/${encodeURIComponent(auditId)}/receipt`, (body) => body as Receipt),
 
-    /** POST /v1/agents/self/diagnostics: tells the owners of an answer that was not expected. */
+    /** POST /v1/agents/self/diagnostics: reports an unexpected response to the owners. */
     report: (report: Report): Promise<Answer<{ id: string; received_at: string }>> =>
       answer(
         { method: 'POST', path: '/v1/agents/self/diagnostics', body: report },

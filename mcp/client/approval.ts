@@ -1,34 +1,34 @@
-/** A held call as its agent sees it (specification, Approval). */
+/** The state of a held call, for its agent (specification, Approval). */
 
 type Common = { approvalId: string; createdAt: string; expiresAt: string; approvalUrl: string | undefined };
 
-/** The row of the decision or replay, and the note of whoever decided. */
+/** The audit row of the decision or replay, and the owner's note. */
 type Decided = { note: string | undefined; auditId: string | undefined };
 
 export type Approval = Common &
   (
     | { state: 'pending' }
-    /** Approved, and being made now. */
+    /** Approved, replay in progress. */
     | { state: 'running' }
     | (Decided & { state: 'done'; executedAt: string; result: ApprovedResult })
-    /** Approved, but not made, or nobody knows: `error` begins with the reason. */
+    /** Approved, but the replay failed, or its result is unknown: `error` begins with the reason. */
     | (Decided & { state: 'not_made'; error: string; mayHaveActed: boolean })
     | (Decided & { state: 'denied' })
     | { state: 'expired' }
   );
 
-/** The platform's answer. Of more than 256 KiB, `data` is the beginning as text. */
+/** The platform's response. Beyond 256 KiB, `data` is its beginning as text. */
 export type ApprovedResult = {
   status: number;
   data: unknown;
   encoding: string | undefined;
-  /** Headers of the answer, such as `link` and `retry-after`, by name in lower case. */
+  /** Headers of the response, such as `link` and `retry-after`, by name in lower case. */
   headers: Readonly<Record<string, string>>;
   truncated: boolean;
   bytes: number | undefined;
 };
 
-/** Whether nothing more can become of it. */
+/** Whether the state is final. */
 export const isSettled = ({ state }: Approval): boolean => state !== 'pending' && state !== 'running';
 
 type Body = Record<string, unknown>;

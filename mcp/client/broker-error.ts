@@ -1,20 +1,20 @@
-/** What the broker refused, or why it gave no answer, with the code that programs branch on (specification, Errors). */
+/** A refusal by the broker, or a transport error, with a code for programs (specification, Errors). */
 import type { BrokerReply, BrokerUnreachable } from './send.ts';
 
 export class BrokerError extends Error {
   override readonly name = 'BrokerError';
-  /** The envelope's `error`; `unreachable` when no answer came, `unexpected_answer` when it was not the broker's. */
+  /** The envelope's `error`; `unreachable` without a response, `unexpected_answer` when it was not the broker's. */
   readonly code: string;
-  /** Of the answer; undefined when none came. */
+  /** HTTP status; undefined without a response. */
   readonly status: number | undefined;
   readonly correlationId: string | undefined;
   /** From `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
-  /** The platform may have acted: look there before the call is repeated. */
+  /** The call may have been executed: check the platform before retrying. */
   readonly mayHaveActed: boolean;
-  /** How far this machine's clock is ahead of the broker's, in seconds, as far as the answer's Date tells. */
+  /** How far this machine's clock is ahead of the broker's, in seconds, by the Date header. */
   readonly clockAheadSeconds: number | undefined;
-  /** The whole body, for what is not named here. */
+  /** The complete body. */
   readonly body: Readonly<Record<string, unknown>>;
 
   constructor(code: string, message: string, facts: Partial<Omit<BrokerError, 'code' | 'message' | 'name'>> = {}) {
@@ -29,7 +29,7 @@ export class BrokerError extends Error {
   }
 }
 
-/** The error that a reply other than a success is. */
+/** The error for an unsuccessful response. */
 export function errorOf(reply: BrokerReply, body: Readonly<Record<string, unknown>>): BrokerError {
   const { status } = reply;
   const code = typeof body.error === 'string' ? body.error : 'unexpected_answer';
@@ -60,14 +60,14 @@ const MAY_HAVE_ACTED = new Set([
   'internal_error',
 ]);
 
-/** A proxy that gave up waiting, or lost half of the answer, may have passed the request on. One that refuses did not. */
+/** After a timeout or a truncated response a proxy may have forwarded the request. One that refuses it (4xx) did not. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500;
 
 export function unreachableError(error: BrokerUnreachable): BrokerError {
   return new BrokerError(error.code, error.message, { mayHaveActed: error.maybeSent });
 }
 
-/** The header has whole seconds: on average the moment was half a second later. */
+/** The header has whole seconds, so on average the time is half a second later. */
 function clockAhead(reply: BrokerReply): number | undefined {
   const date = Date.parse(reply.headers.get('date') ?? '');
   return Number.isNaN(date) ? undefined : Math.round((Date.now() - (date + 500)) / 1000);

@@ -1,5 +1,5 @@
 /**
- * `agent-broker/client`: an agent's way to a broker, typed.
+ * `agent-broker/client`: a typed client of the broker for agents.
  *
  *     const broker = connectAgent({ url: 'https://broker.example', agentId, ownerId, privateKey });
  *     const outcome = await broker.call({ platform: 'crm', endpoint: '/contacts', method: 'GET', scope: 'crm:contacts.read' });
@@ -19,7 +19,7 @@ export { type AgentKey, AgentKeyError } from './signer.ts';
 /** `url`: address of the broker. An agent with a key of its own, or a child with the token that it was issued and its session. */
 export type Connection = { url: string } & (AgentKey | { bearer: string; session?: string });
 
-/** Throws AgentKeyError when the key cannot sign, TypeError when `url` is no address. Nothing is sent yet. */
+/** Throws AgentKeyError when the key cannot sign, TypeError when `url` is invalid. Sends nothing yet. */
 export function connectAgent(connection: Connection): AgentClient {
   const url = connection.url.replace(/\/+$/, '');
   if (!('bearer' in connection)) return agentClient(signedSend({ url, token: agentSigner(connection) }));

@@ -1,9 +1,9 @@
-/** JSON from platforms, whose identifiers may have more digits than a double keeps. */
+/** Lossless JSON: identifiers of platforms may exceed the precision of a double. */
 
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
 
-/** Parses JSON; an integer that a double cannot hold comes as text, with all of its digits. Throws SyntaxError. */
+/** Parses JSON; integers that a double cannot represent are returned as strings. Throws SyntaxError. */
 export function parseExactJson(text: string): unknown {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text);
   // `source` is the third argument of revivers (ECMA-262, JSON.parse source text access); TypeScript does not know it yet.

@@ -1,14 +1,14 @@
-/** What the agent may do now (specification, Effective permissions). */
+/** Effective permissions of the agent (specification, Effective permissions). */
 
-/** What is granted through one connection, or without naming one. */
+/** Permissions with one connection, or without naming one. */
 export type Granted = {
-  /** What can be used now. */
+  /** Usable scopes. */
   scopes: string[];
-  /** True: the grant holds every call for a person. */
+  /** Whether the grant requires approval for every call. */
   requireApproval: boolean;
-  /** Scopes whose calls wait for a person. */
+  /** Scopes whose calls require approval. */
   approvalScopes?: string[];
-  /** Scopes where a rule looks at the call itself: it may still be held or refused. */
+  /** Scopes with rules that depend on the call, which may still be held or refused. */
   conditionalScopes?: string[];
   unenforcedScopes?: string[];
   constraints?: Record<string, unknown>;
@@ -24,7 +24,7 @@ export type PlatformPermissions = Granted & {
     label: string | null;
     /** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */
     status: 'active' | 'reauth_needed' | 'not_connected';
-    /** What a call without `connection_id` goes through. */
+    /** Used by calls without `connection_id`. */
     default: boolean;
   })[];
   /** `graphql`: calls are POSTs to `/`. */

@@ -1,4 +1,4 @@
-/** From the answers of POST /v1/actions to outcomes. */
+/** Maps responses of POST /v1/actions to outcomes. */
 import type { CallOutcome, DenyReason, Halt, NotReadyCode } from './action.ts';
 import { errorOf } from './broker-error.ts';
 import type { BrokerReply } from './send.ts';
@@ -20,7 +20,7 @@ const NOT_READY: readonly string[] = [
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** `body`: the parsed answer. */
+/** `body`: the parsed response. */
 export function readOutcome(reply: BrokerReply, body: Body): CallOutcome {
   const meta = (body._meta ?? {}) as Meta;
   const auditId = text(body.audit_id) ?? text(meta.audit_id);

@@ -1,4 +1,4 @@
-/** The body of a reply as an object. What is none, as of a proxy in between, is empty. */
+/** The body of a response as an object; empty when it is not one, as from a proxy. */
 import { parseExactJson } from './exact-json.ts';
 import type { BrokerReply } from './send.ts';
 

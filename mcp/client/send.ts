@@ -1,4 +1,4 @@
-/** One request to the broker and its answer, without saying how they travel. */
+/** A request to the broker and its response, independent of the transport. */
 
 export type BrokerRequest = {
   method: 'GET' | 'POST';
@@ -7,7 +7,7 @@ export type BrokerRequest = {
   headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   body?: unknown;
-  /** Aborting it gives up waiting for the answer; what was sent stays sent. */
+  /** Aborting stops waiting for the response; the request may still be executed. */
   signal?: AbortSignal;
 };
 
@@ -19,17 +19,16 @@ export type BrokerReply = {
 };
 
 /**
- * Sends a request in the name of one agent. Throws BrokerUnreachable when there is no answer, and the signal's reason when
- * it is aborted.
+ * Sends a request as one agent. Throws BrokerUnreachable without a response, and the signal's reason when it is aborted.
  */
 export type Send = (request: BrokerRequest) => Promise<BrokerReply>;
 
-/** No answer came from the broker. */
+/** The broker did not respond. */
 export class BrokerUnreachable extends Error {
   override readonly name = 'BrokerUnreachable';
-  /** `unreachable`, or what else kept the request from being answered. */
+  /** `unreachable`, or another reason. */
   readonly code: string;
-  /** Whether the request may have reached the broker: only a connection that was never made says that it did not. */
+  /** Whether the request may have reached the broker: false only if the connection failed. */
   readonly maybeSent: boolean;
 
   constructor(message: string, { code = 'unreachable', maybeSent }: { code?: string; maybeSent: boolean }) {

@@ -1,6 +1,5 @@
 /**
- * Requests over HTTP, each with a fresh token, on connections that are kept open. By Node's own client: `fetch` is built on
- * streams that keep 16 MB more, which an agent's program would carry all day.
+ * HTTP requests, each with a fresh token, on keep-alive connections. Uses `node:http`: `fetch` needs 16 MB more memory.
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
@@ -9,13 +8,13 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 type Options = {
   /** Address of the broker, without a trailing slash. */
   url: string;
-  /** What stands after `Bearer`, made anew for each request. */
+  /** The bearer token, generated for each request. */
   token: () => string;
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>> | undefined;
 };
 
-/** A platform has 120 s, and a long poll 50: a broker that is silent for longer does not answer. */
+/** Longer than a platform's timeout of 120 s, and long polls of 50 s. */
 const TIMEOUT_MS = 150_000;
 
 /** Redirects are not followed: requests carry tokens. Throws TypeError when `url` is no http or https address. */
@@ -73,13 +72,13 @@ async function readAll(response: IncomingMessage): Promise<BrokerReply> {
   return { status: statusCode, headers: { get }, text: Buffer.concat(chunks).toString('utf8') };
 }
 
-/** Of the last address that was tried, where a name has several. */
+/** The error of the last address, where a name has several. */
 function codeOf(error: unknown): string {
   const { code, errors, message } = error as { code?: string; errors?: { code?: string }[]; message: string };
   return code ?? errors?.at(-1)?.code ?? message;
 }
 
-/** Before there is a connection, nothing can have been sent. */
+/** Errors before the connection was established: nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

@@ -1,4 +1,4 @@
-/** The agent token: a JWT that the agent signs itself, fresh for each request (specification, Authentication 2). */
+/** The agent token: a JWT that the agent signs itself, for each request (specification, Authentication 2). */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 
 export type AgentKey = {
@@ -17,8 +17,8 @@ const base64url = (value: object): string => Buffer.from(JSON.stringify(value)).
 const HEADER = base64url({ alg: 'RS256', typ: 'JWT' });
 
 /**
- * Reads the key once. Answers what makes a token with `seconds` of life (60 unless said otherwise, at most 300), at the time
- * that `now` tells in milliseconds. Throws AgentKeyError when the key is no RSA private key.
+ * Parses the key once. Returns a function that makes a token with a lifetime of `seconds` (default 60, at most 300). `now`: the
+ * time in milliseconds. Throws AgentKeyError when the key is not an RSA private key.
  */
 export function agentSigner(key: AgentKey, now: () => number = Date.now): (seconds?: number) => string {
   const privateKey = readKey(key.privateKey);

@@ -1,7 +1,7 @@
 /**
- * The beginning of every connection: `initialize` and the first `tools/list`, answered before the MCP SDK is loaded. Some
- * clients begin without the tools of a server that lists them late, and with several servers started at the same time loading
- * the SDK is what takes long. What is not exactly these two, in this order, waits for the SDK and is the SDK's to answer.
+ * Fast start: answers `initialize` and the first `tools/list` before the MCP SDK is loaded. Some clients continue without the
+ * tools of a server that lists them late, and loading the SDK is slow when several servers start concurrently. Anything but
+ * these two requests, in this order, is handled by the SDK.
  */
 import type { Readable, Writable } from 'node:stream';
 import { listTools } from '../tools/catalog.ts';
@@ -9,26 +9,26 @@ import { introduction } from '../tools/introduction.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { type Line, lineReader } from './lines.ts';
 
-/** Four times what the broker takes in one call, escapes included. */
+/** Four times the maximum of a call, to allow for escapes. */
 export const MOST_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * How long the list waits for what the agent may do: until then after the process started, and no less than so long. What the
- * broker says later follows as a change of the list.
+ * How long the list waits for the agent's permissions, from the start of the process, and at least. If the broker answers
+ * later, `tools/list_changed` follows.
  */
 const LISTED_WITHIN_MS = 250;
 const LEAST_PATIENCE_MS = 100;
 
-/** After the tools were listed, unless it is needed sooner: servers that started at the same time get to list theirs first. */
+/** Delay before loading the SDK after the tools were listed, so that concurrently starting servers can list theirs first. */
 const LOADED_AFTER_MS = 500;
 
-/** Revisions with a handshake, as the SDK negotiates them. */
+/** Handshake revisions that the SDK supports. */
 export const HANDSHAKES: readonly unknown[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
 
 export type FirstLines = {
-  /** The id of the `initialize` that was answered here, and is among the lines that are handed over. */
+  /** The id of the `initialize` that was already answered here; it is also among the passed lines. */
   greeted: string | number | undefined;
-  /** Hands over the lines that came, and each further one as it comes. `over`: the input has ended, or failed. */
+  /** Passes on the buffered lines, and each further one. `over`: the input has ended, or failed. */
   handOver(take: (line: Line) => void, over: (error?: Error) => void): void;
   close(): void;
 };
@@ -36,7 +36,7 @@ export type FirstLines = {
 type Given = {
   version: string;
   permissions: PermissionWatch;
-  /** Called once: when something came that is not answered here, or when the tools were listed. */
+  /** Called once: when a message has to be handled by the SDK, or after the tools were listed. */
   load: (lines: FirstLines) => void;
 };
 
@@ -96,7 +96,7 @@ export function answerFirst(input: Readable, output: Writable, { version, permis
   input.once('end', closed);
   input.once('close', closed);
   input.on('error', failed);
-  // The client has gone: a pipe that is broken is no news.
+  // The client has disconnected: EPIPE is expected.
   output.on('error', closed);
 
   const lines: FirstLines = {
@@ -124,7 +124,7 @@ function parsed(text: string): Request | undefined {
 
 const isId = (id: unknown): boolean => typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
 
-/** Whether the SDK would take it: what it would refuse is the SDK's to answer. */
+/** Whether the SDK would accept it; otherwise the SDK answers. */
 function isHandshake({ jsonrpc, id, method, params }: Request): boolean {
   if (jsonrpc !== '2.0' || method !== 'initialize' || !isId(id)) return false;
   const { protocolVersion, capabilities, clientInfo, _meta } = Object(params);
@@ -133,6 +133,6 @@ function isHandshake({ jsonrpc, id, method, params }: Request): boolean {
   return isKnown && typeof capabilities === 'object' && capabilities !== null && _meta === undefined;
 }
 
-/** `_meta` may hold a progress token, which is the SDK's business. */
+/** Without `_meta`, which may have a progress token that the SDK has to handle. */
 const isFirstList = ({ jsonrpc, id, method, params }: Request): boolean =>
   jsonrpc === '2.0' && method === 'tools/list' && isId(id) && Object.keys(Object(params)).length === 0;

@@ -1,7 +1,7 @@
 /**
- * JSON-RPC over lines, which answers also what it cannot take: the SDK's own transport drops lines that are not JSON, and
- * ends the connection over one that is too long, so that a client waits for nothing or loses the server. A call of which
- * something else would leave than what was written is answered here, and goes no further.
+ * JSON-RPC over lines, with responses to invalid input: the SDK's transport drops lines that are not JSON, and closes the
+ * connection on one that is too long, so that a client waits in vain or loses the server. A call that would be changed by
+ * parsing (lossy numbers, duplicate members) is refused here.
  */
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '../../bundled/mcp-server.ts';
@@ -15,7 +15,7 @@ const INVALID_REQUEST = -32600;
 
 type Id = string | number | null;
 
-/** `lines`: what the client writes, of which some may have been answered before (first-answers.ts). */
+/** `lines`: the client's messages, some of which may have been answered already (first-answers.ts). */
 export function lineTransport(lines: FirstLines, output: Writable): Transport {
   let isClosed = false;
   let answered = lines.greeted;
@@ -36,7 +36,7 @@ export function lineTransport(lines: FirstLines, output: Writable): Transport {
     start: async () => lines.handOver(take, over),
     send: (message) =>
       new Promise((resolve, reject) => {
-        if (isClosed) return reject(new Error('The client has gone.'));
+        if (isClosed) return reject(new Error('The client has disconnected.'));
         if (answered !== undefined && !('method' in message) && message.id === answered) {
           answered = undefined;
           return resolve();
@@ -56,7 +56,7 @@ export function lineTransport(lines: FirstLines, output: Writable): Transport {
 type Refused = { id: Id; error: { code: number; message: string } } | { id: Id; result: object };
 const refused = (id: Id, code: number, message: string): Refused => ({ id, error: { code, message } });
 
-/** The message, or what to answer instead; undefined for an empty line. */
+/** The message, or the error response; undefined for an empty line. */
 function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefined {
   if (line.kind === 'too_long')
     return refused(
@@ -71,7 +71,7 @@ function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefi
   } catch (error) {
     return refused(null, PARSE_ERROR, `This is not JSON: ${(error as Error).message}`);
   }
-  // Decoded with replacement characters it would be another message (RFC 8259 section 8.1).
+  // Decoding with replacement characters would change the message (RFC 8259 section 8.1).
   if (line.kind === 'not_utf8')
     return refused(idOf(value), PARSE_ERROR, 'The message is not in UTF-8. Nothing was done.');
   let message: JSONRPCMessage;
@@ -91,7 +91,7 @@ function readMessage(line: Line): { message: JSONRPCMessage } | Refused | undefi
   return { message };
 }
 
-/** Of arguments the model reads what is wrong with them; of anything else, the client. */
+/** Errors in arguments are returned to the model as a tool result; others to the client as JSON-RPC errors. */
 function misreadCall(message: JSONRPCMessage, { place, reason }: Misread): Refused {
   const [params, member, ...inside] = place;
   if (params !== 'params' || member !== 'arguments' || inside.length === 0)
@@ -104,7 +104,7 @@ const wrong = (message: JSONRPCMessage, detail: string): Refused => ({
   result: wrongArgumentsResult(message, detail),
 });
 
-/** The id of a request of which only the two ends are known: clients write it first or last. */
+/** The id of a request of which only both ends are kept: clients write it first or last. */
 function idIn({ beginning, end }: Extract<Line, { kind: 'too_long' }>): Id {
   const text = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d+|"[^"\\]*")/.exec(beginning)?.[1];
   const last = /,\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(end)?.[1];

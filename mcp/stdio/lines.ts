@@ -1,18 +1,18 @@
-/** Lines of a byte stream, as long as they may be and no longer. */
+/** Splits a byte stream into lines of limited length. */
 import { isUtf8 } from 'node:buffer';
 
 const NEWLINE = 0x0a;
-/** Kept of a line that is too long, from its beginning and its end: the id of a request stands at one of them. */
+/** Bytes kept of both ends of a line that is too long: the id of a request is at one of them. */
 const KEPT_BYTES = 512;
 
-/** `not_utf8`: `text` has replacement characters instead of the bytes that are none. */
+/** `not_utf8`: `text` has replacement characters for invalid bytes. */
 export type Line = { kind: 'line' | 'not_utf8'; text: string } | { kind: 'too_long'; beginning: string; end: string };
 
-/** Answers what takes chunks as they come, and calls `onLine` with each whole line. */
+/** Returns a function that takes chunks, and calls `onLine` with each complete line. */
 export function lineReader(mostBytes: number, onLine: (line: Line) => void): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let length = 0;
-  /** Of a line that is too long already. */
+  /** The ends of a line that is already too long. */
   let skipped: { beginning: Buffer; end: Buffer } | undefined;
 
   const take = (piece: Buffer): void => {

@@ -1,6 +1,6 @@
 /**
- * Sends by the agent's profile. A profile that cannot be used is no reason not to start: a model is told by each answer what
- * its person has to do, and the next call finds the profile corrected.
+ * Sends with the agent's profile. An invalid profile does not prevent the start: each response tells the model what its person
+ * has to do, and the next call reads the profile again.
  */
 
 import type { Halt } from '../client/action.ts';
@@ -11,7 +11,7 @@ import { signedSend } from '../client/signed-send.ts';
 import { AgentKeyError, agentSigner } from '../client/signer.ts';
 import { type Profile, ProfileError } from '../profile.ts';
 
-/** `read` throws ProfileError. `tell` gets what a person should read, once until it goes well again. */
+/** `read` throws ProfileError. `tell` gets each problem for the person once, until a request succeeds. */
 export function profileSend(read: () => Profile, tell: (text: string) => void): Send {
   let ready: Send | undefined;
   let told: string | undefined;
@@ -24,7 +24,7 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
       ready ??= sendFor(read());
       const reply = await ready(request);
       tellOnce(reply.status === 401 ? refusedToken(reply) : reply.status === 403 ? halted(reply) : undefined);
-      // The key may have been replaced since: the next request reads the profile again.
+      // The key may have been rotated: the next request reads the profile again.
       if (reply.status === 401) ready = undefined;
       return reply;
     } catch (error) {
@@ -36,7 +36,7 @@ export function profileSend(read: () => Profile, tell: (text: string) => void): 
   };
 }
 
-/** A refusal of one call is the model's to read; undefined. */
+/** The halt, for the person; undefined for refusals of a single call, which only the model gets. */
 function halted(reply: BrokerReply): string | undefined {
   const { halt } = bodyOf(reply) as { halt?: Halt };
   return (

@@ -1,7 +1,7 @@
 /**
- * Calls without an answer, kept in a folder that only the agent's user can read: a process that is killed while it waits, or
- * while a call is on its way, leaves its successor what it needs to find that call again. One file a call, so that processes
- * that serve one agent side by side need no lock. Nothing of a call is in it but its hash and the reason that was given.
+ * Pending calls, persisted in a folder that only the agent's user can read, so that the next process can continue them after a
+ * kill. One file for each call, so that concurrent processes of one agent need no lock. A file contains only the call's hash
+ * and its stated reason.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -18,39 +18,39 @@ import {
 import { join } from 'node:path';
 import { type Begun, newRepeat, type Repeat, type Repeats } from '../tools/repeats.ts';
 
-/** The broker keeps an Idempotency-Key for 24 hours. */
+/** Lifetime of an Idempotency-Key at the broker. */
 const LIFETIME_MS = 24 * 3600 * 1000;
-/** A held call is found for as long as organisations let them wait. */
+/** Longest lifetime of a held call. */
 const HELD_LIFETIME_MS = 30 * LIFETIME_MS;
 
-/** `turn`: when it was begun last, in milliseconds. */
+/** `turn`: when it was last begun, in milliseconds. */
 type Kept = { repeat: Repeat; turn: number };
 
-/** `folder` is made when it is first needed. Throws what the file system throws. */
+/** `folder` is created on demand. Throws errors of the file system. */
 export function repeatsOnDisk(folder: string, now: () => number = Date.now): Repeats {
   const pathOf = (hash: string) => join(folder, `${hash}.json`);
 
-  /** `over`: there is a file, and it counts for nothing. */
-  const look = (hash: string): Kept | 'over' | undefined => {
+  /** `expired`: there is a file, but it is invalid or expired. */
+  const read = (hash: string): Kept | 'expired' | undefined => {
     try {
       const repeat = JSON.parse(readFileSync(pathOf(hash), 'utf8')) as Repeat;
       const turn = statSync(pathOf(hash)).mtimeMs;
       const lifetime = repeat.approvalId === undefined ? LIFETIME_MS : HELD_LIFETIME_MS;
-      return typeof repeat.key === 'string' && turn > now() - lifetime ? { repeat, turn } : 'over';
+      return typeof repeat.key === 'string' && turn > now() - lifetime ? { repeat, turn } : 'expired';
     } catch (error) {
       if ((error as { code?: string }).code === 'ENOENT') return undefined;
-      // Its machine went down in the middle of writing it.
-      if (error instanceof SyntaxError) return 'over';
+      // Truncated by a crash of the machine.
+      if (error instanceof SyntaxError) return 'expired';
       throw error;
     }
   };
 
   const find = (hash: string): Kept | undefined => {
-    const kept = look(hash);
-    return kept === 'over' ? undefined : kept;
+    const kept = read(hash);
+    return kept === 'expired' ? undefined : kept;
   };
 
-  /** Writes it beside, so that nobody ever reads half of it; `put` brings it to its place. */
+  /** Writes to a temporary file, which `put` moves into place atomically. */
   const write = <T>(hash: string, repeat: Repeat, put: (beside: string, path: string) => T): T => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const beside = join(folder, `${hash}.${randomUUID()}.part`);
@@ -62,7 +62,7 @@ export function repeatsOnDisk(folder: string, now: () => number = Date.now): Rep
     }
   };
 
-  /** It lives as long again, and whoever began it before can see that. Where that fails it is found as it is. */
+  /** Extends the lifetime, visibly for the process that began it before. If that fails it stays as it is. */
   const renewed = (hash: string, { repeat, turn: before }: Kept): Begun => {
     const turn = Math.max(now(), Math.floor(before) + 1);
     try {
@@ -79,8 +79,8 @@ export function repeatsOnDisk(folder: string, now: () => number = Date.now): Rep
   return {
     begin: (hash, reason) => {
       for (;;) {
-        const kept = look(hash);
-        if (kept === 'over') rmSync(pathOf(hash), { force: true });
+        const kept = read(hash);
+        if (kept === 'expired') rmSync(pathOf(hash), { force: true });
         else if (kept) return renewed(hash, kept);
         const repeat = newRepeat(reason);
         const turn = write(hash, repeat, putFirst);
@@ -105,14 +105,14 @@ export function repeatsOnDisk(folder: string, now: () => number = Date.now): Rep
   };
 }
 
-/** Puts the file there and answers its time, unless another process was faster: a link, unlike a renaming, replaces nothing. */
+/** Creates the file and returns its time, unless another process was first: link, unlike rename, does not replace. */
 function putFirst(beside: string, path: string): number | undefined {
   const { mtimeMs } = statSync(beside);
   try {
     linkSync(beside, path);
   } catch (error) {
     if ((error as { code?: string }).code === 'EEXIST') return undefined;
-    // A file system without links.
+    // The file system has no hard links.
     renameSync(beside, path);
   }
   return mtimeMs;

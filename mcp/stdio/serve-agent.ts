@@ -1,4 +1,4 @@
-/** From a profile to tools: what is read when, and who is told of what is wrong. */
+/** Serves the tools of the agent of a profile, and reports problems on standard error. */
 import { flushCompileCache } from 'node:module';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -12,30 +12,30 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 type Given = {
   environment: Environment;
-  /** Of the command line. */
+  /** From the command line. */
   profile: string | undefined;
-  /** How long a call waits for a person before the model is told to come back, in seconds. */
+  /** How long a held call waits before the model is told to poll, in seconds. */
   waitSeconds: number;
   version: string;
 };
 
-/** How often the broker is asked whether the agent may do something else now: a 304, as a rule. */
+/** Poll interval for changed permissions: usually a 304. */
 const LOOK_EVERY_MS = 60_000;
 const CHANGED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`;
 
-/** Serves until standard input ends. Standard output is the protocol's; people are told on standard error. */
+/** Serves until standard input ends. Standard output is for the protocol, standard error for people. */
 export function serveAgent({ environment, profile: file, waitSeconds, version }: Given): void {
-  // A client that reads no log closes it.
+  // A client that ignores the log may close it.
   process.stderr.on('error', () => {});
   const tell = (text: string) => void process.stderr.write(`agent-broker mcp: ${text}\n`);
   const client = agentClient(profileSend(() => readProfile(environment, file), tell));
-  // Until the SDK is there.
+  // Until the SDK is loaded.
   let tellChange: () => void = () => void process.stdout.write(CHANGED);
   const permissions = permissionWatch(client, () => tellChange());
-  // Asked while the client still shakes hands, so that the first list has it.
+  // Requested during the handshake, so that the first list includes it.
   permissions.refreshSoon();
   const looking = setInterval(permissions.refreshSoon, LOOK_EVERY_MS);
-  // What ends before the SDK is there keeps nobody waiting.
+  // If the input ends before the SDK is loaded.
   process.stdin.once('close', () => clearInterval(looking));
   process.stdin.once('end', () => clearInterval(looking));
 
@@ -46,13 +46,13 @@ export function serveAgent({ environment, profile: file, waitSeconds, version }:
     const ended = () => clearInterval(looking);
     const given = { client, permissions, repeats, waitMs: waitSeconds * 1000, version, report, ended };
     tellChange = serveTools(lines, process.stdout, given);
-    // Clients end this process as they like, and what was compiled would be kept only at an end of its own.
+    // Clients may kill this process, and the compile cache would only be written at a regular exit.
     flushCompileCache();
   };
   answerFirst(process.stdin, process.stdout, { version, permissions, load: (lines) => void serve(lines) });
 }
 
-/** Beside the profile, one for each: what one agent waits for is nobody else's. */
+/** Beside the profile, one folder for each agent. */
 function waitingFolder(environment: Environment, file: string | undefined): string {
   const path = profilePath(environment, file);
   if (path !== undefined) return join(dirname(path), 'waiting', basename(path, '.json'));

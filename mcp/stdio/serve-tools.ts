@@ -1,4 +1,4 @@
-/** `agent-broker mcp`: the tools of one agent over standard input and output, by the SDK. */
+/** `agent-broker mcp`: serves the tools of one agent over stdio with the SDK. */
 import type { Writable } from 'node:stream';
 import { serveStdio } from '../../bundled/mcp-stdio.ts';
 import type { PermissionWatch } from '../tools/permission-watch.ts';
@@ -17,13 +17,13 @@ type Given = {
   repeats: Repeats;
   waitMs: number;
   version: string;
-  /** What went wrong, for the person who reads the client's log. */
+  /** Reports errors in the client's log. */
   report: (error: Error) => void;
-  /** Called when the client has gone. */
+  /** Called when the client has disconnected. */
   ended: () => void;
 };
 
-/** Serves until the lines end. Answers what tells the client that the list of tools changed. */
+/** Serves until the lines end. Returns the function that notifies the client of a changed list of tools. */
 export function serveTools(lines: FirstLines, output: Writable, given: Given): () => void {
   const { client, permissions, repeats, waitMs, version, report, ended } = given;
   const underway = new Map<string, Promise<Written>>();
@@ -50,8 +50,8 @@ export function serveTools(lines: FirstLines, output: Writable, given: Given): (
   };
 }
 
-/** The calls without an answer, in a folder of the agent's own; in memory where it cannot be written. */
+/** Pending calls in a folder of the agent's own; in memory if it cannot be written. */
 export const rememberedIn = (folder: string, tell: (text: string) => void): Repeats =>
   tolerantRepeats(repeatsOnDisk(folder), repeatsInMemory(), ({ message }) =>
-    tell(`What waits for approval cannot be remembered in ${folder}, so it is forgotten when this ends: ${message}`),
+    tell(`Pending calls cannot be stored in ${folder}, so they are lost when this process ends: ${message}`),
   );

@@ -1,9 +1,9 @@
-/** A memory that may fail: calls go on without it, and the person is told once. */
+/** Best-effort deduplication: if the store fails, calls continue with a fallback, and the person is told once. */
 import type { Repeats, RepeatsInMemory } from '../tools/repeats.ts';
 
 /**
- * `first`, and `second` from when `first` throws; until then `second` is told what is begun and ended here, so that it knows
- * the calls that are on their way. `tell` gets the error, once.
+ * `first`, with `second` as fallback once `first` throws; until then `second` is kept in sync, so that it knows the calls in
+ * progress. `tell` gets the error, once.
  */
 export function tolerantRepeats(first: Repeats, second: RepeatsInMemory, tell: (error: Error) => void): Repeats {
   let isBroken = false;

@@ -1,4 +1,4 @@
-/** What a model does after each refusal. A refusal without a way out invites retries that cannot help. */
+/** Next steps for the model after each refusal, because a refusal without one invites pointless retries. */
 import type { CallOutcome, DenyReason, NotReadyCode } from '../client/action.ts';
 import type { BrokerError } from '../client/broker-error.ts';
 
@@ -28,14 +28,14 @@ export function afterDenial({ reason, requestable, violating, retryAfterSeconds 
 const named = (violating: readonly string[], otherwise: string): string =>
   violating.length === 0 ? otherwise : violating.join(', ');
 
-/** While the agent as a whole is stopped. */
+/** While the agent is halted. */
 export function afterHalt({ halt }: Extract<CallOutcome, { kind: 'halted' }>): string {
   return halt.recoverable_by === 'time'
     ? `Stop calling for ${halt.retry_after_seconds ?? 60} seconds. ${halt.instructions}`
     : `Stop now: make no further calls, also not with other tools of this server. ${TELL} that this agent is ${halt.state}, and what you were doing. ${halt.instructions}`;
 }
 
-/** Where somebody has to set something up first. */
+/** When something has to be set up first. */
 export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' }>, { platform }: About): string {
   const link = outcome.consentUrl === undefined ? '' : ` They can do it at ${outcome.consentUrl}.`;
   const words: Record<NotReadyCode, string> = {
@@ -48,7 +48,7 @@ export function afterNotReady(outcome: Extract<CallOutcome, { kind: 'not_ready' 
   return `${words[outcome.code]}${link}`;
 }
 
-/** The same, where an identical call was begun before this one: it is refused now, and may have been made then. */
+/** The same if an identical call was begun before: this one was refused, that one may have been made. */
 export const withEarlier = (words: string): string =>
   `${words} An identical call was submitted before, and may have been made: when this is over, call again with exactly the same arguments to learn what became of it. It is not made twice.`;
 

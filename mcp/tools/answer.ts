@@ -1,10 +1,10 @@
-/** What every tool answers: one shape, for programs as structured content and for models as text. */
+/** The result format of all tools: structured content for programs, and text for models. */
 import { z } from 'zod';
 
-/** Any JSON, by one type to a branch: some clients know no schema without a type, nor a list of types. */
+/** Schema of any JSON, one type in each branch: some clients do not support schemas without a type, or with several. */
 const ANYTHING = ['object', 'array', 'string', 'number', 'boolean', 'null'].map((type) => ({
   type,
-  // Keeps zod from making one list of types out of the branches.
+  // Prevents zod from merging the branches into a list of types.
   description: `JSON ${type}`,
 }));
 
@@ -55,14 +55,14 @@ export type ToolAnswer = {
   isError?: boolean;
 };
 
-/** More of a platform's answer than a model can use. The same bound as for answers of approved calls. */
+/** Limit of a platform's response for a model. The same as for results of approved calls. */
 const MOST_DATA_BYTES = 256 * 1024;
 
 const FAILURES: readonly Structured['status'][] = ['denied', 'expired', 'refused', 'halted', 'not_ready', 'failed'];
 
 /**
- * The answer with this content. What is no plain answer of a platform begins with a sentence: some clients show models the
- * text only.
+ * The tool result with this content. Anything but a plain platform response begins with a sentence, because some clients show
+ * models only the text.
  */
 export function toolAnswer(given: Structured): ToolAnswer {
   const facts = bounded(withoutGaps(given));
@@ -90,7 +90,7 @@ function bounded(facts: Structured): Structured {
   const text = typeof facts.data === 'string' ? facts.data : JSON.stringify(facts.data);
   const bytes = Buffer.byteLength(text);
   if (bytes <= MOST_DATA_BYTES) return facts;
-  // Cut in bytes; what is left of a character that was cut through is left out.
+  // Truncated in bytes; a partial character at the end is removed.
   const beginning = Buffer.from(text)
     .subarray(0, MOST_DATA_BYTES)
     .toString('utf8')

@@ -1,4 +1,4 @@
-/** What each tool takes. */
+/** Input schemas of the tools. */
 import { z } from 'zod';
 
 const platform = z.string().min(1).max(64).describe('Id of the platform, as list_permissions names it.');
@@ -20,8 +20,8 @@ const connection_id = z
   .describe('Which connection, where the platform has several; left out: the default one.');
 
 /**
- * An object with the members that it came with: `z.record` leaves out a member `__proto__` without an error, so that another
- * body would be sent than the one asked for. `meta` is its JSON Schema, because a custom type has none.
+ * An object with all of its members: `z.record` silently drops a member `__proto__`, so that another body would be sent than
+ * requested. `meta` is its JSON Schema, because a custom type has none.
  */
 const objectOf = <Value>(meta: { type: 'object'; additionalProperties: boolean | Record<string, unknown> }) =>
   z
@@ -58,6 +58,6 @@ export const AccessArguments = z.strictObject({
   reason: z.string().max(2048).optional().describe('Why, in one sentence: the owner who decides reads it.'),
 });
 
-/** What is wrong with arguments, for whoever sent them. */
+/** The problems of invalid arguments. */
 export const problemsOf = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.join('.')}: ${message}`).join('; ');

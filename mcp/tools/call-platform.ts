@@ -1,4 +1,4 @@
-/** read_platform, write_platform and delete_platform: the call, and the ladder of ways to wait when it is held. */
+/** read_platform, write_platform and delete_platform: the call, and how to wait if it is held. */
 import type { Action } from '../client/action.ts';
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
@@ -11,10 +11,10 @@ import { readState, writeState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
 import { isFinal, type Written, writeOnce } from './write-once.ts';
 
-/** The largest call that the broker takes (docs/agents.md, POST /v1/actions). */
+/** Maximum size of a call (docs/agents.md, POST /v1/actions). */
 const MOST_CALL_BYTES = 1024 * 1024;
 
-/** The call is held, and the client shall wait for it by other means than an open request. */
+/** The call is held, and the client waits for it by other means than an open request. */
 export type Handed =
   | { kind: 'answer'; answer: ToolAnswer }
   | { kind: 'task'; approval: Held; createdAt: string }
@@ -38,7 +38,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
       }),
     );
   const hash = hashOf(action);
-  // What a client brings back may name an approval that is not there; then the one that is remembered counts.
+  // The state from a client may name an unknown approval; then the stored one is used.
   for (const approvalId of new Set([resumedApproval(request, hash), (await host.repeats.find(hash))?.approvalId])) {
     const again = approvalId && (await sameCall(host, request, { hash, approvalId, endsAt }));
     if (again) return again;
@@ -50,7 +50,7 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
   request.signal.throwIfAborted();
   if (outcome.kind === 'denied' || outcome.kind === 'halted') host.permissions.refreshSoon();
   if (outcome.kind !== 'held') {
-    // Only what is handed over is over: after a cancelled call the identical one gets the answer that nobody took.
+    // Ended only when the result is delivered: after a cancelled call the identical one gets the undelivered result.
     if (key !== undefined && isFinal(outcome)) await host.repeats.end(hash, key);
     return answered(outcomeAnswer(outcome, action, { written: isWrite, joins: joins && !isFinal(outcome) }));
   }
@@ -58,15 +58,15 @@ export async function callPlatform(host: ToolHost, request: ToolRequest, action:
 }
 
 /**
- * The approval of the very same call that this request resumes. What a client brings back may be altered: it can name no
- * approval but the agent's own, which the broker sees to.
+ * The approval of the same call that this request resumes. The state is untrusted: the broker only accepts approvals of this
+ * agent.
  */
 function resumedApproval({ resumed }: ToolRequest, hash: string): string | undefined {
   const state = readState(resumed?.state);
   return state.hash === hash ? state.approvalId : undefined;
 }
 
-/** A call that has no effect is remembered for its approval alone. */
+/** A read: stored only if it is held, for its approval. */
 async function read(
   host: ToolHost,
   action: Action,
@@ -80,7 +80,7 @@ async function read(
   return { outcome, joins: false };
 }
 
-/** Of identical writes at the same time one is made, for all of them. */
+/** Concurrent identical writes are executed once, for all of them. */
 async function write(host: ToolHost, action: Action, { hash, endsAt }: Omit<Waiting, 'approvalId'>): Promise<Written> {
   const same = host.underway?.get(hash);
   if (same) {
@@ -94,7 +94,7 @@ async function write(host: ToolHost, action: Action, { hash, endsAt }: Omit<Wait
 
 type Waiting = { hash: string; approvalId: string; endsAt: number };
 
-/** The identical call waits already, or was decided while nobody listened. Undefined: the broker knows nothing of it. */
+/** The identical call is already held, or was decided meanwhile. Undefined: unknown to the broker. */
 async function sameCall(
   host: ToolHost,
   request: ToolRequest,
@@ -112,8 +112,8 @@ async function sameCall(
 }
 
 /**
- * The highest rung of the ladder that the client declared: a task, a link that it opens, or an open request. `again`: the
- * identical call was held before, so that its link has been shown.
+ * Waits in the best way that the client supports: a task, a link that it opens, or an open request. `again`: the identical call
+ * was held before, so its link was already shown.
  */
 async function waitForPerson(
   host: ToolHost,

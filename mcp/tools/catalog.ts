@@ -1,16 +1,16 @@
-/** The tools as clients list them. Their names are the specification's recommended client paths. */
+/** The list of tools. Their names are the specification's recommended client paths. */
 import type { Tool } from '../../bundled/mcp-server.ts';
 import type { Permissions } from '../client/permissions.ts';
 import { describePermissions } from './describe.ts';
 import SCHEMAS from './tool-schemas.json' with { type: 'json' };
 
-/** What every tool that calls a platform says. */
+/** Common description of the tools that call a platform. */
 const CALLING = `The broker puts the platform's credential in; you never see it. Take scope and platform from the list below. A call may answer at once, be refused with a reason and what to do next, or be held until a person approves it: then show the person the link, do not submit it again, and call check_approval. An identical call while one is held is that same call.`;
 
 type Described = Omit<Tool, 'inputSchema' | 'outputSchema' | 'description'> & {
   name: keyof typeof SCHEMAS.input;
   description: string;
-  /** Whether the description ends with what the agent may do. */
+  /** Whether the description ends with the agent's permissions. */
   lists: boolean;
 };
 
@@ -64,7 +64,7 @@ const TOOLS: readonly Described[] = [
 
 export const TOOL_NAMES: readonly string[] = TOOLS.map(({ name }) => name);
 
-/** The list with what the agent may do in it; `permissions` as describePermissions takes them. */
+/** The list including the agent's permissions; see describePermissions. */
 export function listTools(permissions: Permissions | 'untold' | undefined): Tool[] {
   const may = describePermissions(permissions);
   return LISTED.map(({ lists, description, ...tool }) => ({

@@ -1,4 +1,4 @@
-/** check_approval: what became of a held call. */
+/** check_approval: the state of a held call. */
 import { isSettled } from '../client/approval.ts';
 import type { ToolAnswer } from './answer.ts';
 import { toolAnswer } from './answer.ts';

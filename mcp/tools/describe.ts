@@ -1,10 +1,10 @@
-/** What the agent may do, in the words of a tool's description. */
+/** The agent's permissions as text for tool descriptions. */
 import type { Granted, Permissions, PlatformPermissions } from '../client/permissions.ts';
 
-/** Models read every description with every request. */
+/** Limited, because descriptions are part of every model request. */
 const MOST_CHARACTERS = 4_000;
 
-/** One line a platform. `untold`: the client may not learn it. Undefined: nobody could be asked yet. */
+/** One line for each platform. `untold`: the client may not see them. Undefined: not known yet. */
 export function describePermissions(permissions: Permissions | 'untold' | undefined): string {
   if (permissions === 'untold')
     return 'You are not told what you may do: take platform and scope from the person you work for.';
@@ -48,7 +48,7 @@ function describePlatform(platform: PlatformPermissions): string {
 
 type Described = { scopes: string; held: string | undefined; limits: string | undefined };
 
-/** What is granted through a connection, or where none is named. */
+/** Permissions with a connection, or without naming one. */
 function describeGrant({
   scopes,
   requireApproval,
@@ -72,7 +72,7 @@ function describeGrant({
   };
 }
 
-/** Its name, and what is granted there where that is something else than without a name. */
+/** Its name, and its permissions if they differ from those without a name. */
 function describeConnection(
   connection: NonNullable<PlatformPermissions['connections']>[number],
   own: Described,

@@ -1,4 +1,4 @@
-/** A call that waits for a person: by an open request, or by a link that the client opens for them. */
+/** Waiting for approval: with an open request, or with a link that the client opens. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallOutcome } from '../client/action.ts';
 import { type Approval, isSettled } from '../client/approval.ts';
@@ -10,16 +10,16 @@ import { waitFor } from './waiting.ts';
 
 export type Held = Pick<Extract<CallOutcome, { kind: 'held' }>, 'approvalId' | 'approvalUrl' | 'expiresAt'>;
 
-/** Clients that ask a person stop the clock meanwhile, or have five minutes (docs/clients). */
+/** Clients suspend their timeout during a dialog, or have five minutes (docs/clients). */
 const MOST_DIALOG_MS = 240_000;
 
-/** Nobody reads a question and refuses it sooner: the client did, as clients without a person do. */
+/** A refusal within this time is by the client itself (without a person), not by a person who read it. */
 const SOONEST_REFUSAL_MS = 2_000;
 
 const UNOPENED = 'The call is held until a person decides; they did not open the link. Nothing was sent yet.';
 const UNSHOWN = 'The call is held until a person decides; nobody was shown the link. Nothing was sent yet.';
 
-/** Whether a person refused to open a link that the client was given `ms` before, and not the client by itself. */
+/** Whether a person, and not the client itself, refused to open a link that was sent `ms` before. */
 export const isRefusal = (action: string, ms: number): boolean =>
   (action === 'decline' || action === 'cancel') && !(ms < SOONEST_REFUSAL_MS);
 
@@ -28,13 +28,13 @@ export const unopenedAnswer = (held: Held): ToolAnswer => pendingAnswer(held, UN
 export const waitingNews = (url: string | undefined): string =>
   `Waiting for a person to approve this call${url === undefined ? '' : `: ${url}`}`;
 
-/** The answer of a settled approval; from now on the identical call is a new one. */
+/** Delivers the result of a final approval; from now on the identical call is a new one. */
 export async function handOver(host: ToolHost, approval: Approval): Promise<ToolAnswer> {
   if (isSettled(approval)) await host.repeats.endApproval(approval.approvalId);
   return approvalAnswer(approval);
 }
 
-/** The lowest rung: an open request for 50 seconds, then the approval's id. `unshown`: the client showed nobody the link. */
+/** The fallback: an open request for 50 seconds, then the approval's id. `unshown`: the client showed the link to nobody. */
 export async function waitOpenly(
   host: ToolHost,
   request: ToolRequest,
@@ -48,7 +48,7 @@ export async function waitOpenly(
   return found.ok ? approvalAnswer(found.value) : pendingAnswer(held);
 }
 
-/** Asks the person to open the link. What is decided elsewhere meanwhile takes the dialog away. */
+/** Asks the person to open the link. A decision made elsewhere meanwhile cancels the dialog. */
 export async function withLink(
   host: ToolHost,
   request: ToolRequest & Required<Pick<ToolRequest, 'openLink'>>,
@@ -65,7 +65,7 @@ export async function withLink(
     const first = await Promise.race([decided, opened]);
     if (typeof first === 'object') return first;
     if (isRefusal(first, performance.now() - askedAt)) return unopenedAnswer(held);
-    // They are looking at it now, or nobody could be asked.
+    // The person has opened it, or it could not be shown.
     const words = first === 'accept' ? undefined : UNSHOWN;
     const over = sleep(host.waitMs, undefined, { signal }).then(() => pendingAnswer(held, words));
     return await Promise.race([decided, over]);

@@ -1,4 +1,4 @@
-/** From what became of a call to what the tool answers. */
+/** Maps the outcome of a call to a tool result. */
 import type { CallOutcome } from '../client/action.ts';
 import type { Approval } from '../client/approval.ts';
 import type { BrokerError } from '../client/broker-error.ts';
@@ -7,7 +7,7 @@ import { type Structured, type ToolAnswer, toolAnswer } from './answer.ts';
 
 type Settled = Exclude<CallOutcome, { kind: 'held' }>;
 
-/** `written`: the call may have an effect. `joins`: an identical one was begun before, and what became of it is not known. */
+/** `written`: the call may have side effects. `joins`: an identical one was begun before, with unknown outcome. */
 export function outcomeAnswer(
   outcome: Settled,
   about: About,
@@ -73,7 +73,7 @@ export function errorAnswer(error: BrokerError, written: boolean, next = (words:
   });
 }
 
-/** A held call that may still become something. `words`: what there is to say beside it. */
+/** A held call that is not final. `words`: an additional sentence. */
 export function pendingAnswer(
   held: { approvalId: string; approvalUrl: string | undefined; expiresAt: string | undefined },
   words = 'The call is held until a person decides. Nothing was sent yet.',
@@ -89,7 +89,7 @@ export function pendingAnswer(
   });
 }
 
-/** What became of an approval. */
+/** Maps the state of an approval to a tool result. */
 export function approvalAnswer(approval: Approval): ToolAnswer {
   const { approvalId: approval_id } = approval;
   const facts = (more: Omit<Structured, 'approval_id'>) => toolAnswer({ approval_id, ...more });

@@ -1,19 +1,19 @@
-/** What the agent may do, as last seen: tool descriptions say it, and change with it. */
+/** Caches the agent's permissions for tool descriptions, and detects changes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../client/agent-client.ts';
 import type { Permissions } from '../client/permissions.ts';
 import type { ToolClient } from './tool-client.ts';
 
 export type PermissionWatch = {
-  /** As last seen; asks the broker first when nothing was seen yet, and gives up after `patienceMs`. */
+  /** The cached ones; fetches them first if there are none, with timeout `patienceMs`. */
   soon(patienceMs: number): Promise<Permissions | undefined>;
-  /** As they are now. */
+  /** Fetches the current ones. */
   now(): Promise<Answer<Permissions>>;
-  /** Looks again, in the background, because something hints at a change. */
+  /** Refreshes in the background, after a hint of a change. */
   refreshSoon(): void;
 };
 
-/** `onChange` is called when the permissions are others than those that `soon` answered last. */
+/** `onChange` is called when the permissions differ from those that `soon` returned last. */
 export function permissionWatch(client: Pick<ToolClient, 'permissions'>, onChange: () => void): PermissionWatch {
   let seen: Permissions | undefined;
   let told: string | undefined;

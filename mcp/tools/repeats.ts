@@ -1,7 +1,6 @@
 /**
- * Which calls are the same call. While a call is under way, or waits for a person, the identical call is that one again: it
- * is not submitted a second time. Once its answer was handed over, the identical call is a new one, because a model may well
- * mean to say the same thing twice.
+ * Deduplication of retries. While a call is in progress or held, an identical call joins it and is not submitted a second time.
+ * Once its result was delivered, an identical call is a new one, because a model may intend to do the same thing twice.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Action } from '../client/action.ts';
@@ -9,7 +8,7 @@ import type { Action } from '../client/action.ts';
 export type Repeat = {
   /** The Idempotency-Key of the call. */
   key: string;
-  /** The reason that the call was first made with: it is part of the request that the key stands for. */
+  /** The reason of the first attempt: it is part of the request with this key. */
   reason?: string | undefined;
   /** Set once the call is held. */
   approvalId?: string | undefined;
@@ -17,42 +16,42 @@ export type Repeat = {
 
 /** A call that is about to be submitted. */
 export type Begun = Repeat & {
-  /** Nobody has begun it before: nothing can be on its way under its key. */
+  /** The first attempt: nothing can be in progress with its key. */
   isNew: boolean;
-  /** Another one each time that the call is begun. */
+  /** Changes with each attempt. */
   turn: number;
 };
 
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * Where calls without an answer are remembered. `hash`: of the call, by hashOf. `key`: which of the calls with this hash is
- * meant, because whoever comes late must not touch the next one.
+ * Store of pending calls. `hash`: of the call, by hashOf. `key`: distinguishes successive calls with this hash, so that a late
+ * update does not affect the next one.
  */
 export type Repeats = {
   /**
-   * The call that is under way with this hash; a new one, with a new key and this reason, when there is none. Of several
-   * who begin at once one makes it new. It is remembered for as long as the broker keeps a key that is used now.
+   * The pending call with this hash, or a new one with a new key and this reason. One of concurrent callers creates it. It is
+   * stored for as long as the broker keeps a key that is used now.
    */
   begin(hash: string, reason: string | undefined): Awaitable<Begun>;
-  /** The call that is under way with this hash, if there is one. */
+  /** The pending call with this hash, if there is one. */
   find(hash: string): Awaitable<Repeat | undefined>;
-  /** It waits for a person now. */
+  /** Marks it as held. */
   held(hash: string, key: string, approvalId: string): Awaitable<void>;
-  /** Its answer was handed over. */
+  /** Its result was delivered. */
   end(hash: string, key: string): Awaitable<void>;
-  /** The same, by the approval that it waited for. */
+  /** The same, by its approval. */
   endApproval(approvalId: string): Awaitable<void>;
-  /** Nothing came of it: forgotten, unless somebody has begun it again since. */
+  /** It was not executed: deleted, unless another attempt has begun since. */
   drop(hash: string, begun: Begun): Awaitable<void>;
 };
 
-/** Everything that makes a call what it is. The reason is left out: models word it anew each time. */
+/** Hash of the call's content, without the reason, which models word differently each time. */
 export function hashOf({ reason: _, ...action }: Action): string {
   return createHash('sha256').update(sorted(action)).digest('hex');
 }
 
-/** JSON with the members of every object in order. */
+/** JSON with sorted members. */
 function sorted(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sorted).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -66,11 +65,11 @@ function sorted(value: unknown): string {
 export const newRepeat = (reason: string | undefined): Repeat => ({ key: `mcp-${randomUUID()}`, reason });
 
 export type RepeatsInMemory = Repeats & {
-  /** Takes over what somebody else who remembers has begun. */
+  /** Copies an entry from another store. */
   note(hash: string, begun: Begun): void;
 };
 
-/** Remembers for as long as the process lives. */
+/** In memory, for the lifetime of the process. */
 export function repeatsInMemory(): RepeatsInMemory {
   const known = new Map<string, Repeat & { turn: number }>();
   const endWhere = (hash: string, isIt: (repeat: Repeat & { turn: number }) => boolean): void => {

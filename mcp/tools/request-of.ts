@@ -1,4 +1,4 @@
-/** What a request of the SDK says about its client: by its own envelope since 2026-07-28, by the handshake before. */
+/** Client capabilities of an SDK request: from its envelope since 2026-07-28, from the handshake before. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
@@ -9,10 +9,10 @@ import {
 import { TASKS_EXTENSION } from './introduction.ts';
 import type { Link, ToolRequest } from './peer.ts';
 
-/** A person reads before they press a button. The request is taken back when the call is decided. */
+/** Time for a person to read and respond. The request is cancelled when the call is decided. */
 const DIALOG_TIMEOUT_MS = 600_000;
 
-/** `opensByError`: a client that shook hands elsewhere said that it opens links, and no request of ours would be answered. */
+/** `opensByError`: the client declared in another handshake that it opens links, and does not answer requests. */
 export function requestOf(server: Server, context: ServerContext, opensByError: boolean): ToolRequest {
   const { mcpReq } = context;
   const declared = declaredWith(context);
@@ -38,13 +38,13 @@ export function requestOf(server: Server, context: ServerContext, opensByError: 
   };
 }
 
-/** The capabilities that a request of 2026-07-28 brings itself; undefined in the handshake era. */
+/** The capabilities in a request of 2026-07-28; undefined with a handshake. */
 export function declaredWith({ mcpReq }: ServerContext): ClientCapabilities | undefined {
   const envelope = mcpReq.envelope as Readonly<Record<string, ClientCapabilities | undefined>> | undefined;
   return envelope?.[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The dialog of handshake clients (2025-11-25): ended by the person, or by the signal, which also says that it is over. */
+/** The dialog of handshake clients (2025-11-25): ended by the person, or by the signal, which also completes it. */
 async function openLink(server: Server, { id, url, message }: Link, signal: AbortSignal) {
   const params = { mode: 'url' as const, elicitationId: id, url, message };
   try {

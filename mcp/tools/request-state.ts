@@ -1,9 +1,9 @@
-/** The state of an `input_required` result, which comes back with the answer to it: what the client resumes. It may be altered. */
+/** The state of an `input_required` result, which the client sends back with its response. Untrusted. */
 
 export type RequestState = {
   approvalId: string | undefined;
   hash: string | undefined;
-  /** When the link was given out, in milliseconds; NaN when it does not say. */
+  /** When the link was sent, in milliseconds; NaN when absent. */
   at: number;
 };
 

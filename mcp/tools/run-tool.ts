@@ -1,4 +1,4 @@
-/** One call of a tool, from its arguments to its answer. */
+/** Runs one tool call, from its arguments to its result. */
 import type { z } from 'zod';
 import type { Action } from '../client/action.ts';
 import { askForAccess, listPermissions } from './access.ts';
@@ -17,7 +17,7 @@ import type { ToolRequest } from './peer.ts';
 import type { ToolHost } from './tool-host.ts';
 import { wrongArguments } from './wrong-arguments.ts';
 
-/** Answers undefined when there is no such tool. Throws the reason of the request's signal when it is aborted. */
+/** Returns undefined when there is no such tool. Throws the reason of the request's signal when it is aborted. */
 export async function runTool(
   host: ToolHost,
   request: ToolRequest,
@@ -63,7 +63,7 @@ async function parsed<S extends z.ZodType>(
 const action = (taken: z.output<typeof DeleteArguments>, method: Action['method']): Action =>
   withoutGaps({ ...taken, method });
 
-/** Members that were left out are absent, not undefined. */
+/** Omitted members are absent, not undefined. */
 type WithoutGaps<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
 };

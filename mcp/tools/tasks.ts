@@ -1,6 +1,6 @@
 /**
- * Held calls as tasks (extension io.modelcontextprotocol/tasks, 2026-07-28). A task is an approval by another name: its id is
- * the approval's, so that it outlives this process, this connection and this replica without being stored anywhere.
+ * Held calls as tasks (extension io.modelcontextprotocol/tasks, 2026-07-28). A task is a view of an approval with
+ * the same id, so that it survives this process, this connection and this replica without being stored.
  */
 import { ProtocolError, ProtocolErrorCode, type Result } from '../../bundled/mcp-server.ts';
 import type { Approval } from '../client/approval.ts';
@@ -26,9 +26,9 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
   if (!found.ok) {
     if (found.error.status === 404 || found.error.code === 'invalid_id')
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Failed to retrieve task: Task not found');
-    // A client takes an error for the end of the task, which a broker that restarts, or is asked too often, is not.
+    // Clients treat an error as the end of the task, so temporary failures (restart, rate limit) are reported as working.
     const now = new Date().toISOString();
-    const words = `The broker could not be asked just now: ${found.error.message}`;
+    const words = `The broker is temporarily unavailable: ${found.error.message}`;
     return { ...task({ approvalId: taskId, createdAt: now, expiresAt: undefined }, words), status: 'working' };
   }
   const approval = found.value;
@@ -37,14 +37,14 @@ export async function getTask(host: ToolHost, taskId: string): Promise<Result> {
   return {
     ...task(approval, ENDED[approval.state]),
     status: 'completed',
-    // Whole, as the call itself would have been answered: the SDK makes only what is answered to this request whole.
+    // Complete, as the call itself would have been answered: the SDK completes only direct results of this request.
     result: { resultType: 'complete', ...(await handOver(host, approval)) },
   };
 }
 
 /**
- * tasks/cancel. A held call is an owner's to deny: the agent cannot take it back, so the task goes on as it was
- * (cancellation is cooperative). Throws as getTask does.
+ * tasks/cancel. Only an owner can deny a held call, and the agent cannot withdraw it, so the task continues (cancellation is
+ * cooperative). Throws as getTask does.
  */
 export async function cancelTask(host: ToolHost, taskId: string): Promise<Result> {
   await getTask(host, taskId);

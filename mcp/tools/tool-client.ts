@@ -1,5 +1,5 @@
-/** What the tools need of a broker. */
+/** The part of the client that the tools use. */
 import type { AgentClient } from '../client/agent-client.ts';
 
-/** `agentClient` makes one over any way to send. */
+/** `agentClient` makes one on top of any transport. */
 export type ToolClient = Pick<AgentClient, 'call' | 'approval' | 'permissions' | 'requestAccess' | 'accessRequest'>;

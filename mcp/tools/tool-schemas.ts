@@ -10,7 +10,7 @@ import {
   WriteArguments,
 } from './arguments.ts';
 
-/** As tool-schemas.json holds them, because a client that starts the server waits for the list of tools. */
+/** Generated into tool-schemas.json, for a fast first list of tools. */
 export const toolSchemas = () => ({
   input: {
     read_platform: schemaOf(ReadArguments, 'input'),
@@ -23,13 +23,13 @@ export const toolSchemas = () => ({
   output: schemaOf(Structured, 'output'),
 });
 
-/** `input`: what has a default may be left out. Not every client knows that `{}` takes everything. */
+/** `input`: members with a default are optional. Not every client supports `{}` as any value. */
 const schemaOf = (schema: z.ZodType, io: 'input' | 'output') =>
   z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }) => {
-      // Any text names a member anyway, and some clients' models refuse every tool over it.
+      // It allows any string anyway, and some clients' models refuse all tools because of it.
       delete jsonSchema.propertyNames;
       const { additionalProperties: more } = jsonSchema;
       if (typeof more === 'object' && Object.keys(more).length === 0) jsonSchema.additionalProperties = true;

@@ -1,4 +1,4 @@
-/** The tools as an MCP server, for any transport and both protocol eras: the factory that the SDK's entries want. */
+/** The tools as an MCP server, for any transport and both protocol eras: the factory for the SDK's entry points. */
 
 import { z } from 'zod';
 import {
@@ -20,23 +20,23 @@ import { runTool } from './run-tool.ts';
 import { cancelTask, getTask, taskCreated } from './tasks.ts';
 import type { ToolHost } from './tool-host.ts';
 
-/** A client waits for the list while it starts: what the broker does not tell by then is told as a change. */
+/** Timeout for the permissions in the first list: if the broker answers later, `tools/list_changed` follows. */
 const LIST_PATIENCE_MS = 350;
 
 const TaskId = { params: z.object({ taskId: z.string() }) };
 
-/** What the tools are served over. */
+/** Options of the server. */
 export type Served = {
   version: string;
-  /** Whether there is a way on which the client can be told that the list changed. */
+  /** Whether the transport can notify the client of a changed list. */
   tellsChanges: boolean;
-  /** The client may not learn what its agent may do: the tools are listed without it. */
+  /** The client may not see its agent's permissions: the tools are listed without them. */
   untold?: boolean;
-  /** A client that shook hands with another server of this connection said there that it opens links. */
+  /** The client declared in the handshake of another request that it opens links. */
   opensByError?: boolean;
 };
 
-/** One server for one connection, or for one request where the transport keeps no connection. */
+/** One server for each connection, or for each request of a stateless transport. */
 export function toolServer(
   host: ToolHost,
   { version, tellsChanges, untold = false, opensByError = false }: Served,
@@ -66,7 +66,7 @@ export function toolServer(
     demandTasks(context);
     return cancelTask(host, taskId);
   });
-  // No task of ours ever asks for input; what answers nothing is ignored, as the extension says.
+  // Our tasks never request input; other updates are ignored, as the extension says.
   server.setRequestHandler('tasks/update', TaskId, ({ taskId }, context) => {
     demandTasks(context);
     return cancelTask(host, taskId);
@@ -84,7 +84,7 @@ function resultOf(handed: Handed): Result {
   });
 }
 
-/** The error of 2025-11-25. A client that knows no better shows its words, which say all that there is to do. */
+/** The error of 2025-11-25. Clients that do not support it show its message, which says what to do. */
 function linkFirst({ approvalId, url }: Extract<Handed, { kind: 'link_first' }>): UrlElicitationRequiredError {
   const message = waitingNews(undefined);
   return new UrlElicitationRequiredError(
@@ -94,7 +94,7 @@ function linkFirst({ approvalId, url }: Extract<Handed, { kind: 'link_first' }>)
   );
 }
 
-/** Those methods are for clients that declare the extension with the request (Tasks, Protocol Errors). */
+/** These methods require that the client declares the extension in the request (Tasks, Protocol Errors). */
 function demandTasks(context: ServerContext): void {
   if (declaredWith(context)?.extensions?.[TASKS_EXTENSION] === undefined)
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } });

@@ -1,9 +1,9 @@
-/** Waiting for a decision: one long poll after the other, with news for whoever asked to be told. */
+/** Waits for a decision by long polling, with progress notifications. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../client/agent-client.ts';
 import type { ToolRequest } from './peer.ts';
 
-/** A client gives up on a tool after 60 seconds, unless it says otherwise (docs/clients). */
+/** Clients time out after 60 seconds by default (docs/clients). */
 export const MOST_WAIT_MS = 50_000;
 const NEWS_EVERY_MS = 10_000;
 const PAUSE_MS = 1_000;
@@ -13,9 +13,9 @@ type Waiting = { request: ToolRequest; endsAt: number; news: string; newsEveryMs
 type Poll<T> = (waitSeconds: number) => Promise<Answer<T>>;
 
 /**
- * Polls until the value is settled or `endsAt` (a moment in milliseconds) has come, and answers what it was last. `news` is
- * what the person reads meanwhile. What fails in between is tried again: a broker that restarts loses nothing. Throws the
- * reason of the request's signal when it is aborted.
+ * Polls until the value is final or until `endsAt` (time in milliseconds), and returns the last value. `news` is the progress
+ * message. Errors are retried, so that a restart of the broker is harmless. Throws the reason of the request's signal when it
+ * is aborted.
  */
 export async function waitFor<T>(
   poll: Poll<T>,
@@ -33,7 +33,7 @@ export async function waitFor<T>(
       request.signal.throwIfAborted();
       if (found.ok ? isSettled(found.value) : !isPassing(found.error.code)) return found;
       if (endsAt - Date.now() < PAUSE_MS) return found;
-      // An answer that came at once and settles nothing would otherwise be asked for again at once.
+      // Avoids a busy loop when a response is immediate but not final.
       await sleep(found.ok ? 50 : PAUSE_MS, undefined, { signal: request.signal });
     }
   } finally {

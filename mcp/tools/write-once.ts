@@ -1,4 +1,4 @@
-/** A call that may have an effect: submitted under one Idempotency-Key for as long as nobody has its answer. */
+/** Submits writes with one Idempotency-Key until the result is delivered. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action, CallOutcome } from '../client/action.ts';
 import type { Begun, Repeats } from './repeats.ts';
@@ -6,9 +6,9 @@ import type { ToolHost } from './tool-host.ts';
 
 export type Written = {
   outcome: CallOutcome;
-  /** Of a write: what `Repeats.end` takes. */
+  /** For a write: the key for `Repeats.end`. */
   key?: string;
-  /** An identical call was begun before, and what became of it is not known; unless this outcome is what became of it. */
+  /** An identical call was begun before, with unknown outcome (unless this outcome is its outcome). */
   joins: boolean;
 };
 
@@ -16,18 +16,17 @@ const IN_PROGRESS = 'idempotency_in_progress';
 const USUAL_PAUSE_SECONDS = 2;
 const LEAST_PAUSE_MS = 500;
 
-/** What the broker keeps for a key, beside answers and held calls: the same comes again for as long as the key is good. */
+/** Errors that the broker stores for a key, in addition to responses and held calls: retries get the same. */
 const LAST_WORDS = new Set(['idempotency_outcome_unknown', 'upstream_response_blocked', 'upstream_unreachable']);
 
-/** Whether the outcome is that of the recorded call itself. A refusal is of this moment, and says nothing of an earlier try. */
+/** Whether the outcome is that of the recorded call. A refusal is about this attempt only. */
 export const isFinal = (outcome: CallOutcome): boolean =>
   outcome.kind === 'answered' ||
   (outcome.kind === 'failed' && outcome.error.mayHaveActed && LAST_WORDS.has(outcome.error.code));
 
 /**
- * Submits a write, and waits until `endsAt` (a moment in milliseconds) while the identical one is on its way from elsewhere:
- * its answer is this one's, too. It is not given up on when the client cancels: it may be on its way already, and its outcome
- * has to be known.
+ * Submits a write, and waits until `endsAt` (time in milliseconds) while an identical one is in progress elsewhere, whose result
+ * is then returned. Not aborted when the client cancels: it may be in progress already, and its outcome has to be known.
  */
 export async function writeOnce(
   { client, repeats }: Pick<ToolHost, 'client' | 'repeats'>,
@@ -49,13 +48,13 @@ export async function writeOnce(
     outcome = await submit();
   }
   if (outcome.kind === 'held') await repeats.held(hash, key, outcome.approvalId);
-  // Nobody else has submitted it, and this was refused or never sent: nothing is left that could be made twice.
+  // No other attempt, and this one was refused or never sent: there is nothing to deduplicate.
   else if (!joins && !isFinal(outcome) && !(outcome.kind === 'failed' && outcome.error.mayHaveActed))
     await dropped(repeats, hash, begun);
   return { outcome, key, joins };
 }
 
-/** A refusal is answered, also where it cannot be forgotten: then the identical call has the same key, which does no harm. */
+/** Best effort: if deleting fails, the next identical call has the same key, which is harmless. */
 async function dropped(repeats: Repeats, hash: string, begun: Begun): Promise<void> {
   try {
     await repeats.drop(hash, begun);

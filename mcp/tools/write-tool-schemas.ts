@@ -1,4 +1,4 @@
-/** Writes tool-schemas.json, after a change of what a tool takes or answers: `node mcp/tools/write-tool-schemas.ts && npm run format`. */
+/** Generates tool-schemas.json, after a change of a tool's schemas: `node mcp/tools/write-tool-schemas.ts && npm run format`. */
 import { writeFileSync } from 'node:fs';
 import { toolSchemas } from './tool-schemas.ts';
 

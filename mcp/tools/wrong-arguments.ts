@@ -1,7 +1,7 @@
-/** Arguments that no tool takes, as an answer: so that the model reads what is wrong with them (SEP-1303). */
+/** Invalid arguments as a tool result, so that the model can correct them (SEP-1303). */
 import { type ToolAnswer, toolAnswer } from './answer.ts';
 
-/** `detail`: where, and what is wrong there. */
+/** `detail`: the place and the problem. */
 export const wrongArguments = (detail: string): ToolAnswer =>
   toolAnswer({
     status: 'failed',
@@ -10,7 +10,7 @@ export const wrongArguments = (detail: string): ToolAnswer =>
     next: 'Correct them, then call again. Nothing was sent.',
   });
 
-/** The same as the JSON-RPC result of `message`, a tools/call that gets no further than the transport. */
+/** The same as the JSON-RPC response to `message`, a tools/call that is refused by the transport. */
 export const wrongArgumentsResult = (message: unknown, detail: string): object => ({
   ...wrongArguments(detail),
   ...(saysItsVersion(message) && { resultType: 'complete' }),
@@ -24,13 +24,13 @@ export function hasForbiddenArgument(message: unknown): boolean {
   return Object.hasOwn(Object(params?.arguments), '__proto__');
 }
 
-/** Requests of 2026-07-28 and later say their version themselves, and each result then says of what type it is. */
+/** Requests since 2026-07-28 have their own version, and their results a `resultType`. */
 function saysItsVersion(message: unknown): boolean {
   const { params } = message as { params?: { _meta?: Record<string, unknown> } };
   return params?._meta?.['io.modelcontextprotocol/protocolVersion'] !== undefined;
 }
 
-/** The id to answer a message under (JSON-RPC 2.0 section 5): null where it has none that names a request. */
+/** The id for the response to a message (JSON-RPC 2.0 section 5): null without a valid one. */
 export function idOf(message: unknown): string | number | null {
   const id = typeof message === 'object' && message !== null ? (message as { id?: unknown }).id : undefined;
   return typeof id === 'string' || typeof id === 'number' ? id : null;

@@ -318,7 +318,7 @@ describe.each(STORES)(`the rule of refusals on %s${postgresNote}`, (store) => {
     await expectSuspended(parent);
   });
 
-  test('of many refusals of a family at once one suspends its eldest, on record once', async () => {
+  test('of many refusals of a family at once one suspends its root, on record once', async () => {
     const parent = await newAgent();
     const children = await Promise.all(Array.from({ length: 5 }, () => childOf(world, organisation, parent)));
     const all = [parent, ...children];

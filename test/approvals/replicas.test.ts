@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
-import { beat, forgetInstance } from '../../broker/store/instances.ts';
+import { forgetInstance, heartbeat } from '../../broker/store/instances.ts';
 import { takeClaim } from '../../broker/store/replays.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
@@ -167,7 +167,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
 
   test('R7 a claim of a dead process is taken over by one of the living, and the call is made once', async () => {
     const dead = uuidv4();
-    await beat(db(), dead, Date.now());
+    await heartbeat(db(), dead, Date.now());
     const before = world.upstream.seen.length;
     const ids = await Promise.all(Array.from({ length: 5 }, () => claimedBy(dead)));
     // Alive as far as anybody knows: nobody touches it.
@@ -185,7 +185,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   test('R7 whoever lost its claim sends nothing', async () => {
     const { services, broker } = world.running;
     const other = uuidv4();
-    await beat(db(), other, Date.now());
+    await heartbeat(db(), other, Date.now());
     const id = await claimedBy(other);
     const claimed = (await findApproval(db(), organisation.id, id))!;
     // Another process has taken over between our claim and our first step.

@@ -31,7 +31,7 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
     const { store: opened } = world.running.broker;
     const spies = [
       vi.spyOn(opened, 'read'),
-      vi.spyOn(opened, 'alone'),
+      vi.spyOn(opened, 'exclusively'),
       vi.spyOn(opened.db.getExecutor(), 'executeQuery'),
       vi.spyOn(opened.db, 'transaction'),
     ];

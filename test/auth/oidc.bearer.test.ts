@@ -48,7 +48,7 @@ describe.each(STORES)(`tokens of the identity provider on %s${postgresNote}`, (s
     // Somebody else who got the address.
     const next = await ask(await provider.sign(verified({ sub: 'somebody-else' })));
     expectEnvelope(next, 401, 'invalid_token');
-    expect(next.body.detail).toContain('nobody invited');
+    expect(next.body.detail).toContain('was not invited');
   });
 
   test('a JWT access token that was made for this broker’s address', async () => {

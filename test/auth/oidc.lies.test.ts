@@ -260,7 +260,7 @@ describe('discovery that lies', () => {
 
   test('an issuer that is off by a slash is told as what it is', async () => {
     const { visit } = await beginWith((issuer) => ({ issuer: `${issuer}/` }));
-    expect(visit.text).toContain('another name than OIDC_ISSUER says');
+    expect(visit.text).toContain('differs from OIDC_ISSUER');
   });
 
   test('endpoints on another port of this machine are not reached: only the issuer is', async () => {

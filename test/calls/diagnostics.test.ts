@@ -132,8 +132,8 @@ describe.each(STORES)(`POST /v1/agents/self/diagnostics on %s${postgresNote}`, (
     const child = await childOf(world, organisation, parent);
     for (const agent of [parent, child]) expect((await send(agent)).status).toBe(201);
     await organisation.ask('POST', `/owner/agents/${child.agentId}/revoke`, {});
-    const eldest = { organisationId: organisation.id, id: parent.id };
-    expect(await countDiagnostics(world.running.broker.store.db, eldest, Date.now() - 60_000)).toBe(2);
+    const familyRoot = { organisationId: organisation.id, id: parent.id };
+    expect(await countDiagnostics(world.running.broker.store.db, familyRoot, Date.now() - 60_000)).toBe(2);
   });
 
   test('the hint of every kind of refusal is a report that is taken as it is', async () => {

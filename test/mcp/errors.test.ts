@@ -402,7 +402,7 @@ test('where nothing can be remembered, calls go on, and the person is told once'
     ids.push((await callTool(mcp, 'write_platform', call)).structuredContent.approval_id);
   expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/);
   expect(ids[1]).toBe(ids[0]);
-  expect(mcp.stderr().match(/cannot be remembered/g)).toHaveLength(1);
+  expect(mcp.stderr().match(/cannot be stored/g)).toHaveLength(1);
 });
 
 test('nothing of a call is on disk but its hash and its reason', async () => {

@@ -294,7 +294,7 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
       for (let i = 0; i < 4; i++) {
         const spies = [
           vi.spyOn(opened, 'read'),
-          vi.spyOn(opened, 'alone'),
+          vi.spyOn(opened, 'exclusively'),
           vi.spyOn(opened.db.getExecutor(), 'executeQuery'),
           vi.spyOn(opened.db, 'transaction'),
         ];

@@ -51,7 +51,7 @@ describe('without client id metadata documents', () => {
     client.id = `${site.origin}/client.json`;
     const visit = await new Browser().get(client.address());
     expect(visit.status).toBe(400);
-    expect(visit.text).toContain('this broker fetches none');
+    expect(visit.text).toContain('this broker does not fetch such documents');
     expect(site.asked).toEqual([]);
     expect((await client.register()).status).toBe(201);
     const redeemed = await client.redeem(await client.code(browserOf(world, organisation.owner)));

@@ -91,7 +91,7 @@ describe('agent-broker backup', () => {
     const file = join(folder, 'backup.db');
     await backup(file);
     const { size } = statSync(file);
-    await expect(backup(file)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
+    await expect(backup(file)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('already exists') });
     expect(statSync(file).size).toBe(size);
     rmSync(file);
     await expect(backup(file, { AGENT_BROKER_DATA: folder })).rejects.toMatchObject({

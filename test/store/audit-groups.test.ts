@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { findAuditRow, groupSize } from '../../broker/store/audit.ts';
+import { batchSize, findAuditRow } from '../../broker/store/audit.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { openSqlite } from '../../broker/store/sqlite.ts';
@@ -14,7 +14,7 @@ describe('the size of a group', () => {
   test.each(['sqlite', 'postgres'] as const)('is never nothing, and nearly all that waits, on %s', (dialect) => {
     const sizes = new Set<number>();
     for (let waiting = 1; waiting <= 300; waiting++) {
-      const size = groupSize({ dialect }, waiting);
+      const size = batchSize({ dialect }, waiting);
       expect(size).toBeGreaterThanOrEqual(1);
       expect(size).toBeLessThanOrEqual(waiting);
       expect(size).toBeGreaterThanOrEqual(0.8 * Math.min(waiting, 64));

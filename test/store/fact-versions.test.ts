@@ -76,7 +76,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
           one.definition.includes('fact_version_') &&
           new RegExp(`after ${event}`, 'i').test(one.definition),
       );
-    const { sql: text } = prepareFacts(store.db, 'one_platform', { many: false, whose: 'family' });
+    const { sql: text } = prepareFacts(store.db, 'one_platform', { many: false, scope: 'family' });
     const plain = text.replaceAll('"', '');
     const tables = new Map(
       Array.from(plain.matchAll(/join (\w+) as (\w+) on/g), ([, table, alias]) => [alias, table!]),
@@ -158,16 +158,16 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
 
   test('facts are asked for once a version, an agent, a platform and an address; else only the version is', async () => {
     const agent = await organisation.agent();
-    const read = factsReaders(store).alone;
+    const read = factsReaders(store).own;
     const from = (source: string) => () => read(agent.agentId, 'demo', source);
-    expect(await asked(from(HERE))).toEqual(['facts_one_platform_alone']);
+    expect(await asked(from(HERE))).toEqual(['facts_one_platform_own']);
     expect(await asked(from(HERE))).toEqual(['fact_version']);
     expect(await asked(() => Promise.all([from(HERE)(), from(HERE)(), from(HERE)()]))).toEqual(['fact_version']);
-    expect(await asked(from(ELSEWHERE))).toEqual(['facts_one_platform_alone']);
+    expect(await asked(from(ELSEWHERE))).toEqual(['facts_one_platform_own']);
     expect(await asked(from(HERE))).toEqual(['fact_version']);
     expect(await asked(from(ELSEWHERE))).toEqual(['fact_version']);
     await updateOrganisation(store.db, organisation.id, { approval_ttl_ms: 777_777 });
-    expect(await asked(from(HERE))).toEqual(['fact_version', 'facts_one_platform_alone']);
+    expect(await asked(from(HERE))).toEqual(['fact_version', 'facts_one_platform_own']);
     expect(await asked(from(HERE))).toEqual(['fact_version']);
   });
 
@@ -178,7 +178,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
       await setTimeout(20);
       return await store.read(...asked);
     };
-    const read = factsReaders(kind === 'sqlite' ? store : { ...store, read: slow }).alone;
+    const read = factsReaders(kind === 'sqlite' ? store : { ...store, read: slow }).own;
     const ask = async () => {
       const likely: unknown[] = [];
       const rows = await read(agent.agentId, 'demo', HERE, (each) => {
@@ -200,7 +200,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
 
   test('a breaker that is open for one address refuses there and nowhere else, whatever is kept', async () => {
     const agent = await organisation.agent();
-    const read = factsReaders(store).alone;
+    const read = factsReaders(store).own;
     const openUntil = async (source: string) => (await read(agent.agentId, 'demo', source))[0]!.auth_open_until;
     for (const source of [HERE, ELSEWHERE, HERE]) expect(await openUntil(source)).toBeNull();
     await strike(
@@ -221,7 +221,7 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
         ? store
         : openPostgres(world.running.broker.config.databaseUrl!.reveal(), { connections: 6, onError: () => {} });
     if (other !== store) afterFile(() => other.close());
-    const readers = [factsReaders(store).alone, factsReaders(other).family];
+    const readers = [factsReaders(store).own, factsReaders(other).family];
     const agents = await Promise.all(Array.from({ length: 6 }, () => organisation.agent()));
     const stale: string[] = [];
     await Promise.all(

@@ -22,7 +22,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     world = await startWorld(store);
     organisation = await world.organisation();
     await organisation.platform();
-    read = factsReaders(world.running.broker.store).alone;
+    read = factsReaders(world.running.broker.store).own;
   });
 
   const db = () => world.running.broker.store.db;
@@ -41,7 +41,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
   test('are the same one by one, in a group, and about all platforms', async () => {
     const agent = await organisation.agent();
     const [alone] = await read(agent.agentId, 'demo', HERE);
-    const together = factsReaders(world.running.broker.store).alone;
+    const together = factsReaders(world.running.broker.store).own;
     const grouped = await Promise.all([1, 2, 3].map(() => together(agent.agentId, 'demo', HERE)));
     const [onAll] = await read(agent.agentId, ALL_PLATFORMS, HERE);
     expect(grouped).toEqual([[alone], [alone], [alone]]);
@@ -133,9 +133,9 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
       },
     });
     const agent = await organisation.agent();
-    const orders: ('alone' | 'family')[][] = [
-      ['alone', 'family'],
-      ['family', 'alone'],
+    const orders: ('own' | 'family')[][] = [
+      ['own', 'family'],
+      ['family', 'own'],
     ];
     for (const [first, second] of orders)
       for (const platform of ['demo', ALL_PLATFORMS]) {
@@ -155,7 +155,7 @@ describe.each(STORES)(`facts on %s${postgresNote}`, (store) => {
     const readers = factsReaders(world.running.broker.store);
     const parent = await organisation.agent();
     const child = await childOf(world, organisation, parent);
-    for (const whose of ['alone', 'family', 'alone', 'family'] as const) {
+    for (const whose of ['own', 'family', 'own', 'family'] as const) {
       const [row] = await readers[whose](child.agentId, 'demo', HERE);
       expect([row!.parent_id, row!.parent_agent_id]).toEqual([
         parent.id,

@@ -10,15 +10,15 @@ import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { serve } from '../../broker/main.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents, putAuditRow } from '../../broker/store/audit.ts';
 import {
-  beat,
   findRun,
   forgetInstance,
+  heartbeat,
   listInstances,
   registerInstance,
   settleRun,
 } from '../../broker/store/instances.ts';
 import { FolderInUse } from '../../broker/store/lock.ts';
-import { findMeta, settleMeta } from '../../broker/store/meta.ts';
+import { findMeta, putMetaIfAbsent } from '../../broker/store/meta.ts';
 import { migrate } from '../../broker/store/migrate.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import { isRowFault } from '../../broker/store/row-fault.ts';
@@ -108,7 +108,7 @@ describe.each(STORES)(`migrations on %s${postgresNote}`, (kind) => {
     const store = (await emptyStore(kind))();
     // Something of another program is in the way of the last tables.
     await sql`create table instances (id text)`.execute(store.db);
-    await expect(migrate(store)).rejects.toThrow(/could not be brought up to date.*instances.*Nothing was changed/s);
+    await expect(migrate(store)).rejects.toThrow(/A migration of the store failed.*instances.*rolled back/s);
     expect((await shapeOf(store)).map(([name]) => name)).toEqual(['instances']);
     await sql`drop table instances`.execute(store.db);
     expect(await migrate(store)).toEqual(MIGRATIONS);
@@ -119,7 +119,7 @@ test.runIf(STORES.includes('postgres'))('eight processes that start at once migr
   const open = await emptyStore('postgres');
   const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(open())));
   expect(applied.flat()).toEqual(MIGRATIONS);
-  const settled = await Promise.all(applied.map((_, at) => settleMeta(open().db, 'who', `process ${at}`)));
+  const settled = await Promise.all(applied.map((_, at) => putMetaIfAbsent(open().db, 'who', `process ${at}`)));
   expect(new Set(settled).size).toBe(1);
 });
 
@@ -268,14 +268,14 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
       const first = all[found.findIndex(({ member }) => member)]!;
       expect(found.filter(({ member }) => member)).toHaveLength(1);
       expect(await run()).toBe(first.id);
-      await beat(store.db, first.id, 2_000);
+      await heartbeat(store.db, first.id, 2_000);
       for (const [at, one] of all.entries())
         if (one !== first) expect(await settleRun(store.db, one, found[at]!.seen, { begin: false })).toBe(true);
       expect(await findRun(store.db)).toEqual({ id: first.id });
     });
 
     test.each<[string, (member: string) => Promise<void>]>([
-      ['sent a heartbeat', (member) => beat(store.db, member, 1_000)],
+      ['sent a heartbeat', (member) => heartbeat(store.db, member, 1_000)],
       ['left the list', (member) => forgetInstance(store.db, member)],
     ])('goes on with a process that started when a member %s since', async (_what, live) => {
       const [member, next] = [starting(), starting()];
@@ -293,7 +293,7 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
       const all = Array.from({ length: 5 }, () => ({ id: uuidv4(), startedAt: 5_000 }));
       const seen = new Map<string, ReadonlyMap<string, number>>();
       for (const one of all) seen.set(one.id, (await registerInstance(store.db, one)).seen);
-      for (const { id } of all) await beat(store.db, id, 6_000);
+      for (const { id } of all) await heartbeat(store.db, id, 6_000);
       for (const one of all) expect(await settleRun(store.db, one, seen.get(one.id)!, { begin: false })).toBe(false);
       expect(await run()).toBe(dead.id);
       await Promise.all(all.map((one) => settleRun(store.db, one, seen.get(one.id)!, { begin: true })));
@@ -309,14 +309,14 @@ describe.each(STORES)(`the store on %s${postgresNote}`, (kind) => {
 
   test('an intent is orphaned when its process is not on the list', async () => {
     const [mine, theirs] = [uuidv4(), uuidv4()];
-    await beat(store.db, mine, 1_000);
-    await beat(store.db, theirs, 1_000);
+    await heartbeat(store.db, mine, 1_000);
+    await heartbeat(store.db, theirs, 1_000);
     const intent = auditRow({ instance_id: theirs });
     await groupWriter(store)([intent, auditRow({ instance_id: mine })]);
     const orphans = async () => (await findOrphanedIntents(store.db, 1_000)).filter((row) => row.id === intent.id);
     expect(await orphans()).toEqual([]);
     // It beat since it was looked at.
-    await beat(store.db, theirs, 1_000);
+    await heartbeat(store.db, theirs, 1_000);
     await forgetInstance(store.db, theirs, 1_000);
     expect(await orphans()).toEqual([]);
     const { seen_at } = (await listInstances(store.db)).find(({ id }) => id === theirs)!;
@@ -360,7 +360,7 @@ describe('the embedded store', () => {
     onTestFinished(() => outside.close());
     const count = () => outside.prepare('select count(*) as count from meta').get()!.count;
     await store.db.transaction().execute(async (db) => {
-      await settleMeta(db, 'a', 'b');
+      await putMetaIfAbsent(db, 'a', 'b');
       expect(count()).toBe(0);
     });
     expect(count()).toBe(1);

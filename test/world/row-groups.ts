@@ -12,7 +12,7 @@ export function groupWriter(store: Store, areNew = false): (rows: readonly Audit
   return async (rows) => {
     const statement = auditStatement(store.db, store.dialect === 'sqlite' ? 1 : rows.length);
     const values = rows.map((row) => AUDIT_COLUMNS.map((column) => row[column]));
-    const ids = await store.alone(() => appender.append(statement, values, areNew));
+    const ids = await store.exclusively(() => appender.append(statement, values, areNew));
     return new Set(ids);
   };
 }

@@ -89,7 +89,7 @@ export const accessRequest = route({
       reason: body.reason ?? null,
       now,
       expiresAt: waitsUntil(agent, now),
-      eldestUuid: agent.parent_id ?? agent.id,
+      familyRootUuid: agent.parent_id ?? agent.id,
     };
     const opened = await openAccessRequest(broker, changes, asked, about);
     if (opened.kind === 'too_many')

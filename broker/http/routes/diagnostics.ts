@@ -50,8 +50,8 @@ export const diagnostics = route({
       throw new Refusal('payload_too_large', 'context: at most 16 KiB as JSON.');
     const now = broker.clock();
     const { id: agentUuid, parent_id, organisation_id: organisationId } = who.agent;
-    const eldest = { organisationId, id: parent_id ?? agentUuid };
-    if ((await countDiagnostics(broker.store.db, eldest, now - DAY_MS)) >= MOST_A_DAY)
+    const familyRoot = { organisationId, id: parent_id ?? agentUuid };
+    if ((await countDiagnostics(broker.store.db, familyRoot, now - DAY_MS)) >= MOST_A_DAY)
       throw new Refusal('rate_limited', `At most ${MOST_A_DAY} reports a day. Owners have those that came.`, {
         headers: { 'Retry-After': '3600' },
       });
