@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The launcher: plain JavaScript, so that an old Node can still read it and say what is needed.
+// The launcher: plain JavaScript, so that an old Node can run it and report the required version.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module from 'node:module';
@@ -15,7 +15,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   const source = existsSync(at('./cli.ts'));
   const isServed = process.argv[2] === 'mcp' && (await quickly(source, process.argv.slice(3)));
   if (!isServed) {
-    // Loading takes a while, and as process 1 of a container a signal that nobody listens to is lost.
+    // Loading takes a while, and as PID 1 of a container a signal without a handler is ignored.
     const stop = process.argv[2] === 'serve' ? listenForStop() : undefined;
     const { main } = await import(source ? './cli.ts' : '../dist/bin/cli.js');
     await main(process.argv, stop);
@@ -36,12 +36,12 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   }
 }
 
-/** An AbortSignal, aborted at the first SIGTERM or SIGINT with its name. The second ends the process at once. */
+/** An AbortSignal, aborted at the first SIGTERM or SIGINT with its name. The second exits immediately. */
 function listenForStop() {
   const stop = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'])
     process.on(name, () => {
-      // What is in flight is closed as unknown at the next start.
+      // Calls in flight are recorded as unknown at the next start.
       if (stop.signal.aborted) process.exit(1);
       stop.abort(name);
     });
@@ -55,13 +55,13 @@ async function quickly(source, words) {
 }
 
 /**
- * A client starts this with every session and waits for its tools. Not in the folder for temporary files, which is Node's
- * default: other users of the machine could put code there.
+ * Compile cache, because a client starts this with every session and waits for its tools. Not in the temporary folder, which is
+ * Node's default: other users of the machine could inject code there.
  */
 function keepCompiled() {
   try {
     module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-broker'));
   } catch {
-    // Whoever has no home compiles at each start.
+    // Without a home folder there is no cache.
   }
 }

@@ -1,4 +1,4 @@
-/** MCP clients whose configuration is not changed by `agent-broker connect`, and what a person does there. */
+/** MCP clients that `agent-broker connect` cannot configure, with manual instructions. */
 import { commandLine, SERVER_NAME, type ServerEntry } from './server-entry.ts';
 
 type ByHand = {
@@ -7,7 +7,7 @@ type ByHand = {
   how: (entry: ServerEntry, windows: boolean) => string;
 };
 
-/** What the entry is, in JSON, below a member of this name. */
+/** The entry in JSON, below a member of this name. */
 const json = (member: string, entry: object): string => JSON.stringify({ [member]: { [SERVER_NAME]: entry } }, null, 2);
 
 const TABLE: Record<string, ByHand> = {
@@ -40,7 +40,7 @@ const TABLE: Record<string, ByHand> = {
   },
 };
 
-/** What to do for a client that `connect` does not know, in words. `entry`: of the profile FILE, which is there to be replaced. */
+/** Instructions for a client that `connect` does not support. `entry`: with FILE as placeholder for the profile. */
 export function byHand(client: string, entry: ServerEntry, platform: NodeJS.Platform): string {
   const known = Object.hasOwn(TABLE, client) ? TABLE[client] : undefined;
   const made = `Make an agent with: agent-broker agent create NAME`;

@@ -1,4 +1,4 @@
-/** The command line. Each command's code is loaded when it is called, so that `--help` and `token` stay quick. */
+/** The command line. Each command is loaded lazily, so that `--help` and `token` are fast. */
 import { Command, CommanderError } from 'commander';
 import { addAgentCommands } from './commands/agent.ts';
 import { addBackupCommand } from './commands/backup.ts';
@@ -18,8 +18,8 @@ import { CommandFailed, WrongUsage } from './failure.ts';
 import { packageVersion } from './package-version.ts';
 
 /**
- * Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. `stop`: aborted when the process is told to
- * stop, for commands that go on until then.
+ * Runs one command. Sets the exit code: 0, 1 refused or failed, 2 wrong usage. `stop`: aborted on a signal, for long-running
+ * commands.
  */
 export async function main(argv: readonly string[], stop?: AbortSignal): Promise<void> {
   const program = new Command('agent-broker')

@@ -1,11 +1,11 @@
-/** Where each MCP client keeps its list of servers, and how it wants one written: functions of the platform and the environment. */
+/** Location and format of each MCP client's list of servers, by platform and environment. */
 import { posix, win32 } from 'node:path';
 import type { ServerEntry } from './server-entry.ts';
 
 export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'gemini', 'opencode'] as const;
 export type ClientId = (typeof CLIENTS)[number];
 
-/** The machine that a client runs on. `home`: of the person. `cwd`: of the project. */
+/** The machine of a client. `home`: the user's. `cwd`: the project's. */
 export type Machine = {
   platform: NodeJS.Platform;
   environment: Readonly<Record<string, string | undefined>>;
@@ -19,17 +19,17 @@ type Client = {
   title: string;
   /** The member of the file that lists the servers. */
   member: 'mcpServers' | 'servers' | 'mcp';
-  /** The entry as the client takes it. */
+  /** The entry in the client's format. */
   write: (entry: ServerEntry) => object;
   /** Undefined: the client has no such file. */
   file: (machine: Machine, place: Place) => string | undefined;
-  /** What the person does afterwards. */
+  /** What to do afterwards. */
   afterwards: string;
 };
 
 const pathsOf = ({ platform }: Machine) => (platform === 'win32' ? win32 : posix);
 
-/** The folder in which programs keep what a person set. */
+/** The folder for settings of programs. */
 function settings(machine: Machine): string {
   const { platform, environment, home } = machine;
   const { join } = pathsOf(machine);
@@ -39,7 +39,7 @@ function settings(machine: Machine): string {
 }
 
 const asItIs = (entry: ServerEntry): object => entry;
-/** Says that the server is started, and spoken to by standard input and output. */
+/** Adds the type of a stdio server. */
 const withType = (entry: ServerEntry): object => ({ type: 'stdio', ...entry });
 
 const TABLE: Record<ClientId, Client> = {

@@ -1,4 +1,4 @@
-/** `agent-broker connect`: an agent of its own for an MCP client, and the entry in that client's configuration. */
+/** `agent-broker connect`: creates an agent for an MCP client, and adds the entry to the client's configuration. */
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ export type Connected = {
   /** The client's configuration. */
   config: string;
   change: Edited['change'];
-  /** Lines of our entry that went (`-`) and came (`+`). What else is in the file may be secret, and is not shown. */
+  /** Diff of our entry (`-`, `+`). The rest of the file may contain secrets, and is not shown. */
   lines: string[];
   /** Undefined after --undo. */
   profile?: string;
@@ -26,7 +26,7 @@ export type Connected = {
   dry_run: boolean;
 };
 
-/** Throws CommandFailed and WrongUsage. A configuration that cannot be changed is found out before an agent is made. */
+/** Throws CommandFailed and WrongUsage. The configuration is checked before an agent is created. */
 export async function connectClient(client: ClientId, options: ConnectOptions): Promise<Connected> {
   const config = configOf(client, options);
   const text = readText(config);
@@ -80,7 +80,7 @@ function configOf(client: ClientId, { project }: ConnectOptions): string {
 const agentName = (client: ClientId, { name }: ConnectOptions): string =>
   name ?? `${client} on ${hostname().split('.')[0]}`;
 
-/** In the broker's data folder where there is one; else in the person's own, which is there from every project. */
+/** In the broker's data folder if there is one; else in the user's own, which is the same for all projects. */
 function profileOf(client: ClientId, options: ConnectOptions): string {
   if (options.profile !== undefined) return resolve(options.profile);
   const named = options.data ?? process.env.AGENT_BROKER_DATA;
@@ -102,7 +102,8 @@ function readText(path: string): string {
 function writeText(path: string, { text, change }: Edited, before: string): void {
   if (change === 'none') return;
   try {
-    if (readText(path) !== before) throw new CommandFailed(`${path} was changed by somebody else just now: try again.`);
+    if (readText(path) !== before)
+      throw new CommandFailed(`${path} was changed concurrently by another program: try again.`);
     replaceFile(path, text);
   } catch (error) {
     if (error instanceof CommandFailed) throw error;
@@ -128,7 +129,7 @@ export function inWords(done: Connected): string {
       : `Uses the agent ${agent_id} of ${profile}.`;
   const undone =
     change === 'removed' && !dry_run
-      ? 'The agent and its key are still there: agent-broker agent revoke AGENT_ID stops it for good.'
+      ? 'The agent and its key are still there: to revoke it: agent-broker agent revoke AGENT_ID.'
       : undefined;
   return [
     ...(profile === undefined ? [] : [key]),

@@ -1,4 +1,4 @@
-/** How the command line reaches a running broker: by what the broker left in its data folder, or as it is told. */
+/** Connects the command line to a running broker: by files in its data folder, or by options. */
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -7,7 +7,7 @@ import { CommandFailed, OutcomeUnknown } from './failure.ts';
 
 export type ConnectionOptions = { url?: string; ownerToken?: string; email?: string; data?: string };
 
-/** Adds the options that every command has which talks to a broker. */
+/** Adds the options of all commands that connect to a broker. */
 export function withConnection(command: Command): Command {
   return command
     .option('--url <url>', 'address of the broker; otherwise the one that runs on the data folder')
@@ -34,13 +34,13 @@ function readRunFile(folder: string): RunFile {
 export type BrokerConnection = {
   url: string;
   /**
-   * A request to the owner API; answers the parsed body. Throws CommandFailed, in the broker's words, when refused, and
-   * OutcomeUnknown when it may have been done all the same.
+   * A request to the owner API; returns the parsed body. Throws CommandFailed with the broker's message when refused, and
+   * OutcomeUnknown when it may have been executed.
    */
   ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
 };
 
-/** Nothing was sent: nobody listens there, or there is no such host. */
+/** Error codes before anything was sent: connection refused, or unknown host. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -68,16 +68,16 @@ async function request(url: string, token: string | undefined, method: string, p
     throw new Failure(`The broker at ${url} does not answer. Is it running there?`);
   }
   const text = await response.text().catch(() => undefined);
-  if (text === undefined) throw new OutcomeUnknown(`The answer of the broker at ${url} broke off.`);
+  if (text === undefined) throw new OutcomeUnknown(`The response of the broker at ${url} was incomplete.`);
   const answer = readAnswer(text);
   if (response.ok) {
     if (answer) return answer;
-    throw new OutcomeUnknown(`What answers at ${url} is no broker, or something in between changed its answer.`);
+    throw new OutcomeUnknown(`The server at ${url} is not a broker, or a proxy changed its response.`);
   }
   throw refusalOf(response.status, answer ?? {});
 }
 
-/** Undefined: it is no JSON object. */
+/** Undefined: not a JSON object. */
 function readAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
   try {
@@ -88,14 +88,14 @@ function readAnswer(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Only the broker itself, which says which error it is, says for certain that nothing was done. */
+/** Only an error of the broker itself, with its code, guarantees that nothing was done. */
 function refusalOf(status: number, answer: Record<string, unknown>): CommandFailed {
   const problems = Array.isArray(answer.problems) ? answer.problems.map((line) => `\n  ${line}`).join('') : '';
   const Failure = status < 500 && typeof answer.error === 'string' ? CommandFailed : OutcomeUnknown;
   return new Failure(`${answer.detail ?? `The broker answered ${status}.`}${problems}`);
 }
 
-/** As the operator of this machine: with the local credential that only the data folder's owner can read. */
+/** As the operator of this machine: with the local credential in the data folder. */
 export function connectLocally(options: ConnectionOptions): BrokerConnection {
   const running = readRunFile(dataFolder(options));
   return {
@@ -104,18 +104,18 @@ export function connectLocally(options: ConnectionOptions): BrokerConnection {
   };
 }
 
-/** As nobody: for what a token in the body is good for. */
+/** Without authentication: for requests with a token in the body. */
 export function connectAsNobody(options: ConnectionOptions): BrokerConnection {
   const url = givenUrl(options) ?? readRunFile(dataFolder(options)).url;
   return { url, ask: (method, path, body) => request(url, undefined, method, path, body) };
 }
 
-/** The address that was named, without a trailing slash; undefined when none was. */
+/** The given URL, without a trailing slash; undefined when there is none. */
 export function givenUrl(options: ConnectionOptions): string | undefined {
   return (options.url ?? process.env.AGENT_BROKER_URL)?.replace(/\/+$/, '');
 }
 
-/** As an owner: with the session given, or, of the broker on the data folder, with one that the local credential gets. */
+/** As an owner: with the given session, or with one obtained by the local credential of the data folder. */
 export async function connectAsOwner(options: ConnectionOptions): Promise<BrokerConnection> {
   const given = options.ownerToken ?? process.env.AGENT_BROKER_OWNER_TOKEN;
   if (given) {
@@ -133,17 +133,17 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   return { url: local.url, ask: (method, path, body) => request(local.url, token, method, path, body) };
 }
 
-/** Whether it is the broker on the data folder that was named. */
+/** Whether the URL is the broker of the data folder. */
 function isLocal(url: string, options: ConnectionOptions): boolean {
   const folder = dataFolder(options);
   return existsSync(runFile(folder)) && hostOf(readRunFile(folder).url) === hostOf(url);
 }
 
-/** This machine is the same by any of its names. */
+/** All names of loopback are equivalent. */
 const hostOf = (url: string): string | undefined =>
   URL.parse(url)?.host.replace(/^(localhost|127\.0\.0\.1|\[::1\])(?=:|$)/, 'localhost');
 
-/** Prints an answer: as JSON when asked to, else as text. */
+/** Prints a result, as JSON with `--json`, else as text. */
 export function print(options: { json?: boolean }, value: unknown, text: () => string): void {
   process.stdout.write(options.json ? `${JSON.stringify(value, null, 2)}\n` : `${text()}\n`);
 }

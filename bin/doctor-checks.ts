@@ -1,11 +1,11 @@
-/** What an agent needs to call the broker, looked at in the order in which it fails: each check says what to do. */
+/** Checks what an agent needs to call the broker, in order; each check says what to do. */
 import { createPrivateKey } from 'node:crypto';
 import { agentSigner } from '../mcp/client/signer.ts';
 import type { Profile } from '../mcp/profile.ts';
 
 export type Check = {
   check: 'profile' | 'address' | 'clock' | 'key' | 'status' | 'grants';
-  /** `skipped`: it could not be looked at, because of what failed before. */
+  /** `skipped`: not possible because an earlier check failed. */
   result: 'ok' | 'warning' | 'failed' | 'skipped';
   detail: string;
   advice?: string;
@@ -18,7 +18,7 @@ const SKEW_WORTH_TELLING_MS = 5_000;
 
 type Answer = { status: number; headers: Headers; body: Record<string, unknown>; skewMs: number | undefined };
 
-/** `url` and what lies below it, as the agent asks for it. Throws what `fetch` throws. */
+/** A request as the agent sends it. Throws what `fetch` throws. */
 async function ask(url: string, token?: string): Promise<Answer> {
   const before = Date.now();
   const response = await fetch(url, {
@@ -28,13 +28,13 @@ async function ask(url: string, token?: string): Promise<Answer> {
   });
   const after = Date.now();
   const date = Date.parse(response.headers.get('date') ?? '');
-  // The header has whole seconds: on average the moment was half a second later.
+  // The header has whole seconds, so on average the time is half a second later.
   const skewMs = Number.isNaN(date) ? undefined : (before + after) / 2 - (date + 500);
   const body = await response.json().catch(() => ({}));
   return { status: response.status, headers: response.headers, body: body as Answer['body'], skewMs };
 }
 
-/** Everything there is to look at once the profile could be read. Answers the checks in their order. */
+/** All checks after the profile was read, in order. */
 export async function examine(profile: Profile): Promise<Check[]> {
   const found: Check[] = [];
   const skip = (...checks: Check['check'][]) =>
@@ -114,7 +114,7 @@ async function examineAddress(url: string): Promise<{ check: Check; skewMs?: num
   return { check: { check: 'address', result: 'ok', detail: `${url} answers` }, skewMs };
 }
 
-/** Told on the broker's own machine alone. */
+/** Reasons are shown only on the broker's own machine. */
 function reasonsOf({ body }: Answer): string | undefined {
   return Array.isArray(body.reasons) ? `${body.reasons.join('; ')}.` : undefined;
 }
@@ -134,7 +134,7 @@ function examineClock(skewMs: number | undefined): Check {
 const NEW_KEY =
   'Let an owner run "agent-broker agent bootstrap --rotate" for a token, and bind a new key with it: agent-broker agent create NAME --invite abt_…';
 
-/** What is wrong with the private key by itself. */
+/** Checks the private key itself. */
 function examineKeyItself({ privateKey }: Profile): Check | undefined {
   const failed = (detail: string): Check => ({ check: 'key', result: 'failed', detail, advice: NEW_KEY });
   if (!privateKey.includes('-----BEGIN PRIVATE KEY-----'))
@@ -150,7 +150,7 @@ function examineKeyItself({ privateKey }: Profile): Check | undefined {
   }
 }
 
-/** What the broker says of a token that was signed with the key. */
+/** Checks a token that was signed with the key at the broker. */
 function examineKey({ agentId }: Profile, me: Answer | undefined): Check {
   const failed = (detail: string, advice: string): Check => ({ check: 'key', result: 'failed', detail, advice });
   if (me?.status === 200) return { check: 'key', result: 'ok', detail: `the broker knows ${agentId} by this key` };

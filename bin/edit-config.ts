@@ -8,13 +8,13 @@ import { insertMember, removeMember, replaceValue, type Style } from './jsonc-me
 export type Edited = {
   text: string;
   change: 'added' | 'changed' | 'removed' | 'none';
-  /** What stood there before. */
+  /** The previous entry. */
   before: unknown;
 };
 
 /**
- * The text with this entry under `[member, name]`; without it when `entry` is undefined. `text` empty: there was no file.
- * Throws CommandFailed when the text is not what such a file holds, naming `path`.
+ * The text with this entry at `[member, name]`; without it when `entry` is undefined. `text` empty: there was no file. Throws
+ * CommandFailed, naming `path`, when the text is not a valid configuration.
  */
 export function editEntry(
   text: string,
@@ -79,7 +79,7 @@ function readObject(body: string, path: string): Json {
   return root;
 }
 
-/** Of a member that is there twice most programs read the last, and others the first: neither is changed by guessing. */
+/** Refuses duplicate members: most programs use the last one, others the first. */
 function refuseTwice(body: string, path: readonly string[], file: string): void {
   let objects = [parseTree(body, [], TOLERANT)];
   for (const name of path) {
@@ -88,25 +88,25 @@ function refuseTwice(body: string, path: readonly string[], file: string): void 
     );
     if (found.length > 1)
       throw new CommandFailed(
-        `In ${file}, "${name}" is there twice, so nothing was changed. Make one of the two, then try again.`,
+        `In ${file}, "${name}" is duplicated, so nothing was changed. Remove one of the two, then try again.`,
       );
     objects = found.map((one) => one.children?.[1]);
   }
 }
 
-/** Whether a text is these members and no others: what is about to be written is read before, and not only believed. */
+/** Whether a text contains exactly these members: verifies the result before it is written. */
 function holds(text: string, wanted: Json): boolean {
   const errors: ParseError[] = [];
   return sameJson(parse(text, errors, TOLERANT), wanted) && errors.length === 0;
 }
 
-/** As the first line that is indented is. */
+/** The indentation of the first indented line. */
 const indentOf = (body: string): string => /^([ \t]+)\S/m.exec(body)?.[1] ?? '  ';
 
-/** Entries are written by this program, in one order of members. */
+/** Entries are written by this program, with a fixed order of members. */
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Which lines of an entry went and came: what stands between the beginning and the end that both have. */
+/** Line diff of an entry: the lines between the common prefix and suffix. */
 export function changedLines(name: string, before: unknown, after: unknown): string[] {
   const old = linesOf(name, before);
   const now = linesOf(name, after);

@@ -1,4 +1,4 @@
-/** A governance file as the command line reads it: parsed, and with the values that it names, here, where they are. */
+/** Reads a governance file on the command line: parsed, with the secrets that it references resolved locally. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Governance } from '../broker/config-file/governance.ts';
@@ -8,7 +8,7 @@ import { CommandFailed } from './failure.ts';
 
 export type GovernanceFile = { text: string; governance: Governance; values: Resolved };
 
-/** `secrets: false`: its public keys only. Throws CommandFailed with every problem in the file, a line each. */
+/** `secrets: false`: its public keys only. Throws CommandFailed with every problem in the file, one on each line. */
 export async function readGovernanceFile(file: string, options: { secrets?: boolean } = {}): Promise<GovernanceFile> {
   const { parseGovernance } = await import('../broker/config-file/parse.ts');
   const { resolveReferences } = await import('../broker/config-file/secrets.ts');

@@ -1,12 +1,12 @@
 /**
- * One member of an object in JSON with comments: put in, replaced, taken out, without touching a character beside it. The
- * parser's own `modify` lays out the neighbours anew, and takes comments away with a member that comes after them.
+ * Inserts, replaces or removes one member of an object in JSON with comments, without changing any other character. The
+ * parser's own `modify` reformats neighbours, and removes comments together with a member after them.
  */
 
 import { createScanner, type Node, type SyntaxKind } from 'jsonc-parser';
 import { present } from '../broker/policy/present.ts';
 
-// The library's own names for these exist for the compiler only.
+// The library's names for these are a const enum without values at run time.
 const COMMA: SyntaxKind.CommaToken = 5;
 const LINE_COMMENT: SyntaxKind.LineCommentTrivia = 12;
 const LINE_BREAK: SyntaxKind.LineBreakTrivia = 14;
@@ -15,7 +15,7 @@ const EOF: SyntaxKind.EOF = 17;
 
 export type Style = { eol: string; indent: string };
 
-/** Puts a member at the end of `object`. */
+/** Appends a member to `object`. */
 export function insertMember(text: string, object: Node, [name, value]: [string, unknown], style: Style): string {
   const close = object.offset + object.length - 1;
   const last = object.children?.at(-1);
@@ -25,7 +25,7 @@ export function insertMember(text: string, object: Node, [name, value]: [string,
   const inner = outer + style.indent;
   const member = `${style.eol}${inner}${JSON.stringify(name)}: ${written(value, inner, style)}`;
   const comma = last && commaAfter(text, after, close) === undefined ? ',' : '';
-  // Comments behind the last member stay behind it.
+  // Keep comments after the last member in place.
   const kept = tail.trimEnd();
   const end = tail.slice(kept.length).includes('\n') ? tail.slice(kept.length) : style.eol + outer;
   return text.slice(0, after) + comma + kept + member + end + text.slice(close);
@@ -36,7 +36,7 @@ export function replaceValue(text: string, value: Node, next: unknown, style: St
   return text.slice(0, value.offset) + written(next, indent, style) + text.slice(value.offset + value.length);
 }
 
-/** Takes out a member with the comma that is then one too many. */
+/** Removes a member with the comma that becomes redundant. */
 export function removeMember(text: string, member: Node): string {
   const { offset: open, length, children: siblings = [] } = present(member.parent, 'object around the member');
   const end = member.offset + member.length;
@@ -44,7 +44,7 @@ export function removeMember(text: string, member: Node): string {
   const rest = text.slice(own === undefined ? end : own + 1);
   const last = lastToken(text, open, member.offset);
   const isAlone = siblings.length === 1 && last.end === open + 1;
-  // What follows on the same line must not become part of a comment that ends the line before.
+  // The rest of the line must not be joined to a preceding line comment.
   const joins = last.kind === LINE_COMMENT && !/^[ \t]*\r?\n/.test(rest);
   const before = text.slice(0, joins ? member.offset : last.end);
   const after = joins ? rest.replace(/^[ \t]+/, '') : rest;
@@ -52,11 +52,11 @@ export function removeMember(text: string, member: Node): string {
   const previous = siblings[siblings.indexOf(member) - 1];
   const comma = previous && commaAfter(text, previous.offset + previous.length, member.offset);
   if (comma !== undefined) return before.slice(0, comma) + before.slice(comma + 1) + after;
-  // An object that holds nothing any more needs no line of its own.
+  // Collapse an object that becomes empty.
   return isAlone ? before + after.trimStart() : before + after;
 }
 
-/** The last token of `[from, to)` that is more than blanks, comments included. There is one: the bracket at `from`. */
+/** The last token in `[from, to)` except white space, comments included. Exists: the bracket at `from`. */
 function lastToken(text: string, from: number, to: number): { kind: SyntaxKind; end: number } {
   const scanner = createScanner(text);
   scanner.setPosition(from);
@@ -67,7 +67,7 @@ function lastToken(text: string, from: number, to: number): { kind: SyntaxKind; 
   return last;
 }
 
-/** Where the comma between two positions stands, outside of comments. */
+/** The position of the comma between two positions, outside of comments. */
 function commaAfter(text: string, from: number, to: number): number | undefined {
   const scanner = createScanner(text);
   scanner.setPosition(from);
@@ -76,7 +76,7 @@ function commaAfter(text: string, from: number, to: number): number | undefined 
   return undefined;
 }
 
-/** The blanks that the line of this position begins with. */
+/** The indentation of the line of this position. */
 const indentAt = (text: string, offset: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 

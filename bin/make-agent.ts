@@ -1,4 +1,4 @@
-/** Makes an agent whose key is made here: with an owner's session, or with an invite or bootstrap token. */
+/** Creates an agent with a key that is generated here: with an owner's session, an invite, or a bootstrap token. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -20,7 +20,7 @@ export type MakeOptions = ConnectionOptions & Terms & { invite?: string };
 
 export type MadeAgent = { agent_id: string; owner_id: string; status: string; url: string };
 
-/** What an agent is to be. */
+/** Options for a new agent. */
 export const withTerms = (command: Command): Command =>
   withConnection(command)
     .option('--policy <name>', 'the policy that it is under; otherwise the default one')
@@ -35,9 +35,9 @@ function readGrant(text: string, before: Grant[] = []): Grant[] {
 }
 
 /**
- * Makes the key, lets the broker know the public half, and writes the profile to `path`, where no file may be yet. Throws
- * CommandFailed, and leaves nothing behind, when the broker refuses or the file cannot be written; WrongUsage for options that
- * contradict each other. When the broker may know the key, the file keeps it: nobody else has it.
+ * Generates the key, binds it at the broker, and writes the profile to `path`, which must not exist. Throws CommandFailed, and
+ * cleans up, when the broker refuses or the file cannot be written; WrongUsage for conflicting options. When the broker may have
+ * bound the key, the file is kept: it is the only copy.
  */
 export async function makeAgent(name: string, options: MakeOptions, path: string): Promise<MadeAgent> {
   if (options.invite !== undefined && (options.policy !== undefined || options.grant !== undefined))
@@ -45,7 +45,7 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   const broker = options.invite === undefined ? await connectAsOwner(options) : connectAsNobody(options);
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const private_key = privateKey.export({ format: 'pem', type: 'pkcs8' });
-  // Before the broker knows the key: an agent whose key could not be written down would be lost.
+  // Before binding: an agent whose key cannot be stored would be lost.
   reserve(path, { url: broker.url, private_key });
   let bound: Bound;
   try {
@@ -66,12 +66,12 @@ export async function makeAgent(name: string, options: MakeOptions, path: string
   return { agent_id, owner_id, status, url };
 }
 
-/** An agent's name may be any text, a file's may not. */
+/** A file name for an agent's name, which may be any text. */
 export function fileNameOf(name: string): string {
   return name.replaceAll(/[^\p{L}\p{N}._-]+/gu, '-').replace(/^[.-]+|-+$/g, '') || 'agent';
 }
 
-/** Writes a file that was not there, for its owner alone. */
+/** Creates a new file with mode 0600. */
 function reserve(path: string, content: object): void {
   const unwritable = (error: unknown) =>
     new CommandFailed(
@@ -91,7 +91,7 @@ function reserve(path: string, content: object): void {
   }
 }
 
-/** Puts the whole profile in the place of the one that was reserved, which is there until then. */
+/** Atomically replaces the reserved file by the complete profile. */
 function complete(path: string, profile: { agent_id: string; owner_id: string } & Record<string, unknown>): void {
   const beside = `${path}.part`;
   try {
@@ -108,7 +108,7 @@ function complete(path: string, profile: { agent_id: string; owner_id: string } 
 
 type Bound = { agent_id: string; owner_id: string; status: string; proxy_url?: string };
 
-/** Nobody knows whether the broker bound the key. */
+/** Unknown whether the broker bound the key. */
 class MaybeBound extends CommandFailed {}
 
 export async function makeInvite(
@@ -123,7 +123,7 @@ export async function makeInvite(
   });
 }
 
-/** The key goes the way of every invited agent's. An invite that nothing came of is taken back: then no key was bound. */
+/** Binds by an invite, as invited agents do. A failed invite is revoked: then no key was bound. */
 async function inviteAndBind(broker: BrokerConnection, name: string, terms: Terms, pem: string): Promise<Bound> {
   const invite = await makeInvite(broker, name, terms);
   try {
@@ -144,7 +144,7 @@ async function bind(broker: BrokerConnection, token: string, public_key_pem: str
   } catch (error) {
     throw error instanceof OutcomeUnknown ? new MaybeBound(error.message) : error;
   }
-  throw new MaybeBound(`What answers at ${broker.url} does not say which agent has the key.`);
+  throw new MaybeBound(`The response from ${broker.url} does not name the agent of the key.`);
 }
 
 async function askToBind(broker: BrokerConnection, token: string, public_key_pem: string) {

@@ -1,4 +1,4 @@
-/** What each MCP client wants to be told to start `agent-broker mcp` as one agent, for whoever writes it there by hand. */
+/** Snippets for configuring MCP clients by hand to start `agent-broker mcp` as one agent. */
 import { commandLine, type Launcher, plainEntry, SERVER_NAME, serverEntry } from './server-entry.ts';
 
 export type Snippet = {
@@ -9,8 +9,8 @@ export type Snippet = {
 };
 
 /**
- * Snippets for Claude Code, Claude Desktop, Cursor, VS Code, Codex and Gemini CLI. They name the profile's file and never hold the key: these
- * files are shared, synchronised and committed. `profile`: an absolute path. `launcher`: as for serverEntry.
+ * Snippets for Claude Code, Claude Desktop, Cursor, VS Code, Codex and Gemini CLI. They reference the profile's file and never contain the
+ * key, because configurations are shared, synchronised and committed. `profile`: an absolute path. `launcher`: as for serverEntry.
  */
 export function mcpSnippets(
   profile: string,
@@ -31,7 +31,7 @@ export function mcpSnippets(
     {
       client: 'Claude Code',
       how: 'Run in the project:',
-      // The name comes before -e, which takes every word up to the dashes.
+      // The name comes before -e, which takes all words up to `--`.
       text: line('claude', 'mcp', 'add', SERVER_NAME, '-e', named, '--', command, ...args),
     },
     {

@@ -1,4 +1,4 @@
-/** The version in package.json, whether this runs from source or is built. */
+/** The version in package.json, when running from source or built. */
 import { readFileSync } from 'node:fs';
 
 export function packageVersion(): string {

@@ -1,15 +1,14 @@
-/** A file of somebody else's, replaced whole or not at all. Other programs' secrets may be in it. */
+/** Atomically replaces a file of another program, which may contain secrets. */
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readlinkSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-/** More than any person has one behind the other; the systems give up at 40, too. */
+/** Limit of chained symbolic links, as in operating systems. */
 const MOST_LINKS = 40;
 
 /**
- * Where `path` is a link, the file that it leads to is replaced, or made. It keeps its rights; a new one is for its user only.
- * What is written beside it on the way has a name that nobody can foresee, is readable by nobody else, and is gone afterwards.
- * Throws what the file system throws.
+ * If `path` is a symbolic link, its target is replaced or created. Permissions are preserved; a new file has mode 0600. The
+ * temporary file has an unpredictable name and mode 0600, and is always removed. Throws errors of the file system.
  */
 export function replaceFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true });
@@ -25,7 +24,7 @@ export function replaceFile(path: string, text: string): void {
   }
 }
 
-/** The end of the links, whether or not there is something. */
+/** The target of the chain of links, whether or not it exists. */
 function targetOf(path: string): string {
   let at = path;
   for (let hop = 0; hop < MOST_LINKS; hop++) {
@@ -35,10 +34,10 @@ function targetOf(path: string): string {
     if (next === undefined) return place;
     at = resolve(folder, next);
   }
-  throw Object.assign(new Error(`${path} leads round in a circle.`), { code: 'ELOOP' });
+  throw Object.assign(new Error(`${path} is a loop of symbolic links.`), { code: 'ELOOP' });
 }
 
-/** Where the link at this place leads; undefined when there is none. */
+/** The target of the link; undefined when it is not a link. */
 function linkAt(place: string): string | undefined {
   try {
     return readlinkSync(place);

@@ -1,14 +1,14 @@
-/** How an MCP client starts `agent-broker mcp` as one agent. The entry names the profile's file and never holds the key. */
+/** How an MCP client starts `agent-broker mcp` as one agent. The entry references the profile's file and never contains the key. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type ClientId, clientNamed } from './client-config.ts';
 
 export const SERVER_NAME = 'agent-broker';
 
-/** What runs now: a Node, and the launcher's file. */
+/** The running Node, and the launcher's file. */
 export type Launcher = { node: string; script: string };
 
-/** As most clients want it. */
+/** The format of most clients. */
 export type ServerEntry = {
   type?: 'stdio';
   command: string;
@@ -19,14 +19,14 @@ export type ServerEntry = {
 export type Started = { profile: string; launcher: Launcher | undefined; platform: NodeJS.Platform };
 
 /**
- * The entry for a client that takes what most do. `launcher` undefined: by npx, which finds the package by its name; else by its
- * path, which starts in a tenth of the time and does not depend on what a desktop program has in its PATH.
+ * The entry in the format of most clients. `launcher` undefined: by npx and the package name; else by its path, which starts in a
+ * tenth of the time and does not depend on the PATH of a desktop program.
  */
 export function plainEntry({ profile, launcher, platform }: Started): ServerEntry {
   const npx = ['npx', '-y', 'agent-broker', 'mcp'];
   const words = launcher
     ? [launcher.node, launcher.script, 'mcp']
-    : // Windows starts programs, and npx is a script there.
+    : // On Windows npx is a script, which needs a shell.
       platform === 'win32'
       ? ['cmd', '/c', ...npx]
       : npx;
@@ -34,12 +34,12 @@ export function plainEntry({ profile, launcher, platform }: Started): ServerEntr
   return { command, args, env: { AGENT_BROKER_PROFILE: profile } };
 }
 
-/** The same as this client writes it in its configuration. */
+/** The same in the format of this client. */
 export function serverEntry(client: ClientId, started: Started): object {
   return clientNamed(client).write(plainEntry(started));
 }
 
-/** One line for a shell, whatever is in the words. */
+/** One quoted line for a shell. */
 export const commandLine = (words: readonly string[], windows: boolean): string =>
   words
     .map((word) => {
@@ -48,7 +48,7 @@ export const commandLine = (words: readonly string[], windows: boolean): string 
     })
     .join(' ');
 
-/** The launcher that this program came from, when it stays where it is. */
+/** The launcher of this program, if its path is permanent. */
 export function ownLauncher(): Launcher | undefined {
   // A checkout runs from source; the published package has JavaScript only, in dist/.
   const beside = new URL('./agent-broker.js', import.meta.url);
@@ -56,7 +56,7 @@ export function ownLauncher(): Launcher | undefined {
   return lastingLauncher(process.execPath, fileURLToPath(file));
 }
 
-/** The same, told where it is: npx's cache is emptied behind its back. */
+/** The same for a given path: npx's cache is not permanent. */
 export function lastingLauncher(node: string, script: string): Launcher | undefined {
   return /[\\/]_npx[\\/]/.test(script) ? undefined : { node, script };
 }

@@ -34,7 +34,7 @@ export function addAgentCommands(program: Command): void {
   for (const [verb, what] of [
     ['suspend', 'stop an agent until it is resumed'],
     ['resume', 'let a suspended agent go on'],
-    ['revoke', 'stop an agent for good'],
+    ['revoke', 'revoke an agent, for good'],
     ['delete', 'forget a revoked agent; what it did stays on record'],
   ] as const)
     withConnection(agent.command(`${verb} <agent-id>`).description(what))

@@ -8,7 +8,7 @@ export function addKeysCommand(program: Command): void {
     .description('the broker’s own keys')
     .command('rotate')
     .description(
-      'rotate a signing key (published ahead, then used), the key that secrets are sealed to, or the master key (everything is wrapped anew)',
+      'rotate a signing key (published ahead, then used), the key that secrets are sealed to, or the master key (all stored secrets are re-wrapped)',
     )
     .addArgument(
       new Argument('<use>', 'which key').choices(['evidence', 'issuing', 'root', 'session', 'secrets', 'master']),
@@ -26,7 +26,7 @@ export function addKeysCommand(program: Command): void {
         });
       print(options, answer, () =>
         use === 'master'
-          ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were wrapped anew. Keep a copy of the key file apart from the store's backups.`
+          ? `The master key is now ${answer.key_id}; ${answer.rewrapped} stored secrets were re-wrapped. Keep a copy of the key file apart from the store's backups.`
           : use === 'secrets'
             ? `Secrets are sealed to the key ${answer.kid} from now on. What was sealed before can be opened until ${answer.opens_until}.`
             : `The ${use} key ${answer.kid} is published now and signs from ${answer.signs_from}.`,

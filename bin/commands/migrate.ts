@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 export function addMigrateCommand(program: Command): void {
   program
     .command('migrate')
-    .description('bring the store up to date without serving (a server does it by itself at its start)')
+    .description('apply pending migrations without serving (a server does so at its start)')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }) => {
       const { readConfig } = await import('../../broker/config.ts');

@@ -1,4 +1,4 @@
-/** Secrets that come sealed: an owner authorises one, and whoever has it sends it, without being trusted with more. */
+/** Sealed secrets: an owner authorises one, and whoever has it sends it encrypted, without any other access. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -38,7 +38,7 @@ export function addSecretCommands(program: Command): void {
     .action(async (id: string, options: ConnectionOptions & { json?: boolean }) => {
       const broker = await connectAsOwner(options);
       const gone = await broker.ask('DELETE', `/owner/secret-authorizations/${encodeURIComponent(id)}`);
-      print(options, gone, () => `${id} is good for nothing any more.`);
+      print(options, gone, () => `${id} is revoked.`);
     });
 
   secret
@@ -118,7 +118,7 @@ function readAuthorization(path: string): Authorization {
   return file as Authorization;
 }
 
-/** Never from the command itself, where other programs and the shell's history would see it. One newline at its end goes. */
+/** Never from arguments, which other processes and the shell's history can see. Strips one trailing newline. */
 async function readSecret(from: string | undefined): Promise<string> {
   let secret: string;
   if (from === undefined) {

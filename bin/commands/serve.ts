@@ -29,14 +29,14 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         if (error instanceof ConfigError) throw new CommandFailed(error.message);
         throw error;
       }
-      // What a crash report, or a child process, could tell of the environment holds no key any more.
+      // So that crash reports and child processes do not get the key in their environment.
       delete process.env.AGENT_BROKER_MASTER_KEY;
       delete process.env.AGENT_BROKER_MASTER_KEY_PREVIOUS;
       delete process.env.DATABASE_URL;
       delete process.env.METRICS_TOKEN;
       delete process.env.OIDC_CLIENT_SECRET;
 
-      // Whoever stops it by hand does not want to wait.
+      // No drain when stopped at a terminal.
       const drainMs = 1000 * (config.drainSeconds ?? (process.stdout.isTTY ? 0 : 5));
       const isNew = !config.databaseUrl && !existsSync(join(config.dataFolder, 'store', 'broker.db'));
       const wanted = options.sandbox && options.config === undefined;
@@ -44,7 +44,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         wanted && (isNew || sandboxes.hasSandbox(config.dataFolder))
           ? await sandboxes.startSandboxPlatform(config.dataFolder)
           : undefined;
-      // Elsewhere the output is a log, and whoever reads it within 15 minutes would be an admin.
+      // Elsewhere the output is a log, and whoever reads it within 15 minutes could sign in as an admin.
       const printsLink = options.printLink ?? process.stdout.isTTY;
       let link: string | undefined;
       let running: Awaited<ReturnType<typeof serve>>;
@@ -67,7 +67,7 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
         });
       } catch (error) {
         await sandbox?.close();
-        // Told to stop before it served, whatever else failed then.
+        // Stopped before it served: other errors are consequences.
         if (stop.aborted) return;
         throw error;
       }
@@ -86,8 +86,8 @@ export function addServeCommand(program: Command, stop: AbortSignal = new AbortC
 }
 
 /**
- * Applies the file at the start; what is wrong with it stops the start. What owners did since to an agent of the file is
- * nothing wrong with it.
+ * Applies the file at the start; errors in it stop the start. Conflicts with later changes by owners to an agent of the file are
+ * warnings.
  */
 async function applyFile(services: Services, organisationId: string, file: string): Promise<void> {
   const { applyGovernance } = await import('../../broker/config-plan/apply-recorded.ts');
@@ -107,7 +107,7 @@ async function applyFile(services: Services, organisationId: string, file: strin
 function greeting(at: {
   baseUrl: string;
   masterKeyCreated: boolean;
-  /** A sign-in link of the first admin, where one is to be printed. */
+  /** A sign-in link of the first admin, if one is to be printed. */
   link: string | undefined;
   sandboxUrl: string | undefined;
   config: Pick<Config, 'dataFolder' | 'databaseUrl' | 'keyFile' | 'oidc'>;

@@ -28,7 +28,7 @@ export function addVerifyCommand(program: Command): void {
     });
 }
 
-/** Who asked for what; of an event, as much as there is. */
+/** Who requested what; for an event, as much as is known. */
 function whatOf({ agent, method, platform, path, scope, organisation, change }: JsonObject): string {
   const { by, how } = (change as JsonObject | undefined) ?? {};
   const who = how === 'token' ? 'by itself' : by && `by owner ${by}`;

@@ -73,7 +73,7 @@ function refuseMethod(services: Services, routes: readonly Route[]): RequestHand
   const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])).join(', ');
   return (_request, response) => {
     const id = correlationId();
-    const refusal = new Refusal('method_not_allowed', `This address takes ${allowed}.`, {
+    const refusal = new Refusal('method_not_allowed', `Method not allowed. Allowed: ${allowed}.`, {
       headers: { Allow: allowed },
     });
     send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
@@ -83,7 +83,7 @@ function refuseMethod(services: Services, routes: readonly Route[]): RequestHand
 function refuseUnknown(services: Services): RequestHandler {
   return (_request, response) => {
     const id = correlationId();
-    const refusal = new Refusal('not_found', 'There is nothing at this address.');
+    const refusal = new Refusal('not_found', 'No such route.');
     send(response, errorReply(refusal, { services, correlationId: id }), id);
   };
 }
@@ -95,8 +95,8 @@ function refuseBroken(services: Services): ErrorRequestHandler {
     const id = correlationId();
     const refusal =
       error.status && error.status < 500
-        ? new Refusal('invalid_request', 'The request could not be read.')
-        : new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+        ? new Refusal('invalid_request', 'The request could not be parsed.')
+        : new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
     if (refusal.code === 'internal_error')
       services.broker.log.error({ err: error, correlationId: id }, 'unforeseen error');
     send(response, errorReply(refusal, { services, correlationId: id }), id);

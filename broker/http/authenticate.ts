@@ -45,8 +45,7 @@ function tokenOf(route: Route, request: Request, services: Services): string {
   const { baseUrl } = services.broker;
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
-  if (bearer.kind === 'twice')
-    throw new Refusal('invalid_request', 'Send one Authorization header: two of them leave open who is asking.');
+  if (bearer.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
   const takesCookie = ['owner', 'agent_or_owner', 'owner_or_local'].includes(route.auth);
   const session = takesCookie && bearer.code === 'missing_token' ? readSessionCookie(request, baseUrl) : undefined;
   if (session === undefined) throw unauthenticated(bearer, challengeOf(route, services));

@@ -53,7 +53,7 @@ function parameter({ params }: Interaction, name: string): string {
 const unknown = () =>
   new Refusal(
     'not_found',
-    'This request is over, or began in another browser. Go back to the application and connect again.',
+    'This request has expired, or was started in another browser. Go back to the application and connect again.',
   );
 
 type Deciding = Pick<Context, 'services' | 'request'>;
@@ -64,7 +64,10 @@ export async function refuseConsent(context: Deciding, { interaction }: AskedCon
   return await store.db.transaction().execute(async (db) => {
     if (!(await useOAuthRecord(db, interaction, { now: clock() }))) throw new Refusal('conflict', DECIDED);
     const provider = await context.services.authorization.within(db);
-    return await finish(provider, context, { error: 'access_denied', error_description: 'The owner said no.' });
+    return await finish(provider, context, {
+      error: 'access_denied',
+      error_description: 'The owner denied the request.',
+    });
   });
 }
 

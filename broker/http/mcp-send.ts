@@ -42,7 +42,7 @@ const replied = (status: number, value: unknown): BrokerReply => ({
 });
 
 const ENDED = Promise.resolve(
-  replied(401, { error: 'invalid_token', detail: 'An owner took this access back. Tell the person you work for.' }),
+  replied(401, { error: 'invalid_token', detail: 'This authorisation was revoked. Tell the person you work for.' }),
 );
 
 async function answerWithin(
@@ -51,7 +51,7 @@ async function answerWithin(
   left: AbortSignal,
 ): Promise<BrokerReply> {
   const found = find(method, path);
-  if (!found) return replied(404, { error: 'not_found', detail: 'There is nothing at this address.' });
+  if (!found) return replied(404, { error: 'not_found', detail: 'No such route.' });
   const { route, params } = found;
   const { services, limits, correlationId, source } = outer;
   let who: AgentPrincipal | undefined;

@@ -36,7 +36,7 @@ type McpContext = Context<'mcp_client', undefined>;
 /** Answers the request, and ends with it. */
 export function serveMcp(context: McpContext, response: ServerResponse): void {
   const { log } = context.services.broker;
-  const onerror = (error: Error) => log.debug({ err: error }, 'an MCP request was refused');
+  const onerror = (error: Error) => log.debug({ err: error }, 'MCP request refused');
   const gone = new AbortController();
   const served = serve(context, response, gone.signal, onerror);
   const answer = toNodeHandler(served, { onerror });
@@ -45,7 +45,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
   response.once('close', () => {
     clearTimeout(ending);
     clearTimeout(over);
-    gone.abort(new Error('nobody is there any more'));
+    gone.abort(new Error('the client has disconnected'));
     void served.close();
   });
   void answer(context.request as Parameters<typeof answer>[0], response, READ_ELSEWHERE);

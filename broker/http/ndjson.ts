@@ -23,8 +23,7 @@ export function ndjson(
     stream: (response) => {
       response.setTimeout(PATIENCE_MS, () => response.destroy());
       pipeline(lines(pages, stillMay), response).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE')
-          services.broker.log.warn({ err: error }, 'an export broke off');
+        if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') services.broker.log.warn({ err: error }, 'export aborted');
       });
     },
   };
@@ -33,6 +32,6 @@ export function ndjson(
 async function* lines(pages: AsyncIterable<readonly unknown[]>, stillMay: () => Promise<boolean>) {
   for await (const page of pages) {
     if (page.length > 0) yield `${page.map((value) => JSON.stringify(value)).join('\n')}\n`;
-    if (!(await stillMay())) throw new Error('whoever asked may no more');
+    if (!(await stillMay())) throw new Error('the session has ended');
   }
 }

@@ -5,7 +5,7 @@ import { isSecureEnough } from '../oauth-server/metadata.ts';
 import { Refusal } from './errors.ts';
 
 const WHY =
-  'MCP clients are not let in over plain http. The operator has to put https in front, and to set BASE_URL to it.';
+  'MCP clients are not accepted over plain http. The operator has to put https in front, and set BASE_URL to it.';
 
 /**
  * Where codes and tokens would travel in the clear there is no authorization server, and nothing that says there is one.

@@ -21,11 +21,11 @@ export function readQuery<Schema extends z.ZodObject>(schema: Schema, url: strin
   const unknown = strict ? [...given.keys()].find((name) => !Object.hasOwn(schema.shape, name)) : undefined;
   if (unknown !== undefined) {
     const known = Object.keys(schema.shape).join(', ');
-    throw new Refusal('invalid_request', `The query takes ${known || 'nothing'} here; it has another name in it.`);
+    throw new Refusal('invalid_request', `Unknown query parameter. Allowed: ${known || 'none'}.`);
   }
   const read = Object.keys(schema.shape).flatMap((name) => {
     const values = given.getAll(name);
-    if (values.length > 1) throw new Refusal('invalid_request', `${name}: is given twice; send it once.`);
+    if (values.length > 1) throw new Refusal('invalid_request', `${name}: duplicate query parameter; send it once.`);
     return values.map((value) => [name, value]);
   });
   const result = schema.safeParse(Object.fromEntries(read));

@@ -30,7 +30,7 @@ export function countRefusedBearers(limits: RateLimits): RefusedBearers {
       if (left > 0 && !claimedAgents(token).some((agentId) => accepted.get(nameOf(source, agentId))))
         throw new Refusal(
           'rate_limited',
-          'Too many bearers from this address were refused in the last minute. Mend what signs them, then try again.',
+          'Too many failed authentications from this address in the last minute. Fix the tokens, then retry.',
           { headers: { 'Retry-After': String(Math.ceil(left / 1000)) } },
         );
       const who = await authenticate();

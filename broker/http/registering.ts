@@ -54,6 +54,6 @@ export const PRIVATE = { 'Referrer-Policy': 'no-referrer' };
 export async function loadRegistration({ store }: Broker, token: string | undefined): Promise<RegistrationTable> {
   const hash = hashToken(token ?? '', 'registration');
   const found = hash && (await findRegistrationByToken(store.db, hash));
-  if (!found) throw new Refusal('not_found', 'There is no such registration, or it was over long ago.');
+  if (!found) throw new Refusal('not_found', 'There is no such registration, or it expired long ago.');
   return found;
 }

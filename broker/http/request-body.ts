@@ -61,5 +61,5 @@ function describeBodyError({ type, code }: BodyError): string {
   if (type === 'request.aborted' || type === 'request.size.invalid') return 'The body ended before its Content-Length.';
   if (code !== undefined && /^(Z_|ZSTD_|ERR_)/.test(code))
     return 'The body is not what its Content-Encoding says: send it plain or gzip.';
-  return 'The request could not be read.';
+  return 'The request body could not be read.';
 }

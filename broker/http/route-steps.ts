@@ -45,7 +45,7 @@ export function takePlace(
 ): void {
   const leave = limits.enter(name, atOnce, key);
   if (!leave)
-    throw new Refusal('too_many_streams', 'Too many listen already: close some, then try again.', {
+    throw new Refusal('too_many_streams', 'Too many open event streams. Close some, then retry.', {
       headers: { 'Retry-After': '30' },
     });
   leaving(response, leave);
@@ -102,10 +102,10 @@ export function refusalReply(
     refusal = new Refusal(
       'audit_unavailable',
       error instanceof MaybeRecorded
-        ? 'The store broke off when this was to be recorded, so it may be in force or not. Look before you repeat it.'
+        ? 'The store failed while this was being recorded, so it may be in force or not. Check before you retry.'
         : error.sent
-          ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not repeat it: look at the platform first.'
-          : 'The decision could not be recorded, so nothing was sent. Try again shortly.',
+          ? 'The call may have been made, but its outcome could not be recorded, so it is withheld. Do not retry: check the platform first.'
+          : 'The decision could not be recorded, so nothing was sent. Retry shortly.',
       { headers: { 'Retry-After': '5' } },
     );
   } else {
@@ -127,12 +127,16 @@ export function refusalReply(
 
 function unforeseen(error: unknown): Refusal {
   if (isConflict(error))
-    return new Refusal('conflict', 'Another change came first, so this one was not made. Try again.', {
-      headers: { 'Retry-After': '1' },
-    });
+    return new Refusal(
+      'conflict',
+      'Concurrent update: another request changed this first. Nothing was changed; retry.',
+      {
+        headers: { 'Retry-After': '1' },
+      },
+    );
   if (isStoreOutage(error))
-    return new Refusal('store_unavailable', 'The store does not answer. Nothing was sent. Try again shortly.', {
+    return new Refusal('store_unavailable', 'The store is unavailable. Nothing was sent. Retry shortly.', {
       headers: { 'Retry-After': '5' },
     });
-  return new Refusal('internal_error', 'Something went wrong here. The correlation id tells the operator what.');
+  return new Refusal('internal_error', 'Internal error. The operator finds it in the log by the correlation id.');
 }

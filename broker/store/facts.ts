@@ -5,7 +5,7 @@
  */
 import { type Kysely, sql } from 'kysely';
 import { addressOf, allUpstreamSince, allUpstreamUntil } from './facts-breakers.ts';
-import { FAMILY_SELECTED, SELECTED, type FactsScope } from './facts-columns.ts';
+import { FAMILY_SELECTED, type FactsScope, SELECTED } from './facts-columns.ts';
 import { keyOfBreaker, POLICY_OF_FAMILY } from './facts-family.ts';
 import type { Schema } from './schema.ts';
 import { prepare } from './store.ts';

@@ -91,7 +91,7 @@ describe.each(STORES)(`waiting for a decision on %s${postgresNote}`, (store) => 
       expectEnvelope(await agent.get(`/v1/approvals/${id}?wait=${wrong}`), 400, 'invalid_request');
     const twice = await agent.get(`/v1/approvals/${id}?wait=0&wait=50`);
     expectEnvelope(twice, 400, 'invalid_request');
-    expect(twice.body.detail).toBe('wait: is given twice; send it once.');
+    expect(twice.body.detail).toBe('wait: duplicate query parameter; send it once.');
     expect((await agent.get(`/v1/approvals/${id}?wait=9999`)).status).toBe(200);
     expectEnvelope(await agent.get(`/v1/approvals/${uuidv4()}?wait=50`), 404, 'not_found');
   });

@@ -231,7 +231,7 @@ describe('agent create', () => {
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
         response.write(text.slice(0, 20), () => response.destroy());
       },
-      /broke off/,
+      /was incomplete/,
     ],
     [
       'says nothing of an agent',
@@ -239,7 +239,7 @@ describe('agent create', () => {
         await passOn();
         response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
       },
-      /does not say which agent/,
+      /does not name the agent/,
     ],
     [
       'is that of a gateway',

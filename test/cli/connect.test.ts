@@ -228,9 +228,9 @@ describe('changing a configuration', () => {
   test.each([
     ['{ "servers": [] }', /"servers" is no object/],
     ['[]', /no JSON object/],
-    ['{ "servers": { "agent-broker": {} }, "servers": {} }', /"servers" is there twice/],
-    ['{ "servers": {}, "s\\u0065rvers": { "agent-broker": {} } }', /"servers" is there twice/],
-    ['{ "servers": { "agent-broker": 1, "agent-broker": 2 } }', /"agent-broker" is there twice/],
+    ['{ "servers": { "agent-broker": {} }, "servers": {} }', /"servers" is duplicated/],
+    ['{ "servers": {}, "s\\u0065rvers": { "agent-broker": {} } }', /"servers" is duplicated/],
+    ['{ "servers": { "agent-broker": 1, "agent-broker": 2 } }', /"agent-broker" is duplicated/],
     ['{ "servers": { }', /line 1/],
     ['{\n  "a": 1,\n  b: 2\n}', /line 3/],
   ])('leaves %s alone, and says why', (text, why) => {

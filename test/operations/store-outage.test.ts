@@ -70,7 +70,7 @@ describe.runIf(STORES.includes('postgres'))(`two writers in each other's way on 
       return await asked;
     });
     expectEnvelope(answer, 409, 'conflict');
-    expect(answer.body.detail).toContain('Try again');
+    expect(answer.body.detail).toContain('Concurrent update');
     expect(answer.headers.get('retry-after')).toBe('1');
     expect((await ask('demo:delete')).status).toBe(202);
   });

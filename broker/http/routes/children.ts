@@ -120,11 +120,11 @@ export const issueChildren = route({
       case 'no_key':
         throw new Refusal('as_signing_unavailable', 'The broker has no key to sign a bearer with. Nothing was made.');
       case 'parent_not_active':
-        throw new Refusal('agent_not_active', 'This agent was stopped just now. Ask its owner.');
+        throw new Refusal('agent_not_active', 'This agent was stopped meanwhile. Ask its owner.');
       case 'too_many':
         throw new Refusal(
           'too_many_children',
-          `${issued.limit} children of this agent live already. Wait until one is over, or ask an owner to revoke one.`,
+          `This agent already has ${issued.limit} live children. Wait until one expires, or ask an owner to revoke one.`,
         );
       case 'issued': {
         const { agentId, token, expiresAt, granted } = issued.child;
@@ -154,7 +154,7 @@ function refuseCaller({ services: { broker }, who }: Pick<Context<'agent'>, 'ser
   if (halt !== undefined || agent.status !== 'active')
     throw new Refusal(
       'agent_not_active',
-      halt?.instructions ?? `This agent is ${agent.status}: an owner has to finish it.`,
+      halt?.instructions ?? `This agent is ${agent.status}: an owner has to finish setting it up.`,
       {
         extra: halt ? { halt } : {},
         ...(halt?.retry_after_seconds != null && { headers: { 'Retry-After': String(halt.retry_after_seconds) } }),

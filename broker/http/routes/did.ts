@@ -75,7 +75,7 @@ export const agentDid = route({
   answers: {
     200: { description: 'The document.', schema: Document, type: TYPE },
     304: 'It is what the ETag says.',
-    410: { description: 'The agent is stopped for good.', schema: Deactivated, type: TYPE },
+    410: { description: 'The agent is revoked.', schema: Deactivated, type: TYPE },
   },
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {

@@ -21,7 +21,10 @@ export const mcp = route({
     const { services, request } = context;
     const { origin } = request.headers;
     if (origin !== undefined && origin !== services.broker.baseUrl)
-      throw new Refusal('forbidden', 'A web page elsewhere makes this request. Connect from the MCP client itself.');
+      throw new Refusal(
+        'forbidden',
+        'Requests from web pages of other origins are refused. Connect from the MCP client itself.',
+      );
     // Loaded when the first client comes: most brokers have none, and it would be in their memory for nothing.
     const { serveMcp } = await import('../mcp-serve.ts');
     return { status: 200, handOver: (response) => serveMcp(context, response) };

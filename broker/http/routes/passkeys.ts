@@ -187,7 +187,7 @@ export const passkeySignFinish = route({
       case 'expired':
         throw new Refusal(
           'approval_expired',
-          'This call waits no more: nobody decided it in time, or its agent came to its end.',
+          'This call is no longer pending: it expired, or its agent was revoked or expired.',
         );
       case 'challenge_expired':
         throw challengeExpired();
@@ -196,7 +196,7 @@ export const passkeySignFinish = route({
       case 'counter_regression':
         throw new Refusal(
           'counter_regression',
-          'The counter of this passkey did not go up: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
+          'The signature counter of this passkey did not increase: it may have been cloned, so it is disabled. Decide in the console, and enrol another one.',
         );
       case 'decided': {
         await withTimeout(signed.replayed, REPLAY_WAIT_MS);

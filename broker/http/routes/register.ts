@@ -152,7 +152,7 @@ export const claimKey = route({
     const { broker } = services;
     // An answer to HEAD has no body: the key would be gone, and nobody would have it.
     if (request.method === 'HEAD')
-      throw new Refusal('method_not_allowed', 'This address takes GET.', { headers: { Allow: 'GET' } });
+      throw new Refusal('method_not_allowed', 'Method not allowed. Allowed: GET.', { headers: { Allow: 'GET' } });
     const { found, agent } = await loadClaimable(broker, params.token);
     const pem = openKey(broker, found);
     const by = { id: found.agent_id, organisation_id: found.organisation_id };

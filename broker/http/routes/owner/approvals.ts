@@ -188,7 +188,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
         case 'expired':
           throw new Refusal(
             'approval_expired',
-            'This call waits no more: nobody decided it in time, or its agent came to its end.',
+            'This call is no longer pending: it expired, or its agent was revoked or expired.',
           );
         case 'changed':
           throw new Refusal('request_changed', 'This is not the request that you were shown. Load it and look again.', {

@@ -90,7 +90,10 @@ export const addOwner = route({
       const before = await ownersNow(tx, by.owner.organisation_id);
       const now = before.find((one) => one.email === email);
       if ((now === undefined) !== (known === undefined))
-        throw new Refusal('conflict', 'Somebody else changed this owner at the same moment. Look again.');
+        throw new Refusal(
+          'conflict',
+          'Concurrent update: another request changed this owner first. Nothing was changed; reload and retry.',
+        );
       if (now && body.role !== 'admin') refuseLastAdmin(before, now);
       const put = await putOwner(tx, {
         organisation_id: by.owner.organisation_id,
@@ -188,7 +191,10 @@ export const removeOwner = route({
       for (const agent of agents) await updateAgent(db, organisationId, agent.id, { owner_id: who.owner.id });
       await deleteOwner(db, organisationId, id).catch((error) => {
         if (!isRowFault(error)) throw error;
-        throw new Refusal('conflict', `Something was given to ${owner.email} at the same moment. Look again.`);
+        throw new Refusal(
+          'conflict',
+          `Concurrent update: something was assigned to ${owner.email} meanwhile. Nothing was changed; reload and retry.`,
+        );
       });
       note({ owner: id, role: owner.role, agents_passed_on: agents.length });
     });
