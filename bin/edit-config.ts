@@ -1,4 +1,4 @@
-/** Changes one entry of a client's configuration and leaves the rest of the text as it is: comments, order, other servers. */
+/** Edits one entry of a client's configuration and preserves the rest of the text: comments, order, other servers. */
 
 import { findNodeAtLocation, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { present } from '../broker/policy/present.ts';

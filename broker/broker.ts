@@ -1,4 +1,4 @@
-/** What the rooms above share: capabilities, each made once at the start. */
+/** Shared capabilities, each created once at the start. */
 import type { Config } from './config.ts';
 import type { Outbound } from './egress/dispatcher.ts';
 import type { FleetRun } from './fleet-run.ts';
@@ -12,7 +12,7 @@ import type { Vault } from './vault.ts';
 
 export type Broker = {
   config: Config;
-  /** Public address, without a trailing slash. */
+  /** Public base URL, without a trailing slash. */
   baseUrl: string;
   /** `did:web:<host>`, a port written as `%3A` (did:web, section 3.1). */
   did: string;
@@ -30,9 +30,9 @@ export type Broker = {
   vault: Vault;
   keys: Keys;
   outbound: Outbound;
-  /** The way to what strangers name: to the internet, whatever the operator lets platforms reach. */
+  /** HTTP client for URLs from strangers: public internet only, whatever the operator allows for platforms. */
   publicOutbound: Outbound;
-  /** The way to the owners' identity provider, when there is one. */
+  /** HTTP client for the owners' identity provider, if there is one. */
   providerOutbound?: Outbound | undefined;
 };
 

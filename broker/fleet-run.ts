@@ -62,7 +62,7 @@ export async function joinFleet(store: Store, log: Log, instanceId: string, now:
         clearInterval(timer);
         settled.resolve();
       } catch (error) {
-        if (!failed) log.warn({ err: error }, 'could not look for other broker processes; trying again');
+        if (!failed) log.warn({ err: error }, 'could not check for other broker processes; retrying');
         failed = true;
       }
     };

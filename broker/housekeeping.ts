@@ -75,7 +75,7 @@ export function startHousekeeping(
         // The next one would fail as well, and that the store is away was logged when it went.
         if (storeOutage.isLasting()) return;
         // One that cannot be done now does not keep the others from being done.
-        log.error({ err: error }, `${chore} failed; the next round tries again`);
+        log.error({ err: error }, `${chore} failed; retrying in the next round`);
       }
     }
   };

@@ -34,7 +34,7 @@ export function openPlainStore(config: Config, log: Log): Store {
   return config.databaseUrl
     ? openPostgres(config.databaseUrl.reveal(), {
         connections: config.databaseConnections,
-        onError: (error) => log.warn({ err: error }, 'an idle connection to PostgreSQL broke'),
+        onError: (error) => log.warn({ err: error }, 'idle connection to PostgreSQL lost'),
       })
     : openSqlite(join(config.dataFolder, 'store'));
 }
@@ -65,7 +65,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     }
     const applied = await migrate(store);
     await warnOfLostCommits(store, log);
-    if (applied.length > 0) log.info({ migrations: applied }, 'brought the store up to date');
+    if (applied.length > 0) log.info({ migrations: applied }, 'applied migrations');
     return store;
   } catch (error) {
     await store.close();
@@ -169,10 +169,10 @@ async function resumeRotation(broker: Pick<Broker, 'config' | 'store' | 'vault'>
   try {
     const { wrapped, unreadable } = await finishRotation(broker);
     if (unreadable.length > 0) log.error({ unreadable }, 'these values can be opened with no master key');
-    else log.info({ rewrapped: wrapped }, 'finished a rotation of the master key that was cut off');
+    else log.info({ rewrapped: wrapped }, 'finished an interrupted rotation of the master key');
   } catch (error) {
     // All keys that are needed are here, so the broker can serve; the file says what is wrong with it.
     if (!(error instanceof MasterKeyError)) throw error;
-    log.error({ err: error }, 'a rotation of the master key was cut off and cannot be finished now');
+    log.error({ err: error }, 'an interrupted rotation of the master key cannot be finished now');
   }
 }

@@ -1,4 +1,4 @@
-/** What an agent asks its owners for (specification, Access request): raised once, however often it is asked. */
+/** Access requests (specification, Access request): repeated requests for the same return the pending one. */
 
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
@@ -15,7 +15,7 @@ import {
 import { lockPending } from '../store/approvals.ts';
 import type { AccessRequestTable } from '../store/schema.ts';
 
-/** Per agent, with its children: a list that nobody reads to its end is approved unread. */
+/** Limit for an agent with its children: long lists are approved without being read. */
 const MAX_OPEN_REQUESTS = 20;
 
 export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable } | { kind: 'too_many'; limit: number };
@@ -23,18 +23,18 @@ export type Opened = { kind: 'opened' | 'pending'; request: AccessRequestTable }
 type About = {
   reasonCode: AccessRequestTable['reason_code'];
   reason: string | null;
-  /** When it is asked. */
+  /** Time of the request. */
   now: Instant;
-  /** Until when owners can decide. */
+  /** Deadline of the decision. */
   expiresAt: Instant;
-  /** The agent, or of a child its parent: by its children an agent asks owners for no more at once than by itself. */
+  /** The agent, or the parent of a child: children share the limit of their parent. */
   familyRootUuid: string;
 };
 
 /** Where the agent polls. */
 export const pollUrlOf = ({ token }: Pick<AccessRequestTable, 'token'>): string => `/v1/access-request/status/${token}`;
 
-/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
+/** The status on the wire: pending ones past their deadline are expired, even if the row does not say so yet. */
 export function requestStatusAt(
   { status, expires_at }: Pick<AccessRequestTable, 'status' | 'expires_at'>,
   now: Instant,
@@ -43,8 +43,8 @@ export function requestStatusAt(
 }
 
 /**
- * Raises a request, or finds the one that waits for the same. Any number at once raise one, and never more of an agent are
- * open than the limit.
+ * Creates a request, or returns the pending one for the same. Concurrent callers create one, and the limit of open requests is
+ * never exceeded.
  */
 export async function openAccessRequest(
   { store }: Pick<Broker, 'store'>,
@@ -58,7 +58,7 @@ export async function openAccessRequest(
   if (pending) return { kind: 'pending', request: pending };
   const told: Pick<AccessRequestTable, 'organisation_id' | 'id'>[] = [];
   const opened = await db.transaction().execute(async (tx): Promise<Opened> => {
-    // Everybody who asks for this family from here on comes one after the other.
+    // Serialises requests of this family.
     await lockPending(tx, asked.organisationId, about.familyRootUuid);
     told.push(...(await expireAccessRequests(tx, now, asked)));
     const found = await findOpenRequest(tx, asked, now);
@@ -81,8 +81,8 @@ function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTabl
   return {
     organisation_id: asked.organisationId,
     id: uuidv4(),
-    // Kept as it is, unlike other tokens: whoever asks again gets the same one, and by itself it opens nothing, because
-    // polling takes the agent's own authentication beside it.
+    // Stored in plain text, unlike other tokens, because a repeated request returns the same one. It grants nothing by itself:
+    // polling also requires the agent's authentication.
     token: mintToken('access_request').token.reveal(),
     agent_id: asked.agentUuid,
     platform_id: asked.platformId,
@@ -100,7 +100,7 @@ function newRequest(asked: Asked, about: About, now: Instant): AccessRequestTabl
   };
 }
 
-/** Writes down which requests nobody decided in time. To whoever reads them they were expired already. */
+/** Marks requests past their deadline as expired. Readers see them as expired already. */
 export async function expireRequests(
   { store }: Pick<Broker, 'store'>,
   changes: ApprovalChanges,

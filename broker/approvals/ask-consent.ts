@@ -8,8 +8,8 @@ import type { Action } from '../wire/action.ts';
 import { openAccessRequest } from './access-requests.ts';
 
 /**
- * Raises the request, or finds the one that waits. Answers its token; nothing when too many of the agent are open, or when
- * the store fails: the refusal of the call is on record already, and is the answer either way.
+ * Creates the request, or finds the pending one. Returns its token; nothing when too many of the agent are open, or when the
+ * store fails: the refusal of the call is already recorded, and is returned in any case.
  */
 export async function askConsent(
   { broker, changes }: { broker: Broker; changes: ApprovalChanges },
@@ -29,7 +29,7 @@ export async function askConsent(
     const opened = await openAccessRequest(broker, changes, asked, about);
     return opened.kind === 'too_many' ? {} : { token: opened.request.token };
   } catch (error) {
-    broker.log.error({ err: error, agent: agent.agent_id }, 'an access request for more consent could not be raised');
+    broker.log.error({ err: error, agent: agent.agent_id }, 'could not create an access request for more consent');
     return {};
   }
 }

@@ -19,9 +19,9 @@ export type OwnerDecision = {
   how: Decision['how'];
   /** Of a decision by passkey. */
   passkey?: PasskeyEvidence;
-  /** For the agent to read. */
+  /** Note to the agent. */
   note?: string;
-  /** Of the request that the owner was shown: another one is not decided. */
+  /** Hash of the request that was shown: another one is not decided. */
   requestHash?: string;
 };
 
@@ -33,9 +33,9 @@ export type Decided =
   | { kind: 'expired' };
 
 /**
- * Decides a held call of the owner's organisation. Of any number of owners at the same instant one decides; `replayed`
- * then resolves when the approved call came to its end, whatever that was, and is not to be waited for with a connection
- * open that may close. Throws AuditUnavailable when the decision could not be recorded: then it is not made.
+ * Decides a held call of the owner's organisation. One of concurrent owners wins. `replayed` resolves when the replay of the
+ * approved call has finished, with any outcome; do not await it while a client connection is open. Throws AuditUnavailable when
+ * the decision could not be recorded: then it is not made.
  */
 export async function decideHeld(
   services: Changing & { replays: Replays },
@@ -49,7 +49,7 @@ export async function decideHeld(
   return decided;
 }
 
-/** The same, unless `condition`, which belongs into the transaction that decides, answers false: `undone`. */
+/** The same, unless `condition`, which runs in the deciding transaction, returns false: `undone`. */
 export async function decideHeldIf(
   services: Changing & { replays: Replays },
   owner: Decider,

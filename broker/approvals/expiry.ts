@@ -3,7 +3,7 @@ import type { Broker } from '../broker.ts';
 import type { Instant } from '../policy/facts.ts';
 import { expireHeldCalls } from '../store/approvals.ts';
 
-/** Writes down which held calls nobody decided in time. To whoever reads them they were expired already. */
+/** Marks held calls past their deadline as expired. Readers see them as expired already. */
 export async function expireHeld(
   { broker, changes }: { broker: Broker; changes: ApprovalChanges },
   now: Instant,

@@ -1,4 +1,4 @@
-/** From a held call to what its later rows and its replay take: who asked, for what, exactly. */
+/** Derives from a held call the data of its later audit rows and of its replay. */
 import type { ApprovalProvenance } from '../audit/approval-state.ts';
 import type { AuditEvent } from '../audit/event-row.ts';
 import type { CallRecord } from '../audit/outcome.ts';
@@ -11,7 +11,7 @@ import { openRequest } from './sealed.ts';
 
 type Ids = { auditId: string; correlationId: string; now: Instant };
 
-/** The replay of a held call before anything more is known than what was held and who decided. */
+/** The initial record of a replay: what was held, and who decided. */
 export function recordOfHeld(
   held: HeldCall,
   provenance: ApprovalProvenance,
@@ -42,7 +42,7 @@ export function recordOfHeld(
   };
 }
 
-/** An event about a held call; its reason and what else it says are up to the caller. */
+/** An event about a held call, with the given reason and details. */
 export function eventOfHeld(
   held: HeldCall,
   provenance: ApprovalProvenance,
@@ -68,7 +68,7 @@ export function eventOfHeld(
   };
 }
 
-/** The exact request; undefined, and said in the log, when what is stored was altered. */
+/** The exact request; undefined, and logged, when the stored value was modified. */
 export function readHeldRequest(
   { broker }: { broker: Pick<Broker, 'vault' | 'log'> },
   held: HeldCall,

@@ -1,4 +1,4 @@
-/** A call that waits for a person: stored with its row and receipt in one transaction, everything for its replay sealed. */
+/** Holds a call for approval: stored with its audit row and receipt in one transaction, with the sealed request for the replay. */
 import type { CallRecord, OutcomeOf } from '../audit/outcome.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Recorded } from '../audit/recorder.ts';
@@ -13,10 +13,10 @@ import type { Action } from '../wire/action.ts';
 import { requestHash, requestOf } from './held-request.ts';
 import { sealRequest } from './sealed.ts';
 
-/** People who are asked too often approve anything. */
+/** Limit against approval fatigue. */
 export const MAX_PENDING = 100;
 
-/** What is held: a call that was read and decided. */
+/** A parsed and decided call. */
 type CallToHold = {
   who: AgentPrincipal;
   action: Action;
@@ -46,7 +46,7 @@ export async function hold(
     row: rowOf(outcome),
     value: outcome,
     together: async (tx) => {
-      // By its children an agent gets no more before people than it could itself.
+      // Children share the limit of their parent.
       const familyRoot = agent.parent_id ?? agent.id;
       await lockPending(tx, agent.organisation_id, familyRoot);
       const family = agent.parent_id === null ? [agent.id] : [agent.id, agent.parent_id];

@@ -1,4 +1,4 @@
-/** How much waits for the owners of an organisation, told to everybody who follows it as it changes. */
+/** Publishes the counts of pending items of an organisation to its subscribers. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ApprovalChanges } from '../audit/changes.ts';
 import type { Broker } from '../broker.ts';
@@ -6,28 +6,28 @@ import { countWaiting, type Waiting } from '../store/inbox.ts';
 
 export type Follower = {
   waiting(now: Waiting): void;
-  /** The process stops: nothing more will come. */
+  /** The process is stopping: no more events. */
   over(): void;
 };
 
 export type InboxFeed = {
-  /** Tells how much waits, at once and after every change. Answers how to stop. */
+  /** Publishes the counts immediately and after every change. Returns the unsubscribe function. */
   follow(organisationId: string, follower: Follower): () => void;
 };
 
-/** Followers hear no more often than this, and the store is asked no more often: once for all of an organisation. */
+/** Rate limit of events and of queries: one query for all subscribers of an organisation. */
 const AT_MOST_EVERY_MS = 100;
 const AGAIN_MS = 1_000;
 
 type Desk = {
   followers: Set<Follower>;
-  /** Those who heard nothing yet. */
+  /** Subscribers without an event yet. */
   fresh: Set<Follower>;
   changed: boolean;
   looking: boolean;
 };
 
-/** Nothing is heard or asked before somebody follows. */
+/** Makes it. Inactive without subscribers. */
 export function makeInboxFeed({ store, clock, log }: Broker, changes: ApprovalChanges): InboxFeed {
   const desks = new Map<string, Desk>();
   let unsubscribe: (() => void) | undefined;
@@ -43,7 +43,7 @@ export function makeInboxFeed({ store, clock, log }: Broker, changes: ApprovalCh
       await pause(AT_MOST_EVERY_MS, undefined, { ref: false });
     } catch (error) {
       if (over) return;
-      log.warn({ err: error }, 'could not count what waits; trying again');
+      log.warn({ err: error }, 'could not count pending items; retrying');
       desk.changed = true;
       await pause(AGAIN_MS, undefined, { ref: false });
     }
@@ -85,7 +85,7 @@ export function makeInboxFeed({ store, clock, log }: Broker, changes: ApprovalCh
 
   return {
     follow: (organisationId, follower) => {
-      // First the ear, then the question: no change can come in between.
+      // Subscribe before the query, so that no change is missed in between.
       unsubscribe ??= subscribe();
       if (over) follower.over();
       const desk = desks.get(organisationId) ?? makeDesk();

@@ -24,18 +24,18 @@ import type { Replays } from './replay.ts';
 export type Signed =
   | Exclude<Decided, { kind: 'changed' }>
   | { kind: 'challenge_expired' }
-  /** The answer is not one of an active passkey of the agent's owner to this challenge. */
+  /** Not a valid assertion by an active passkey of the agent's owner for this challenge. */
   | { kind: 'unverified'; detail: string }
   | { kind: 'counter_regression' };
 
 const unverified = (detail: string): Signed => ({ kind: 'unverified', detail });
 
-/** One sentence for all of them: it tells nobody whose passkeys there are. */
+/** The same sentence for all cases, so that it does not reveal existing passkeys. */
 const NO_PASSKEY = "This is no active passkey of the agent's owner.";
 
 /**
- * Approves the call that the challenge was made for. The approval and the passkey's counter move in one transaction, so
- * that neither is used without the other; the replay then goes on by itself. Throws AuditUnavailable: nothing was decided.
+ * Approves the call of the challenge. The approval and the passkey's counter are updated in one transaction; the replay then
+ * starts in the background. Throws AuditUnavailable: nothing was decided.
  */
 export async function approveByPasskey(
   services: Changing & { replays: Replays },
@@ -93,7 +93,7 @@ async function decide(
       requestHash: approval.request_hash,
     },
     ids,
-    // After the decision, which only one can make: whoever sends an answer twice is late, not a clone.
+    // After the decision, which only one can make: a repeated assertion is late, not a sign of a cloned passkey.
     async (tx) => await usePasskey(tx, passkey, { counter, at: services.broker.clock(), agentUuid: approval.agent_id }),
   );
   if (decided.kind === 'changed') return unverified('The challenge is not one for this request.');
@@ -104,8 +104,8 @@ async function decide(
 }
 
 /**
- * Disables a passkey that another one seems to be a copy of (WebAuthn section 7.2, step 22), for good, although the
- * decision was undone. False: its counter is not why it did not count. The agent did nothing, so its breaker stays shut.
+ * Permanently disables a passkey that seems to be cloned (WebAuthn section 7.2, step 22), although the decision was rolled back.
+ * False: the counter is not the reason of the failure. The agent's breaker is not affected.
  */
 async function disable(
   { broker, recorder }: Recording,
@@ -115,7 +115,7 @@ async function disable(
   { correlationId }: { correlationId: string },
 ): Promise<boolean> {
   const now = broker.clock();
-  const detail = 'The counter of a passkey did not go up: it may have been cloned, and was disabled.';
+  const detail = 'The signature counter of a passkey did not increase: it may have been cloned, and was disabled.';
   const row = eventRow({
     auditId: uuidv7(now),
     correlationId,

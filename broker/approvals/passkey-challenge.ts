@@ -1,8 +1,8 @@
 /**
- * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge carries what it is for, when it
- * ends, and a MAC over that, so that beginning again fills nothing up and never spoils the challenge that an owner holds.
+ * Passkey challenges (specification, Passkey challenges). They are not stored: a challenge contains its purpose, its
+ * expiry and a MAC over both, so that beginning again uses no storage and does not invalidate an owner's challenge.
  *
- * An approval is decided once by itself. A challenge that enrolled is recorded as used (store/used-challenges.ts), because
+ * Deciding an approval is idempotent by itself. A challenge that enrolled a passkey is recorded as used (store/used-challenges.ts), because
  * an owner may enrol many passkeys.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -10,14 +10,14 @@ import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
 
-/** What a challenge is for: an owner's enrolment, or one approval of exactly one request. */
+/** The purpose: enrolment by an owner, or approval of exactly one request. */
 export type ChallengeSubject =
   | { purpose: 'register'; id: string }
   | { purpose: 'sign'; id: string; requestHash: string };
 
 /**
- * `expired`: past its 5 minutes, or made with a key that is gone (a restart, a rotation). `foreign`: for another purpose,
- * owner, approval or request, or not made here at all.
+ * `expired`: past its 5 minutes, or made with a former key (restart, rotation). `foreign`: for another purpose,
+ * owner, approval or request, or not issued here.
  */
 export type ChallengeState = 'good' | 'expired' | 'foreign';
 
@@ -35,7 +35,7 @@ const RANDOM = 34;
 const MAC = 50;
 const LENGTH = 82;
 
-/** Makes a challenge that is good for 5 minutes from now. */
+/** Issues a challenge that is valid for 5 minutes. */
 export async function issueChallenge(broker: Keyed, subject: ChallengeSubject): Promise<Buffer> {
   const run = await broker.fleetRun.read();
   const { id, secret } = keyOf(run.id, broker.vault.masterKeys().current);
@@ -49,7 +49,7 @@ export async function issueChallenge(broker: Keyed, subject: ChallengeSubject): 
   return Buffer.concat([head, macOf(secret, head, subject)]);
 }
 
-/** What a challenge (base64url) says that it is for, which anybody could have written; undefined: it is none of ours. */
+/** The unverified purpose of a challenge (base64url); undefined: not in our format. */
 export function subjectOf(challenge: string): Pick<ChallengeSubject, 'purpose' | 'id'> | undefined {
   const bytes = decodeBase64url(challenge);
   if (bytes?.length !== LENGTH || bytes[0] !== VERSION) return undefined;
@@ -58,8 +58,8 @@ export function subjectOf(challenge: string): Pick<ChallengeSubject, 'purpose' |
 }
 
 /**
- * Whether a challenge was made here for this subject and is still good. Waits where that is not known yet: the challenge is
- * older than this process, which has not found out whether another one of its run is alive.
+ * Whether a challenge was issued here for this subject and is valid. Waits if that is not known yet: the challenge is older than
+ * this process, which does not know yet whether another process of its run is alive.
  */
 export async function judgeChallenge(
   broker: Keyed,
@@ -85,7 +85,7 @@ export async function judgeChallenge(
 }
 
 /**
- * The processes of a run have one key, so that one finishes what another began. The next run has another: a restart
+ * The processes of a run share a key, so that any of them can finish a ceremony. The next run has another key: a restart
  * invalidates outstanding challenges (specification).
  */
 function keyOf(runId: string, master: MasterKey): { id: Buffer; secret: Buffer } {
@@ -99,7 +99,7 @@ function keyOf(runId: string, master: MasterKey): { id: Buffer; secret: Buffer }
   };
 }
 
-/** The head has one length, so nothing of it can pass for the beginning of a hash. */
+/** The head has a fixed length, so the concatenation with the hash is unambiguous. */
 function macOf(secret: Buffer, head: Buffer, subject: ChallengeSubject): Buffer {
   const mac = createHmac('sha256', secret).update(head);
   if (subject.purpose === 'sign') mac.update(subject.requestHash);

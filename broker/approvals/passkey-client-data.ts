@@ -1,10 +1,10 @@
-/** What the browser says of a WebAuthn ceremony, signed together with what the authenticator says (WebAuthn section 5.8.1). */
+/** Client data of a WebAuthn ceremony (WebAuthn section 5.8.1). */
 import { isUtf8 } from 'node:buffer';
 import { parseStrictJson } from '../../json/strict.ts';
 import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 
-/** Who asks, as WebAuthn knows it: the host name, and the one page origin from which answers are taken. */
+/** The relying party: the host name, and the only accepted origin. */
 export type RelyingParty = { id: string; name: string; origin: string };
 
 export const relyingPartyOf = ({ baseUrl }: Pick<Broker, 'baseUrl'>): RelyingParty => ({
@@ -16,9 +16,9 @@ export const relyingPartyOf = ({ baseUrl }: Pick<Broker, 'baseUrl'>): RelyingPar
 export type ClientData = { type: 'webauthn.create' | 'webauthn.get'; challenge: string };
 
 /**
- * Reads and checks client data that is for us. Beyond what the library checks, it refuses what was done inside another
- * site's page (`crossOrigin`), and JSON that two readers could read differently.
- * @returns a sentence, when it is not acceptable
+ * Parses and validates client data. In addition to the library, it refuses ceremonies in cross-origin frames (`crossOrigin`), and
+ * ambiguous JSON (duplicate members).
+ * @returns a sentence, when it is refused
  */
 export function readClientData(text: string, type: ClientData['type'], { origin }: RelyingParty): ClientData | string {
   const bytes = decodeBase64url(text);

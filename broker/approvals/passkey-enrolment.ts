@@ -14,20 +14,20 @@ import { CHALLENGE_LIFETIME_MS, judgeChallenge } from './passkey-challenge.ts';
 import { readClientData, relyingPartyOf } from './passkey-client-data.ts';
 import { verifyRegistration } from './passkey-verify.ts';
 
-/** An owner's own ones, the disabled ones included. */
+/** Limit for each owner, disabled ones included. */
 export const MOST_PASSKEYS = 20;
 
 export type Enrolment =
   | { kind: 'enrolled'; passkey: PasskeyTable }
   | { kind: 'challenge_expired' }
   | { kind: 'unverified'; detail: string }
-  /** The credential id is enrolled already, or was and is disabled: an authenticator makes an id once. */
+  /** The credential id is already enrolled, or was and is disabled. */
   | { kind: 'exists' }
   | { kind: 'too_many' };
 
 /**
- * Enrols what an authenticator made for this owner's challenge, which enrols nothing more. Throws AuditUnavailable:
- * it is not enrolled.
+ * Enrols the passkey that an authenticator created for this owner's challenge, which is consumed. Throws AuditUnavailable: it is
+ * not enrolled.
  */
 export async function enrolPasskey(
   services: Changing,
@@ -71,7 +71,7 @@ class Impossible extends Error {
   }
 }
 
-/** One transaction: a challenge is used up with the passkey that it enrols, and by nothing else. */
+/** Consumes the challenge and stores the passkey in one transaction. */
 async function keep(
   services: Changing,
   by: ChangingOwner,
@@ -84,7 +84,7 @@ async function keep(
     await recordChange(services, by, change, async (db, note) => {
       await lockPasskeysOf(db, owner);
       if (!(await putPasskey(db, passkey))) throw new Impossible('exists');
-      // It ends within its lifetime from now, whenever it was made.
+      // An upper bound of its expiry.
       const used = { challenge_hash: sha256Hex(challenge), expires_at: passkey.created_at + CHALLENGE_LIFETIME_MS };
       if (!(await useChallenge(db, used))) throw new Impossible('challenge_expired');
       if ((await listPasskeys(db, owner)).length > MOST_PASSKEYS) throw new Impossible('too_many');
@@ -97,7 +97,7 @@ async function keep(
   }
 }
 
-/** What is on record, and signed, of a passkey that came or went. */
+/** The facts about an added or removed passkey for the audit row and receipt. */
 export const told = ({ credential_id, synced }: PasskeyTable): JsonObject => ({
   passkey: { credential_id, synced: synced === 1 },
 });

@@ -1,4 +1,4 @@
-/** What browsers are asked for: options for `navigator.credentials` as JSON (WebAuthn sections 5.4 and 5.5). */
+/** Options for `navigator.credentials` as JSON (WebAuthn sections 5.4 and 5.5). */
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -7,12 +7,12 @@ import type { OwnerTable, PasskeyTable } from '../store/schema.ts';
 import type { RelyingParty } from './passkey-client-data.ts';
 
 /**
- * ES256, EdDSA and RS256 (RFC 9053, RFC 8812). Named, because what the library offers by itself depends on what the
- * runtime can do.
+ * ES256, EdDSA and RS256 (RFC 9053, RFC 8812). Explicit, because the library's default depends on the
+ * runtime.
  */
 export const ALGORITHMS: readonly number[] = [-7, -8, -257];
 
-/** The library takes 27 MB and a tenth of a second: nobody who has no passkeys should pay that. */
+/** Loaded lazily: the library takes 27 MB and a tenth of a second. */
 export const loadWebAuthn = () => import('@simplewebauthn/server');
 
 const TIMEOUT_MS = 60_000;
@@ -24,7 +24,7 @@ type Asked = {
   requireUserVerification: boolean;
 };
 
-/** The user handle of an owner: their uuid, which says nothing about them (WebAuthn section 14.6.1). */
+/** The user handle of an owner: their uuid, which contains no personal data (WebAuthn section 14.6.1). */
 export const userHandleOf = (ownerId: string): Buffer => Buffer.from(ownerId.replaceAll('-', ''), 'hex');
 
 const described = ({ credential_id, transports }: PasskeyTable) => ({
@@ -34,7 +34,7 @@ const described = ({ credential_id, transports }: PasskeyTable) => ({
 
 const wanted = (required: boolean): 'required' | 'preferred' => (required ? 'required' : 'preferred');
 
-/** To make a credential for an owner on an authenticator that has none of theirs yet. */
+/** Options for creating a credential on an authenticator without one of this owner. */
 export async function creationOptions(
   owner: OwnerTable,
   asked: Asked,
@@ -55,7 +55,7 @@ export async function creationOptions(
   });
 }
 
-/** To sign a challenge with one of these passkeys. */
+/** Options for signing a challenge with one of these passkeys. */
 export async function requestOptions(asked: Asked): Promise<PublicKeyCredentialRequestOptionsJSON> {
   const { generateAuthenticationOptions } = await loadWebAuthn();
   return await generateAuthenticationOptions({

@@ -1,4 +1,4 @@
-/** Checks what authenticators answer (WebAuthn sections 7.1 and 7.2). Whose credential it is, the callers know. */
+/** Verifies responses of authenticators (WebAuthn sections 7.1 and 7.2). The callers check the owner of the credential. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import type { PasskeyTable } from '../store/schema.ts';
@@ -14,10 +14,10 @@ const NOT_OURS =
 const UNVERIFIED =
   'The organisation requires that the authenticator verifies you, by finger, face or PIN, and it did not.';
 
-/** What an enrolment brings, as far as it is kept. */
+/** The stored part of an enrolment. */
 export type Enrolled = Pick<PasskeyTable, 'credential_id' | 'public_key' | 'counter' | 'aaguid' | 'synced'>;
 
-/** `challenge`: the one that the client data holds, judged before. */
+/** `challenge`: of the client data, already verified. */
 export async function verifyRegistration(
   response: RegistrationResponseJSON,
   expected: { challenge: string; rp: RelyingParty; requireUserVerification: boolean },
@@ -50,8 +50,8 @@ export async function verifyRegistration(
 }
 
 /**
- * Whether there is no attestation, or only one by the new key itself. To check others, the library would fetch revocation
- * lists from addresses that the certificate names.
+ * Whether there is no attestation, or only self-attestation. To verify others, the library would fetch revocation lists from
+ * URLs in the certificate (SSRF).
  */
 async function isUnattested(attestationObject: string): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers');
@@ -66,10 +66,10 @@ async function isUnattested(attestationObject: string): Promise<boolean> {
   }
 }
 
-/** What a person's touch brings, beside the signature. */
+/** The result of an assertion. */
 export type Asserted = { counter: number; userVerified: boolean };
 
-/** `challenge`: the one that the client data holds, judged before. The counter is not looked at here. */
+/** `challenge`: of the client data, already verified. The counter is not checked here. */
 export async function verifyAssertion(
   response: AuthenticationResponseJSON,
   passkey: PasskeyTable,
@@ -88,13 +88,13 @@ export async function verifyAssertion(
     credential: {
       id: passkey.credential_id,
       publicKey: new Uint8Array(passkey.public_key),
-      // The library looks at the counter before the signature: then anybody could make a passkey look cloned.
+      // Disables the library's counter check, which precedes the signature check: anybody could make a passkey look cloned.
       counter: 0,
     },
   }).catch(() => undefined);
   if (!verified?.verified) return refused(NOT_OURS);
   const { newCounter, userVerified, credentialDeviceType } = verified.authenticationInfo;
-  // It never changes in the life of a credential (WebAuthn section 6.1.3).
+  // It never changes for a credential (WebAuthn section 6.1.3).
   if ((credentialDeviceType === 'multiDevice') !== (passkey.synced === 1)) return refused(NOT_OURS);
   if (expected.requireUserVerification && !userVerified) return refused(UNVERIFIED);
   return { ok: true, counter: newCounter, userVerified };

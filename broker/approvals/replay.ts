@@ -1,6 +1,6 @@
 /**
- * The replay of an approved call, at most once: the claim is durable before anything else, every check is made again on
- * today's facts, and each step is written together with the audit row that says the same.
+ * The replay of an approved call, at most once: the claim is durable before anything else, all checks are repeated on current
+ * facts, and each state change is written in the transaction of its audit row.
  */
 
 import { type ApprovalProvenance, provenanceOf } from '../audit/approval-state.ts';
@@ -29,20 +29,19 @@ import { actionOf } from './held-request.ts';
 import { sealResult, summarise } from './sealed.ts';
 
 /**
- * A held call that was approved. The approval stands in for whatever would hold the call today, and for nothing else: not
- * for a refusal, not for another request, not for another connection.
+ * An approved call. The approval replaces only a hold: not a refusal, not another request, not another connection.
  */
 export type Replay = {
   approvalId: string;
   provenance: ApprovalProvenance;
   /** SHA-256 of the request that was approved. */
   requestHash: string;
-  /** The connection that it was held for. */
+  /** The connection at the time of the hold. */
   connectionId: string | null;
   companion: Companion;
 };
 
-/** Makes an approved call: decided again on today's facts, sent at most once, recorded. */
+/** Executes an approved call: decided again on current facts, sent at most once, recorded. */
 export type MakeReplay = (
   who: AgentPrincipal,
   action: Action,
@@ -52,12 +51,12 @@ export type MakeReplay = (
 type ReplayServices = Changing & { facts: FactsReader };
 
 export type Replays = {
-  /** Replays an approval whose claim this process has. Resolves when that is over; never rejects. */
+  /** Replays an approval that this process has claimed. Resolves when that is finished; never rejects. */
   start(claimed: ApprovalTable, options?: { recovered: boolean }): Promise<void>;
   isRunning(id: string): boolean;
-  /** Begins none from now on: what is approved and not begun is left to another process, or to the next start. */
+  /** Starts no more replays: pending ones are left to another process, or to the next start. */
   stop(): void;
-  /** Resolves when no replay is under way, or after `patienceMs`. */
+  /** Resolves when no replay is in progress, or after `patienceMs`. */
   settled(patienceMs: number): Promise<void>;
 };
 
@@ -69,7 +68,7 @@ export function makeReplays(services: ReplayServices, make: MakeReplay): Replays
     try {
       await replayOnce(services, make, claimed, recovered);
     } catch (error) {
-      // Before its intent nothing was sent, and the next round of recovery tries again; after it nobody does.
+      // Before its intent nothing was sent, and the next recovery sweep retries; after it there is no retry.
       if (error instanceof AuditUnavailable && error.cause instanceof Superseded) return;
       broker.log.error({ err: error, approval: claimed.id }, 'replay of an approved call failed');
     } finally {
@@ -103,7 +102,7 @@ async function replayOnce(
 ): Promise<void> {
   const { broker, recorder } = services;
   const held = await findHeldCall(broker.store.db, claimed.organisation_id, claimed.id);
-  // Whoever took the claim over sees to it.
+  // Another process took over the claim.
   if (held?.exec_state !== 'claimed' || held.fence !== claimed.fence) return;
   const now = broker.clock();
   const ids = { auditId: uuidv7(now), correlationId: newCorrelationId(), now };
@@ -146,7 +145,7 @@ async function replayOnce(
   }
 }
 
-/** Another process took this one for dead and closed the row as unknown. What is signed stands; what came is beside it. */
+/** Another process considered this one dead and closed the row as unknown. The signed row stays; the outcome is recorded as an event. */
 async function recordLate(
   { broker, recorder }: Recording,
   held: HeldCall,
@@ -165,10 +164,10 @@ async function recordLate(
   await recorder.record({ row, value: undefined });
 }
 
-/** Moves the approval along with the row of its replay. */
+/** Updates the approval's state in the transaction of the replay's row. */
 function companionOf({ broker, changes }: { broker: Broker; changes: ApprovalChanges }, held: HeldCall): Companion {
   return async (tx, row, value) => {
-    // It was not sent, and its intent may or may not be stored: without one the claim stands, and is tried again.
+    // It was not sent, and its intent may or may not be stored: without one the claim stays, and is retried.
     if (row.state === 'final' && row.reason === 'audit_unavailable') {
       const step = {
         exec_state: 'failed' as const,

@@ -1,4 +1,4 @@
-/** What a held call asks for and what its replay brought, as they are stored: sealed, bound to the approval's row. */
+/** Sealed request and result of a held call, bound to the approval's row. */
 import type { UpstreamAnswer } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -18,7 +18,7 @@ export function sealRequest({ vault }: Pick<Broker, 'vault'>, ref: Ref, request:
   return vault.seal(placeOf(ref, 'action'), JSON.stringify(request));
 }
 
-/** The exact request. Throws SealError when what is stored was altered or is another row's. */
+/** The exact request. Throws SealError when the stored value was modified or is another row's. */
 export function openRequest(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<ApprovalTable, 'action'>,
@@ -26,12 +26,12 @@ export function openRequest(
   return JSON.parse(vault.open(placeOf(approval, 'action'), approval.action).toString('utf8'));
 }
 
-/** What an upstream's answer may take of an approval's row, in bytes of JSON text. */
+/** Limit of an upstream's response in an approval's row, in bytes of JSON text. */
 export const MAX_RESULT_BYTES = 256 * 1024;
 
 /**
- * Seals the result of a replay: JSON text `{status, data, headers}`. Of data beyond MAX_RESULT_BYTES the beginning of its text is
- * kept, with `truncated` and the whole size.
+ * Seals the result of a replay: JSON text `{status, data, headers}`. Beyond MAX_RESULT_BYTES the data is truncated to the
+ * beginning of its text, with `truncated` and the full size.
  */
 export function sealResult(
   { vault }: Pick<Broker, 'vault'>,
@@ -48,12 +48,12 @@ export function sealResult(
   return vault.seal(placeOf(ref, 'result'), `{"status":${upstreamStatus},"data":${data}${notes}${cut}}`);
 }
 
-/** As much of a text as fits, without the half of a character at its end. */
+/** Truncates UTF-8 without a partial character at the end. */
 function beginning(text: Buffer): string {
   return new TextDecoder().decode(text.subarray(0, MAX_RESULT_BYTES), { stream: true });
 }
 
-/** JSON text `{status, data}` of an approved call that was made; undefined when there is none. */
+/** JSON text `{status, data}` of a replayed call; undefined when there is none. */
 export function openResult(
   { vault }: Pick<Broker, 'vault'>,
   approval: Ref & Pick<ApprovalTable, 'result'>,
@@ -63,7 +63,7 @@ export function openResult(
     : vault.open(placeOf(approval, 'result'), approval.result).toString('utf8');
 }
 
-/** Status, type and size of an answer: never content. */
+/** Status, type and size of a response: never content. */
 export function summarise({ upstreamStatus, contentType, bytes }: UpstreamAnswer): string {
   return [`status ${upstreamStatus}`, contentType ?? 'no content type', `${bytes} bytes`].join(', ');
 }

@@ -1,4 +1,4 @@
-/** The exact request of a held call, laid out for whoever decides on it. */
+/** The exact request of a held call, for display to the deciding person. */
 import type { Broker } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { parseEndpoint } from '../policy/endpoint.ts';
@@ -13,13 +13,13 @@ export type ShownRequest = {
   /** With its query. */
   endpoint: string;
   body: JsonValue;
-  /** The agent's headers that are sent, none of which carries a credential. */
+  /** The agent's headers that are sent, none of which contains a credential. */
   headers: Readonly<Record<string, string>>;
-  /** Whom the body names as receiving it, where the platform's manifest points; the manifest of now. */
+  /** Recipients in the body, by the platform's current manifest. */
   recipients: string[];
 };
 
-/** `request`: as it was opened. Everything in it is the agent's words. */
+/** `request`: as opened. Untrusted input of the agent. */
 export async function shownRequest(
   services: { broker: Broker; compiled: Compiled },
   held: HeldCall,

@@ -1,25 +1,25 @@
-/** What an approval is at a moment (specification, States and transitions, Approval). */
+/** The state of an approval at a given time (specification, States and transitions, Approval). */
 import type { Instant } from '../policy/facts.ts';
 import type { ApprovalTable } from '../store/schema.ts';
 
 type Stated = Pick<ApprovalTable, 'status' | 'expires_at' | 'exec_state'>;
 
-/** The status on the wire: what waited past its time is expired, whether the store says so yet or not. */
+/** The status on the wire: pending ones past their deadline are expired, even if the row does not say so yet. */
 export function statusAt({ status, expires_at }: Omit<Stated, 'exec_state'>, now: Instant): ApprovalTable['status'] {
   return status === 'pending' && expires_at <= now ? 'expired' : status;
 }
 
-/** Whether nothing more can become of it: denied, expired, or approved and replayed, with whatever outcome. */
+/** Whether the state is final: denied, expired, or approved and replayed with any outcome. */
 export function isSettled(approval: Stated, now: Instant): boolean {
   const status = statusAt(approval, now);
   if (status === 'approved') return approval.exec_state !== 'claimed' && approval.exec_state !== 'intent';
   return status !== 'pending';
 }
 
-/** The passkey that decided, as far as a receipt tells it. */
+/** The passkey that decided, for the receipt. */
 export type PasskeyEvidence = {
   credential_id: string;
-  /** Whether the authenticator verified the person, by finger, face or PIN. */
+  /** Whether the authenticator performed user verification (biometrics or PIN). */
   user_verified: boolean;
   /** `not_kept`: a synced passkey, which always reports 0 (WebAuthn section 6.1.1). */
   counter: 'increased' | 'not_kept';
@@ -35,7 +35,7 @@ export type ApprovalProvenance = {
   passkey?: PasskeyEvidence;
 };
 
-/** The provenance of a decision that is about to be made, or was. */
+/** The provenance of a decision, before or after it is made. */
 export function provenanceOf(
   approval: Pick<ApprovalTable, 'request_hash' | 'audit_id'>,
   decision: { at: Instant; by: string; how: NonNullable<ApprovalTable['decided_how']>; with: string | null },

@@ -1,4 +1,4 @@
-/** Errors of recording: what could not be stored, and what may have happened all the same. */
+/** Errors of recording. */
 
 /** The audit row could not be stored. Nothing was sent when `sent` is false; else the call may have been made. */
 export class AuditUnavailable extends Error {
@@ -10,7 +10,7 @@ export class AuditUnavailable extends Error {
   }
 }
 
-/** Whether a change, or a held call, was recorded cannot be told: it may be in force. */
+/** Unknown whether a change, or a held call, was recorded: it may be in force. */
 export class MaybeRecorded extends AuditUnavailable {
   constructor(cause: unknown) {
     super(true, cause);

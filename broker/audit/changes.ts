@@ -1,66 +1,66 @@
-/** News of held calls and access requests, for whoever waits for them: at once in this process, by a notice in the others. */
+/** Change notifications of held calls and access requests: immediate in this process, by NOTIFY in the others. */
 import type { Broker } from '../broker.ts';
 import { findSettledRequests } from '../store/access-requests.ts';
 import { findSettled } from '../store/approvals.ts';
 import type { Db } from '../store/store.ts';
 
 /**
- * Which held call, or access request: both have random ids. Something else that is waited for has a name with a colon in it:
- * whoever watches it hears of it, and subscribers, who follow the approvals, do not.
+ * A held call or access request, by its random id. Other topics have names with a colon: only their watchers are notified, not
+ * subscribers of approvals.
  */
 export type ApprovalRef = { organisation_id: string; id: string };
 
 const isNamed = (id: string): boolean => id.includes(':');
 
-/** An owner of the organisation changed something, which may decide what its agents may do. */
+/** Topic: an owner of the organisation changed something that may affect the permissions of its agents. */
 export const ownersChangeIn = (organisationId: string): ApprovalRef => ({
   organisation_id: organisationId,
   id: `owners-change:${organisationId}`,
 });
 
 export type ApprovalWatch = {
-  /** Resolves when there is news since the last time, after `ms`, when given up, or when the process stops. */
+  /** Resolves on a change since the last call, after `ms`, when aborted, or when the process stops. */
   news(ms: number): Promise<void>;
-  /** True: nothing more is to be waited for. */
+  /** True: stop waiting. */
   over(): boolean;
   end(): void;
 };
 
 export type ApprovalChanges = {
-  /** In the transaction that changes an approval: tells the other processes when it commits. */
+  /** In the transaction that changes an approval: notifies the other processes when it commits. */
   announce(db: Db, ref: ApprovalRef): Promise<void>;
-  /** After that transaction: tells this process. */
+  /** After that transaction: notifies this process. */
   tell(ref: ApprovalRef): void;
-  /** Watches one approval. Begin before you read it, and no news can come in between. */
+  /** Watches one approval. Start before reading it, so that no change is missed. */
   watch(id: string): ApprovalWatch;
   /**
-   * Hears of every change of every approval, as well as can be: what happens while the way to others is down is missed.
-   * Whoever gives `also` is told now and then, while that lasts, to look for themselves; and that the process stops.
+   * Subscribes to changes of all approvals, best effort: changes are missed while the connection for notifications is down. `also`
+   * is called periodically meanwhile, as a hint to poll, and when the process stops.
    */
   subscribe(listener: (ref: ApprovalRef) => void, also?: Subscriber): () => void;
-  /** How many wait for news of it here. */
+  /** Number of watchers in this process. */
   waiting(id: string): number;
-  /** Lets everyone go who waits. */
+  /** Ends all waiting. */
   release(): void;
   close(): Promise<void>;
 };
 
 export type Subscriber = { missed(): void; over(): void };
 
-/** How often the store is asked, and only while notices do not arrive and somebody waits. */
+/** Poll interval, only while notifications do not arrive and there are watchers. */
 const POLL_MS = 1_000;
 const POLLED_AT_ONCE = 500;
 
 type Waiter = { wake(): void };
 
-/** Nothing is opened or asked before somebody waits. */
+/** Makes it. Inactive without watchers. */
 export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): ApprovalChanges {
   const waiters = new Map<string, Set<Waiter>>();
   const listeners = new Set<(ref: ApprovalRef) => void>();
   const subscribers = new Set<Subscriber>();
   const { notices } = store;
   let listening: { close(): Promise<void> } | undefined;
-  /** Embedded, there is nobody else whom we could miss. */
+  /** Embedded, there are no other processes. */
   let reachable = notices === undefined;
   let released = false;
   let timer: NodeJS.Timeout | undefined;
@@ -78,7 +78,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
 
   const anyone = () => waiters.size > 0 || subscribers.size > 0;
 
-  /** Looks once for those who wait, in a few statements for all. */
+  /** Polls once for all watchers, in a few statements. */
   const poll = async (): Promise<void> => {
     for (const subscriber of subscribers) subscriber.missed();
     const ids = [...waiters.keys()].filter((id) => !isNamed(id));
@@ -94,7 +94,7 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
       timer = undefined;
       if (released || !anyone()) return;
       polling = poll()
-        .catch((error) => log.warn({ err: error }, 'could not look for decisions; trying again'))
+        .catch((error) => log.warn({ err: error }, 'polling for decisions failed; retrying'))
         .finally(() => {
           if (!reachable && anyone()) pollSoon(POLL_MS);
         });
@@ -110,8 +110,8 @@ export function makeApprovalChanges({ store, instanceId, clock, log }: Broker): 
       },
       reachable: (now) => {
         reachable = now;
-        if (!now) log.warn('notices of other processes do not arrive: asking the store while agents wait');
-        // Once more when it is up again: what was sent in between is lost.
+        if (!now) log.warn('notifications of other processes do not arrive: polling the store while agents wait');
+        // Poll once more after reconnecting: notifications sent in between are lost.
         clearTimeout(timer);
         timer = undefined;
         if (anyone()) pollSoon(0);

@@ -1,16 +1,16 @@
-/** `execution_error` of an approval: why an approved call was not made, or what is not known of it. */
+/** `execution_error` of an approval: why the replay failed, or that its outcome is unknown. */
 import type { AuditRow } from '../store/audit.ts';
 import { BLOCKED_DETAIL, type Outcome } from './outcome.ts';
 import { mayHaveActed } from './row.ts';
 
-/** What recovery says of a replay whose process died after its intent. */
+/** Text of recovery for a replay whose process died after its intent. */
 export const STOPPED_IN_FLIGHT =
   'outcome unknown: the broker stopped while the call was in flight; check the platform before you ask again.';
 
 export type ExecutionError = {
-  /** The platform may have acted, and nobody knows. */
+  /** Unknown whether the platform acted. */
   unknown: boolean;
-  /** The platform acted, but its answer cannot be given. */
+  /** The platform acted, but its response cannot be returned. */
   made: boolean;
   /** Begins with the reason code of the replay's row, or with `outcome unknown`. */
   text: string;

@@ -1,14 +1,14 @@
-/** Whether a row is stored that was written together with something else, when nobody knows how that ended. */
+/** Whether a row is stored, after a transaction with unknown result (connection lost at commit). */
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
 import { rowHash } from './receipt.ts';
 
-/** Undoes a write that was only to show whether its row is there. */
+/** Rolls back the probing write. */
 class NotThere extends Error {}
 
 /**
- * Whether the final row, and so what was written in its transaction, is stored. It is written once more and that is undone:
- * a write waits for a transaction that the server is still ending, where a look would miss it. Throws as the store does.
+ * Whether the final row, and so its transaction, is stored. Probes with a write that is rolled back: a write waits for a
+ * transaction that the server is still committing, which a read would miss. Throws errors of the store.
  */
 export async function isRecorded(db: Db, row: AuditRow): Promise<boolean> {
   try {

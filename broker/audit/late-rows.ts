@@ -1,4 +1,4 @@
-/** Outcomes that could not be stored when they came, and wait until the store is back. */
+/** Deferred audit writes: outcomes that could not be stored in time, and are retried until the store is available. */
 import type { Log } from '../log.ts';
 import { watchOutage } from '../outage.ts';
 import { withTimeout } from '../runtime/waits.ts';
@@ -6,19 +6,19 @@ import type { AuditRow } from '../store/audit.ts';
 
 export type LateRows<State extends { row: AuditRow }> = {
   keep(state: State): void;
-  /** Stores as many as can be stored now, in the order in which they came. Answers how many still wait. */
+  /** Retries in order. Returns how many are still pending. */
   retry(): Promise<number>;
-  /** A row could not be stored, or could. */
+  /** Reports that a row could not be stored. */
   failed(error: unknown): void;
   worked(): void;
   isFailing(): boolean;
-  /** Rejects while rows cannot be stored: no call is made whose outcome could not be stored either. Tries again first. */
+  /** Rejects while rows cannot be stored, after a retry: no call is made whose outcome could not be stored. */
   refuseWhileFailing(): Promise<void>;
 };
 
-/** Beyond so many the store is away for good, and a restart closes the rest as unknown. */
+/** Limit of deferred rows; beyond it recovery after a restart closes them as unknown. */
 const MOST_LATE = 10_000;
-/** How long a call waits for earlier outcomes to be stored. */
+/** How long a call waits for earlier outcomes. */
 const TURN_MS = 1_000;
 
 /**
@@ -42,16 +42,16 @@ export function makeLateRows<State extends { row: AuditRow }>(
       const auditId = kept.row.id;
       try {
         const stands = await store(kept);
-        if (!stands) log.warn({ auditId }, 'an outcome came too late: its row was closed');
+        if (!stands) log.warn({ auditId }, 'late outcome dropped: audit row already finalised');
       } catch (error) {
         if (!isHopeless(error)) {
           late.unshift(kept);
           return late.length;
         }
-        log.error({ err: error, auditId }, 'an outcome cannot be stored: a restart closes it as unknown');
+        log.error({ err: error, auditId }, 'outcome cannot be stored: recovery after a restart closes it as unknown');
       }
     }
-    // With none left the next row shows whether they can be stored.
+    // With none left, the next row shows whether rows can be stored.
     outage.worked();
     return 0;
   };
@@ -66,9 +66,12 @@ export function makeLateRows<State extends { row: AuditRow }>(
     keep: (state) => {
       const { row } = state;
       if (late.length < MOST_LATE) late.push(state);
-      // While rows wait for the store calls are refused before they are sent: those beyond the bound are without a row.
+      // Calls that were refused because rows are deferred: beyond the limit they have no row.
       else if (row.reason !== 'audit_unavailable')
-        log.error({ auditId: row.id }, 'too many outcomes wait for the store: a restart closes this one as unknown');
+        log.error(
+          { auditId: row.id },
+          'too many deferred outcomes: recovery after a restart closes this one as unknown',
+        );
     },
     retry,
     failed: outage.failed,
@@ -77,7 +80,7 @@ export function makeLateRows<State extends { row: AuditRow }>(
     refuseWhileFailing: async () => {
       if (!outage.isLasting()) return;
       await withTimeout(retry(), TURN_MS);
-      if (outage.isLasting()) throw new Error('an earlier outcome waits to be stored');
+      if (outage.isLasting()) throw new Error('an earlier outcome is not stored yet');
     },
   };
 }

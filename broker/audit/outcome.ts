@@ -1,4 +1,4 @@
-/** What can become of a governed call. Audit row, HTTP answer, execution_error and stored response all derive from it. */
+/** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
@@ -8,15 +8,15 @@ import type { RecordedDecision } from './receipt.ts';
 /** Who an audit row is about. All null: the organisation as a whole. */
 export type AuditedAgent = { id: string | null; agentId: string | null; parentAgentId: string | null };
 
-/** A decision, and what it was made on, as its row tells it. */
+/** A decision with its basis, as in its row. */
 export type Decided = { readonly verdict: Verdict; readonly decision: RecordedDecision };
 
-/** What is known of a call whatever becomes of it. A step that learns more makes another one. */
+/** What is known of a call independent of its outcome. Immutable: a step that learns more makes a new one. */
 export type CallRecord = {
   readonly auditId: string;
   readonly correlationId: string;
   readonly createdAt: Instant;
-  /** The process that makes the call. */
+  /** The process that executes the call. */
   readonly instanceId: string;
   readonly organisationId: string;
   readonly agent: AuditedAgent;
@@ -27,17 +27,17 @@ export type CallRecord = {
   readonly path: string | null;
   /** Headers of the agent that are not sent. */
   readonly droppedHeaders: readonly string[];
-  /** Kinds of personal data in the request; null: nobody looked. */
+  /** Kinds of personal data in the request; null: not scanned. */
   readonly pii: readonly PiiKind[] | null;
   readonly decided: Decided | undefined;
   readonly connectionId: string | null;
-  /** Of a replay: the decision of a person that it goes by. */
+  /** For a replay: the approval. */
   readonly approval: { readonly id: string; readonly provenance: ApprovalProvenance } | undefined;
-  /** A new token was due, and the authorization server had none to give. */
+  /** A token refresh was due and failed. */
   readonly refreshUnavailable: boolean;
 };
 
-/** What a platform answered, as the agent is given it. */
+/** A platform's response as returned to the agent. */
 export type UpstreamAnswer = {
   /** JSON text of the upstream's body. */
   dataJson: string;
@@ -45,12 +45,12 @@ export type UpstreamAnswer = {
   contentType: string | undefined;
   /** Size of the upstream's body as it came. */
   bytes: number;
-  /** `base64`: of a body that is no text. */
+  /** `base64`: for a binary body. */
   encoding: string | undefined;
   /** Of a redirect: where to, without its query. */
   location: string | undefined;
   headers: Readonly<Record<string, string>> | undefined;
-  /** The injected credential was taken out of it. */
+  /** The injected credential was redacted. */
   redacted: boolean;
 };
 
@@ -61,7 +61,7 @@ export type UpstreamAnswer = {
 export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed';
 
 type End =
-  /** `responsePii`: null where nobody looked. */
+  /** `responsePii`: null if not scanned. */
   | ({ kind: 'answered'; responsePii: readonly PiiKind[] | null } & UpstreamAnswer)
   | { kind: 'held'; approvalId: string; expiresAt: Instant }
   | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
@@ -71,7 +71,7 @@ type End =
       detail: string;
     }
   | { kind: 'inactive'; detail: string }
-  /** `connectionId`: one that is there, and only has to be connected. */
+  /** `connectionId`: an existing one that has to be connected. */
   | { kind: 'not_connected'; connectionId?: string }
   | { kind: 'consent_required'; reason: 'no_caller' | 'asserted_not_allowed' | 'not_consented' }
   /** `token`: of the access request that waits for an owner's consent. */
@@ -96,10 +96,10 @@ export type Outcome = Readonly<End> & { readonly call: CallRecord };
 
 export type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 
-/** Said of an answer that is withheld. */
+/** Detail of a withheld response. */
 export const BLOCKED_DETAIL = 'The answer held the credential in a form in which it cannot be taken out.';
 
-/** Whether the platform may have received the call, so that its row must be stored at nearly any price. */
+/** Whether the platform may have received the call, so that storing its row is retried for long. */
 export function mayBeSent(outcome: Outcome): boolean {
   switch (outcome.kind) {
     case 'answered':
@@ -114,7 +114,7 @@ export function mayBeSent(outcome: Outcome): boolean {
   }
 }
 
-/** What `_meta` tells beside the answer: what was left out of the request, or was changed in what came back. */
+/** Notes in `_meta`: dropped headers, redaction and others. */
 export function answerNotes(outcome: OutcomeOf<'answered' | 'held'>): Record<string, unknown> {
   const { droppedHeaders } = outcome.call;
   const notes: Record<string, unknown> = droppedHeaders.length > 0 ? { dropped_headers: droppedHeaders } : {};

@@ -6,7 +6,7 @@ export type PiiKind = 'email' | 'phone' | 'card' | 'iban' | 'national_id';
 /** The `pii` column and the member of a receipt; null for what was not looked at. */
 export type PiiFlags = { request: PiiKind[] | null; response: PiiKind[] | null };
 
-/** What is further in is not looked at: a flag is a hint for auditors, and must not cost more than the call. */
+/** Only the beginning is scanned: a flag is a hint for auditors, and must not cost more than the call. */
 const SCANNED_CHARACTERS = 65_536;
 
 const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/u;
@@ -48,7 +48,7 @@ export function piiKinds(whole: string): PiiKind[] {
   const kinds: PiiKind[] = [];
   if (text.includes('@') && EMAIL.test(text)) kinds.push('email');
   if (text.includes('+') && PHONE.test(text)) kinds.push('phone');
-  // Everything below needs digits in a row of some length: most texts end here.
+  // Everything below needs consecutive digits: most texts return here.
   if (!/\d{2}/.test(text)) return kinds;
   if (some(text, CARD, passesLuhn)) kinds.push('card');
   if (some(text, IBAN, isIban)) kinds.push('iban');
@@ -56,7 +56,7 @@ export function piiKinds(whole: string): PiiKind[] {
   return kinds;
 }
 
-/** The flags of a call before there is an answer: of its endpoint with the query, its headers and its body. */
+/** The flags of a call before its response: of its endpoint with the query, its headers and its body. */
 export function piiOfRequest({ endpoint, headers, data }: Pick<Action, 'endpoint' | 'headers' | 'data'>): PiiFlags {
   // In a URL `@` and `+` stand as escapes.
   const url = endpoint.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));

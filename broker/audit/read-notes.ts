@@ -1,23 +1,23 @@
-/** Notes of reads in flight, by their rows: each is taken back when its row is stored. */
+/** The in-flight read journal by audit rows: an entry is removed when its row is stored. */
 import { join } from 'node:path';
 import type { Log } from '../log.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { noteReads, SLOW_WRITE_MS } from '../store/reads-in-flight.ts';
 
 export type ReadNotes = {
-  /** False: the row is too large for a note. A promise where the disk is slow. */
+  /** Adds an entry. False: the row is too large. A promise where the disk is slow. */
   note(row: AuditRow): boolean | Promise<boolean>;
   takeBack(row: Pick<AuditRow, 'id'>): void;
-  /** To be called now and then. */
+  /** To be called periodically. */
   tidy(): void;
-  /** Lets go of the notes. Those of reads that are not on record yet stay for the next start. */
+  /** Closes the journal. Entries whose audit row is not durable yet are kept for recovery on restart. */
   close(): void;
 };
 
-/** Where the notes of reads in flight lie, in the data folder. */
+/** The folder of the journals in the data folder. */
 export const readsFolder = (dataFolder: string): string => join(dataFolder, 'run', 'reads');
 
-/** `folder`: where the notes of all processes lie. `id`: of this one. */
+/** `folder`: of the journals of all processes. `id`: of this process. */
 export function makeReadNotes(folder: string, id: string, log: Log): ReadNotes {
   const reads = noteReads(folder, id);
   if (reads.writeMs > SLOW_WRITE_MS)

@@ -1,4 +1,4 @@
-/** Whether this process can take calls now: it writes, its clock is right, and it is not stopping. */
+/** Readiness: the store is writable, the clock is right, and the process is not stopping. */
 import type { Broker } from '../broker.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import { heartbeat } from '../store/instances.ts';
@@ -7,15 +7,15 @@ import type { Recorder } from './recorder.ts';
 export type Readiness = {
   /** Writes this process's heartbeat. Rejects when the store cannot take it. */
   beat(): Promise<void>;
-  /** Why it takes no calls, in words for the operator; empty when it does. Resolves within a second. */
+  /** Reasons for not being ready, for the operator; empty when ready. Resolves within a second. */
   problems(): Promise<string[]>;
-  /** From now on it is stopping. */
+  /** Marks the process as stopping. */
   drain(): void;
 };
 
-/** A write of this age says that the store can be written: strangers may ask, and each question must not cost a write. */
+/** Maximum age of a successful write, so that unauthenticated probes do not each cause one. */
 const FRESH_MS = 1_000;
-/** Probes give up after a second or two. */
+/** Timeout, because probes give up after a second or two. */
 const ANSWER_MS = 800;
 
 export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailing'>): Readiness {
@@ -34,7 +34,7 @@ export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailin
     writtenAt = performance.now();
     storeOutage.worked();
   };
-  // A store that hangs is asked by one at a time.
+  // At most one pending heartbeat, in case the store hangs.
   const beatOnce = (): Promise<void> => {
     writing ??= write().finally(() => {
       writing = undefined;
@@ -43,7 +43,7 @@ export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailin
   };
   const isFresh = (): boolean => performance.now() - writtenAt < FRESH_MS;
 
-  /** Undefined: it can be written. */
+  /** Undefined: the store is writable. */
   const storeProblem = async (): Promise<string | undefined> => {
     if (isFresh()) return undefined;
     const written = beatOnce().then(
@@ -56,7 +56,7 @@ export function makeReadiness(broker: Broker, recorder: Pick<Recorder, 'isFailin
   return {
     beat: beatOnce,
     problems: async () => {
-      // Its heartbeat ends with it: nothing is written any more.
+      // No more heartbeats while stopping.
       if (draining) return ['the broker is stopping'];
       const store = await storeProblem();
       const audit = recorder.isFailing() ? 'audit rows cannot be stored' : undefined;

@@ -1,4 +1,4 @@
-/** A change that an owner makes: recorded in the transaction that makes it, so that neither is without the other. */
+/** Records an owner's change in the transaction that makes it. */
 
 import { correlationId, uuidv7 } from '../crypto/ids.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -13,9 +13,9 @@ import type { Recording } from './recorder.ts';
 export type Change = {
   /** What happened, such as `policy_changed`: the `reason` of the event's row. */
   reason: string;
-  /** The owner's own words; on record, not in the receipt. */
+  /** The owner's text; in the row, not in the receipt. */
   detail?: string | null;
-  /** What it is about, where it is one of these. */
+  /** The subject, if it is one of these. */
   agent?: { id: string; agent_id: string };
   platform?: string;
   scope?: string;
@@ -28,10 +28,10 @@ export type ChangingOwner = {
   correlationId: string;
 };
 
-/** What whoever changes something takes of the process. */
+/** Dependencies of making a change. */
 export type Changing = Recording & { changes: ApprovalChanges };
 
-/** Whoever runs the broker, by what the process was started with. */
+/** The operator, by the configuration at the start of the process. */
 export const operatorAtStart = (organisationId: string): ChangingOwner => ({
   owner: { id: 'operator', organisation_id: organisationId },
   how: 'start',

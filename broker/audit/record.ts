@@ -21,9 +21,9 @@ import { makeRowWriter } from './row-writer.ts';
 import { makeStorable } from './storable-row.ts';
 import { ClosedElsewhere, isHopeless } from './superseded.ts';
 
-/** How long an outcome is tried to be stored: the call was made, so giving up at once would lose a fact. */
+/** Retry limit for storing an outcome: the call was made, so giving up early would lose a fact. */
 const OUTCOME_PATIENCE_MS = 5_000;
-/** Nothing happened yet: short enough to be told soon. */
+/** Retry limit before anything was sent: short, to fail fast. */
 const DECISION_PATIENCE_MS = 250;
 
 /** One state of a row: its intent, or how it ended. */
@@ -36,17 +36,17 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   const sign = createCompactSigner();
   /** Calls between their intent and their outcome. */
   const inFlight = new Set<string>();
-  /** Those among them whose intent may be in the store. */
+  /** Those whose intent may be stored. */
   const noted = new Set<string>();
 
-  /** Final but for its signature, which a row gets where it is written. */
+  /** Completes a row except for its signature, which is added where it is written. */
   const complete = (row: AuditRow): void => {
     makeStorable(row);
     row.state = 'final';
     row.finished_at = broker.clock();
   };
 
-  /** For a row that is written with something else: that happens here, and not in the thread that writes the others. */
+  /** For a row in a transaction with other writes: written here, not in the recording thread. */
   const putSigned = async (tx: Db, row: AuditRow): Promise<boolean> => {
     if (row.state === 'final') signRow(row, broker.keys.signer('evidence', broker.clock()), sign, broker.did);
     return await putAuditRow(tx, row);
@@ -62,10 +62,10 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     return written;
   };
 
-  /** Whether the row is stored as it is. A write whose fate is unknown is repeated: that changes nothing. */
+  /** Whether the row is stored as it is. A write with unknown result is retried, which is idempotent. */
   const stands = async (state: State, isNew: boolean): Promise<boolean> => {
     if (await write(state, isNew)) return true;
-    // A final row is there. It is ours when the answer to an earlier try was lost: then it says the same.
+    // A final row exists. It is ours if the response to an earlier attempt was lost: then it is equal.
     const { row } = state;
     const stored = await findAuditRow(broker.store.db, row.organisation_id, row.id);
     return stored !== undefined && stored.row_hash === rowHash(row);
@@ -81,7 +81,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     isHopeless,
   );
 
-  /** A connection lost at commit: the intent may be stored, of a call that is not made. So its row will say that. */
+  /** Connection lost at commit: the intent of a call that is not made may be stored, so its row is finalised. */
   const closeUnsent = (intent: State, error: unknown): void => {
     late.failed(error);
     const detail = 'The store did not answer when the call was to be recorded, so nothing was sent.';
@@ -115,7 +115,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       const isNew = !noted.has(row.id);
       stored = await retryUntil((isFirst) => stands(state, isNew && isFirst), patience, isHopeless);
     } catch (error) {
-      // With an intent in the store, or a call that may have been made, the row has to come to its end later.
+      // With a stored intent, or a call that may have been made, the row has to be finalised later.
       if (!isHopeless(error)) late.failed(error);
       if ((sent || inFlight.has(row.id)) && row.state === 'final' && !isHopeless(error)) late.keep(state);
       throw new AuditUnavailable(sent, error);
@@ -146,7 +146,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
       if (done) return done;
     } catch (error) {
       if (!written || isRowFault(error)) throw new AuditUnavailable(false, error);
-      // What failed is the commit, or only its answer was lost: then it is as it was to be.
+      // The commit failed, or only its response was lost: then everything is stored.
       const there = await retryUntil(() => isRecorded(broker.store.db, row), DECISION_PATIENCE_MS, isHopeless).catch(
         () => undefined,
       );
@@ -169,7 +169,7 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
         return await call();
       } catch (error) {
         if (error instanceof AuditUnavailable) throw error;
-        log.error({ err: error, auditId: row.id }, 'a call broke off in the broker; its outcome is unknown');
+        log.error({ err: error, auditId: row.id }, 'unexpected error during a call; its outcome is unknown');
         const detail = 'The broker failed while the call was in flight: it may have been made. It was not repeated.';
         await recordFinal({ ...intent, row: closedRow(row, 'outcome_unknown', detail), sent: true });
         throw new AuditUnavailable(true, error);

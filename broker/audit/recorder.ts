@@ -1,4 +1,4 @@
-/** What can be put on record, and what comes of it. */
+/** The interface of recording. */
 import type { Broker } from '../broker.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
@@ -30,15 +30,15 @@ export type Together<Reason = never> = (
 export type Companion = (tx: Db, row: Readonly<AuditRow>, value: unknown) => Promise<void>;
 
 export type Entry<T, Reason = never> = {
-  /** Handed over: the recorder completes it. */
+  /** Ownership passes to the recorder, which completes it. */
   row: AuditRow;
-  /** Handed out once the row is durable. */
+  /** Released once the row is durable. */
   value: T;
-  /** Whether the upstream may have been called: then storing the row is tried for longer, and again later. */
+  /** Whether the upstream may have been called: then storing the row is retried for longer, and later again. */
   sent?: boolean;
-  /** What becomes of the value once the row is stored. */
+  /** Transforms the value once the row is stored. */
   after?: (value: T) => Promise<T>;
-  /** Goes with every state of the row of one call; may run again for the same state. */
+  /** Runs in the transaction of every state of the row; may be repeated for the same state. */
   companion?: Companion | undefined;
   /** Runs once. */
   together?: Together<Reason>;
@@ -46,27 +46,27 @@ export type Entry<T, Reason = never> = {
 
 export type Recorder = {
   /**
-   * Signs and stores a final row, then hands out the value. Throws AuditUnavailable; with `together` neither is stored then,
-   * and MaybeRecorded says that nobody can tell.
+   * Signs and stores a final row, then releases the value. Throws AuditUnavailable; with `together` neither is stored then,
+   * and MaybeRecorded means that this is unknown.
    */
   record<T>(entry: Entry<T> & { together?: never }): Promise<Recorded<T>>;
   record<T, Reason>(entry: Entry<T, Reason>): Promise<Recorded<T> | RolledBack<Reason>>;
   /**
    * Stores the intent of a call, then makes it: `call` sends, and records how it ended. The intent of a change is durable
-   * before anything is sent; that of a read outlives the process. Whatever `call` throws, the row is closed.
+   * before anything is sent; that of a read survives the process. If `call` throws, the row is closed.
    */
   intend<T>(intent: AuditRow, call: () => Promise<Recorded<T>>, companion?: Companion): Promise<Recorded<T>>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
   /** Whether audit rows cannot be stored: then nothing is sent. */
   isFailing(): boolean;
-  /** Tries again to store outcomes that could not be stored when they came. Answers how many still wait. */
+  /** Retries deferred outcomes. Returns how many are still pending. */
   retryLate(): Promise<number>;
-  /** Resolves when no call is in flight and nothing waits to be written, or after `patienceMs`. */
+  /** Resolves when no call is in flight and all rows are written, or after `patienceMs`. */
   settled(patienceMs: number): Promise<void>;
   /** Closes the journal of reads in flight. Entries whose row is not durable yet are kept for recovery on restart. */
   close(): Promise<void>;
 };
 
-/** What whoever puts something on record takes of the process. */
+/** Dependencies of recording. */
 export type Recording = { broker: Broker; recorder: Recorder };

@@ -1,6 +1,6 @@
 /**
- * The thread that writes audit rows: hashes and signs what is final, then commits group after group. It takes a third of the
- * work of a call off the thread that answers, and the disk is never waited for there.
+ * The worker thread that writes audit rows: hashes and signs final rows, then commits batches. It takes a third of the CPU of a
+ * call off the main thread, which never waits for the disk.
  */
 import type { KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -12,7 +12,7 @@ import { openRowAppender } from './row-appender.ts';
 
 export type ThreadData = { appendTo: AppendTo; issuer: string };
 
-/** A group. What was told once (a key, a statement) is not told again. */
+/** A batch. Keys and statements are sent only once. */
 export type GroupMessage = {
   group: number;
   rows: readonly AuditRow[];

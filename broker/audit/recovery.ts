@@ -1,4 +1,4 @@
-/** Calls whose process died: their rows come to say so, signed, and they are never sent again. */
+/** Recovery of calls whose process died: their rows are finalised as unknown, and they are never sent again. */
 
 import type { Broker } from '../broker.ts';
 import { type AuditRow, findAuditRow, findOrphanedIntents } from '../store/audit.ts';
@@ -17,27 +17,27 @@ import { closedRow } from './row.ts';
 
 const BEAT_MS = 5_000;
 /**
- * A process is dead when so many rounds in a row saw no beat of it: at least 20 s, so that a slow database or a long pause
- * does not make a living one look dead. Counted in rounds, because the clocks of two machines are never compared.
+ * A process is considered dead after so many consecutive sweeps without a heartbeat: at least 20 s, so that a slow database or a
+ * long pause is tolerated. Counted in sweeps, so that clocks of machines are not compared.
  */
 const SILENT_ROUNDS = 4;
 const BATCH = 100;
 
-/** The replays of this process, as far as recovery starts them. */
+/** The replays of this process, for recovery. */
 type Replays = {
   start(claimed: ApprovalTable, options: { recovered: boolean }): Promise<void>;
   isRunning(id: string): boolean;
 };
 
 export type Recovery = {
-  /** From now on replays that were claimed and not begun are begun. Not before governance is as it shall be. */
+  /** Starts taking over claimed replays that were not begun. Call it after the governance file was applied. */
   beginReplays(): Promise<void>;
   stop(): Promise<void>;
 };
 
 /**
- * Beats, and looks for what dead processes left behind, every `everyMs` until stopped. The first round is done when the
- * promise resolves: embedded, and wherever the data folder stayed the same, everything is closed by then.
+ * Sends heartbeats and recovers calls of dead processes, every `everyMs` until stopped. The first sweep is finished when the
+ * promise resolves: embedded, and wherever the data folder is the same, everything is closed by then.
  */
 export async function startRecovery(
   services: Changing & { readiness: Readiness; replays: Replays },
@@ -62,9 +62,9 @@ export async function startRecovery(
   const timer = setInterval(() => {
     running ??= round()
       .catch((error) => {
-        // That the store is away was logged when it went.
+        // An outage of the store is already logged.
         if (!broker.storeOutage.isLasting())
-          broker.log.error({ err: error }, 'a round of recovery failed; the next one tries again');
+          broker.log.error({ err: error }, 'recovery sweep failed; the next one retries');
       })
       .finally(() => {
         running = undefined;
@@ -86,7 +86,7 @@ export async function startRecovery(
   };
 }
 
-/** One look at the list of processes; whoever was silent for too long is taken off it. */
+/** Checks the registered processes once, and unregisters dead ones. */
 function watchInstances({ store, instanceId, log }: Broker): () => Promise<void> {
   const seen = new Map<string, { at: number; silent: number }>();
   return async () => {
@@ -97,15 +97,15 @@ function watchInstances({ store, instanceId, log }: Broker): () => Promise<void>
       const last = seen.get(id);
       const silent = last?.at === at ? last.silent + 1 : 0;
       seen.set(id, { at, silent });
-      // Embedded, the folder's lock says that nobody else is there.
+      // Embedded, the folder's lock guarantees that there is no other process.
       if (store.dialect !== 'sqlite' && silent < SILENT_ROUNDS) continue;
       await forgetInstance(store.db, id, at);
-      log.warn({ instance: id }, 'a broker process is gone; its calls in flight are closed');
+      log.warn({ instance: id }, 'a broker process died; closing its calls in flight');
     }
   };
 }
 
-/** Closes the intents of processes that are not on the list, in batches, until none is left. Answers how many. */
+/** Closes the intents of unregistered processes, in batches, until none is left. Returns how many. */
 async function closeOrphans(services: Changing): Promise<number> {
   const { broker } = services;
   let closed = 0;
@@ -113,19 +113,19 @@ async function closeOrphans(services: Changing): Promise<number> {
     const orphans = await findOrphanedIntents(broker.store.db, BATCH);
     let now = 0;
     for (const row of orphans) {
-      // This process's own: it was taken for dead, and its next beat puts it back.
+      // This process's own: it was considered dead, and its next heartbeat registers it again.
       if (row.instance_id === broker.instanceId) continue;
       if (await closeIntent(services, row)) now++;
     }
     closed += now;
-    // The rest cannot be closed now: another process is at it, or the store is away. The next round looks again.
+    // The rest cannot be closed now (another process, or an outage). The next sweep retries.
     if (orphans.length < BATCH || now === 0) break;
   }
   if (closed > 0) broker.log.warn({ count: closed }, 'closed calls whose outcome is unknown');
   return closed;
 }
 
-/** With the intent of a replay goes its approval, in one transaction. */
+/** Closes an intent, for a replay with its approval in one transaction. */
 async function closeIntent(
   { recorder, changes }: { changes: ApprovalChanges; recorder: Recorder },
   row: AuditRow,
@@ -142,8 +142,8 @@ async function closeIntent(
 }
 
 /**
- * Replays that were claimed and not begun: nothing was sent, so they are begun now, under a new claim. Nobody waits for
- * them here; what cannot be begun now is found again in the next round.
+ * Takes over replays that were claimed and not begun: nothing was sent, so they are started under a new claim, in the background.
+ * Failed ones are retried in the next sweep.
  */
 async function takeOverReplays({ broker, replays }: { broker: Broker; replays: Replays }): Promise<void> {
   const { store, instanceId, log } = broker;
@@ -151,12 +151,12 @@ async function takeOverReplays({ broker, replays }: { broker: Broker; replays: R
     if (replays.isRunning(stranded.id)) continue;
     const claimed = await takeClaim(store.db, stranded, instanceId);
     if (!claimed) continue;
-    log.warn({ approval: claimed.id }, 'an approved call had not been begun; it is now, if it still may');
+    log.warn({ approval: claimed.id }, 'taking over the replay of an approved call that was not begun');
     void replays.start(claimed, { recovered: true });
   }
 }
 
-/** Records the reads that dead processes on this data folder left behind, and takes those processes off the list. */
+/** Records the journaled reads of dead processes on this data folder, and unregisters those processes. */
 async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
   const { store, config, log } = broker;
   for (const left of readsLeftBehind(readsFolder(config.dataFolder))) {
@@ -179,7 +179,7 @@ async function closeReads(broker: Broker, recorder: Recorder): Promise<void> {
   }
 }
 
-/** False: the row could not be closed now, or another process was first. */
+/** False: the row could not be closed now, or another process closed it. */
 async function closeUnknown(
   recorder: Recorder,
   intent: AuditRow,

@@ -1,4 +1,4 @@
-/** Hashes, signs and commits groups of audit rows, in whichever thread. */
+/** Hashes, signs and commits batches of audit rows, in any thread. */
 import { createCompactSigner } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import { type AppendStatement, type AppendTo, openAppender } from '../store/appender.ts';
@@ -21,14 +21,14 @@ export function openRowAppender(to: AppendTo, issuer: string): RowAppender {
   const appender = openAppender(to);
   const sign = createCompactSigner();
 
-  /** An intent is signed when it has an outcome; a row that was signed elsewhere stays as it is. */
+  /** Signs final rows that are not signed yet. */
   const signed = (row: AuditRow, key: SigningKey): AuditRow => {
     if (row.state !== 'final' || row.receipt !== null) return row;
     const copy = { ...row };
     try {
       signRow(copy, key, sign, issuer);
     } catch (error) {
-      // A value without a JSON text: no later try will find one.
+      // Not serialisable as JSON: retrying is pointless.
       throw new RowFault(`A row cannot be signed: ${(error as Error).message}`, { cause: error });
     }
     return copy;

@@ -1,4 +1,4 @@
-/** Audit rows on their way into the store, in groups. */
+/** Batches audit rows for the store. */
 import { type AuditRow, batchSize } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
 import type { Store } from '../store/store.ts';
@@ -10,15 +10,15 @@ export type RowQueue = {
    * nothing was written under its id yet, as far as anybody knows.
    */
   put(row: AuditRow, isNew: boolean): Promise<boolean>;
-  /** Resolves when nothing waits to be written. */
+  /** Resolves when the queue is empty and everything is written. */
   empty(): Promise<void>;
 };
 
 type Waiting = { row: AuditRow; isNew: boolean; resolve(written: boolean): void; reject(error: unknown): void };
 
 /**
- * Rows that come in while a group is on its way go out together in the next one, as soon as the writer takes it: two and a
- * half times the calls per second of one transaction each, and no row waits for a timer.
+ * Group commit: rows that arrive while a batch is being written form the next batch, as soon as the writer accepts it. Two and a
+ * half times the throughput of one transaction for each row, without a timer.
  */
 export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): RowQueue {
   const waiting: Waiting[] = [];
@@ -30,8 +30,8 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
       const ids = await written;
       for (const entry of group) entry.resolve(ids.has(entry.row.id));
     } catch (error) {
-      // One bad row must not take the others with it. When it is the store that fails, asking it once for each row would
-      // only make all of them wait for as many timeouts.
+      // An invalid row must not fail the others, so they are retried one by one. Not if the store itself fails: that would only
+      // add up timeouts.
       if (group.length > 1 && isRowFault(error)) for (const entry of group) await writeGroup([entry]).settled;
       else for (const entry of group) entry.reject(error);
     }
@@ -48,7 +48,7 @@ export function makeRowQueue(store: Pick<Store, 'dialect'>, writer: RowWriter): 
   };
 
   const flush = async (): Promise<void> => {
-    // Let everything that is ready in this turn of the event loop join.
+    // Let all rows of this turn of the event loop join.
     await new Promise(setImmediate);
     while (waiting.length > 0) await writeGroup(waiting.splice(0, batchSize(store, waiting.length))).accepted;
     flushing = undefined;

@@ -1,4 +1,4 @@
-/** Writes groups of audit rows, by a thread of its own; a row that is alone, where it came up. */
+/** Writes batches of audit rows in the recording thread; a single row in the main thread, if possible. */
 import { Worker } from 'node:worker_threads';
 import type { Broker } from '../broker.ts';
 import type { AppendStatement } from '../store/appender.ts';
@@ -44,7 +44,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
   let isBusyHere = false;
 
   const statementFor = (rows: number): AppendStatement => {
-    // SQLite runs the one for one row again and again.
+    // SQLite executes the single-row statement repeatedly.
     const size = store.dialect === 'sqlite' ? 1 : rows;
     const statement = statements.get(size) ?? auditStatement(store.db, size);
     statements.set(size, statement);
@@ -114,7 +114,7 @@ export function makeRowWriter(broker: Broker): RowWriter {
 
 type Thread = {
   groups: ReadonlyMap<number, Group>;
-  /** Whether this was not asked of this thread before. */
+  /** Whether this was not sent to this thread before. */
   isNew(name: string): boolean;
   send(message: Exclude<ToThread, 'close'>, group: Group): void;
   close(): Promise<void>;
@@ -122,7 +122,7 @@ type Thread = {
 
 function runThread(workerData: ThreadData, onEnd: () => void): Thread {
   const worker = new Worker(THREAD, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 8 } });
-  // Whoever waits for a group is kept alive by what asked for it.
+  // Pending requests keep the process alive, so the worker need not.
   worker.unref();
   const groups = new Map<number, Group>();
   const told = new Set<string>();
@@ -134,7 +134,7 @@ function runThread(workerData: ThreadData, onEnd: () => void): Thread {
     worker.once('exit', () => {
       onEnd();
       const cause = failure && { cause: failure };
-      for (const { reject } of groups.values()) reject(new Error('The thread that records calls has ended.', cause));
+      for (const { reject } of groups.values()) reject(new Error('The recording thread has ended.', cause));
       groups.clear();
       resolve();
     });

@@ -1,10 +1,10 @@
-/** What another process was first with. */
+/** Errors raised when another replica has taken over a row or an approval; never retried. */
 import { isRowFault } from '../store/row-fault.ts';
 
-/** Thrown by a companion: another process has taken over what the row is about. Nothing is tried again. */
+/** Thrown by a companion: another process has taken over the subject of the row. Not retried. */
 export class Superseded extends Error {}
 
-/** Another process took this one for dead and closed the row as unknown; `value` came too late for it. */
+/** Another process considered this one dead and closed the row as unknown; `value` came too late. */
 export class ClosedElsewhere extends Error {
   readonly value: unknown;
   constructor(value: unknown) {

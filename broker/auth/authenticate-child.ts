@@ -1,4 +1,4 @@
-/** Who presents the token of a child identity (specification, Authentication 4; Child identity). */
+/** Authenticates the token of a child identity (specification, Authentication 4; Child identity). */
 
 import type { Broker } from '../broker.ts';
 import { present } from '../policy/present.ts';

@@ -14,7 +14,7 @@ import type { JsonObject } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import type { AuthRefusal } from './principal.ts';
 
-/** Its own type: no other token of the issuing key can ever pass as one (RFC 8725 section 3.11). */
+/** Explicit typing: no other token of the issuing key is accepted as one (RFC 8725 section 3.11). */
 const CHILD_TOKEN_TYPE = 'svc-child+jwt';
 
 /** Times are in seconds since the Unix epoch. */

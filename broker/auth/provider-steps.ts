@@ -1,4 +1,4 @@
-/** The steps of signing in: authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9700), and bearers of the provider. */
+/** Sign-in by the authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9700), and bearers of the provider. */
 
 import * as client from 'openid-client';
 import type { Broker } from '../broker.ts';

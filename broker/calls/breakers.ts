@@ -91,7 +91,7 @@ export async function closeByDecision(
     try {
       await close(services, who.agent, keyOf(who, cause, ''));
     } catch (error) {
-      services.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'a breaker could not be closed');
+      services.broker.log.error({ err: error, agent: who.agent.agent_id, cause }, 'could not close a breaker');
     }
   }
 }
@@ -169,6 +169,6 @@ export async function noteBreaker(
     if (cause === 'breaker_auth_failure' && (await openAddresses(services, agent)) > MOST_ADDRESSES) return;
     await recordChange(services, by, change, async (_db, note) => note({ cause }));
   } catch (error) {
-    log.error({ err: error, agent: agent.agent_id }, 'what became of a breaker could not be recorded');
+    log.error({ err: error, agent: agent.agent_id }, 'could not record a breaker transition');
   }
 }

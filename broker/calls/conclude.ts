@@ -32,7 +32,7 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
   }
 }
 
-/** What goes with an outcome but must never keep it from being recorded. */
+/** Bookkeeping after a call that must never prevent its outcome from being recorded. */
 async function bestEffort(broker: Broker, work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -67,7 +67,7 @@ export async function afterRefusal(
   try {
     await count(services, call, AutoSuspend.parse(JSON.parse(rule)), verdict.reason);
   } catch (error) {
-    services.broker.log.error({ err: error, agent: agent.agent_id }, 'a refusal could not be counted');
+    services.broker.log.error({ err: error, agent: agent.agent_id }, 'could not count a refusal for auto-suspension');
   }
 }
 

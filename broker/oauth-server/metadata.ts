@@ -32,7 +32,7 @@ export const isSecureEnough = ({ baseUrl }: Base): boolean => {
 /** The resource indicator of `/mcp` (RFC 8707), which is the audience of its tokens. */
 export const mcpResource = ({ baseUrl }: Base): string => `${baseUrl}/mcp`;
 
-/** Where the metadata of `/mcp` is: RFC 9728 section 3.1, the path of the resource behind the well-known one. */
+/** URL of the metadata of `/mcp`: RFC 9728 section 3.1, the path of the resource after the well-known path. */
 const mcpMetadataUrl = ({ baseUrl }: Base): string => `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
 
 /** RFC 9728 section 2. `resource`: the requested one, `/mcp` or the whole broker. */

@@ -20,7 +20,7 @@ import { endsWithRefreshToken, revokeAccessTokens } from './revocation.ts';
 
 const MINUTE = 60;
 const DAY = 24 * 3600;
-/** Seconds. Every call looks the authorisation up, so a token's own lifetime bounds a stolen store, not a revocation. */
+/** In seconds. Every call checks the authorisation, so revocation does not depend on this lifetime. */
 const ACCESS_TOKEN_SECONDS = 15 * MINUTE;
 const CODE_SECONDS = MINUTE;
 const INTERACTION_SECONDS = 30 * MINUTE;

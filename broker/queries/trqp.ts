@@ -91,7 +91,7 @@ async function find(
   names: Names,
   platform: string,
 ): Promise<readonly FactsRow[] | Refused> {
-  // Both were read when the body was checked.
+  // Both were validated with the body.
   const entity = present(readEntity(names.entity_id), 'entity');
   const authority = present(readAuthority(names.authority_id), 'authority');
   const host = new URL(services.broker.baseUrl).host;

@@ -1,4 +1,4 @@
-/** Reads facts: many questions together, and what has not changed since the last time not at all. */
+/** Reads facts: batches concurrent queries, and caches results by fact version. */
 import { present } from '../policy/present.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { ALL_PLATFORMS, prepareFacts, prepareFactVersions, type Question } from './facts.ts';

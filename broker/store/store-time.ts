@@ -1,4 +1,4 @@
-/** The time that all processes on a store go by. */
+/** The clock that all processes on a store share. */
 
 import { sql } from 'kysely';
 import { present } from '../policy/present.ts';

@@ -117,7 +117,7 @@ describe.each(CASES)(`writing rows, on %s, that are %s${postgresNote}`, (kind, _
       const writer = open({ store });
       const row = final();
       const error = await writer.write([row]).written.catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject({ message: 'The thread that records calls has ended.', cause: expect.any(Error) });
+      expect(error).toMatchObject({ message: 'The recording thread has ended.', cause: expect.any(Error) });
       expect(isRowFault(error)).toBe(false);
       mkdirSync(folder);
       store.appendTo.path = (broker.store.appendTo as { path: string }).path;
