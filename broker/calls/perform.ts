@@ -36,10 +36,13 @@ export type CallRequest = {
 export function readAction(text: string): CallRequest['asked'] {
   const parsed = parseStrictJson(text, { nulAllowedIn: ['data'] });
   if (!parsed.ok) return { ok: false, body: undefined, detail: parsed.error };
-  const read = Action.safeParse(parsed.value);
-  return read.success
-    ? { ok: true, action: read.data }
-    : { ok: false, body: parsed.value, detail: firstProblem(read.error) };
+  return checkAction(parsed.value);
+}
+
+/** A call as a value of JSON; or what is wrong with it. */
+export function checkAction(value: unknown): CallRequest['asked'] {
+  const read = Action.safeParse(value);
+  return read.success ? { ok: true, action: read.data } : { ok: false, body: value, detail: firstProblem(read.error) };
 }
 
 /**

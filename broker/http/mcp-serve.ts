@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http';
 import { toNodeHandler } from '../../bundled/mcp-node.ts';
 import { createMcpHandler, isJsonContentType, type Server } from '../../bundled/mcp-server.ts';
-import { agentClient } from '../../mcp/client/agent-client.ts';
 import { permissionWatch } from '../../mcp/tools/permission-watch.ts';
 import { toolServer } from '../../mcp/tools/tool-server.ts';
 import { MOST_WAIT_MS } from '../../mcp/tools/waiting.ts';
@@ -11,9 +10,9 @@ import { cancelRequests, whenCancelled } from './mcp-cancel.ts';
 import { isRequest, type McpMessage, readMcpBody } from './mcp-messages.ts';
 import { lookAtChanges } from './mcp-news.ts';
 import { countMessages, takeOpenPlace } from './mcp-places.ts';
+import { brokerPort } from './mcp-port.ts';
 import { storedRepeats } from './mcp-repeats.ts';
 import { insufficientScope, mayLook } from './mcp-scopes.ts';
-import { mcpSend } from './mcp-send.ts';
 import { newSession, SESSION_HEADER, sessionOf } from './mcp-session.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 import type { Context } from './route.ts';
@@ -55,7 +54,7 @@ export function serveMcp(context: McpContext, response: ServerResponse): void {
 function serve(context: McpContext, response: ServerResponse, gone: AbortSignal, onerror: (error: Error) => void) {
   const { services, who, request } = context;
   const session = sessionOf(request.headers);
-  const client = agentClient(mcpSend(context, gone));
+  const client = brokerPort(context, gone);
   const permissions = permissionWatch(client, () => handler.notify.toolsChanged());
   const host = { client, permissions, repeats: storedRepeats(services, who), waitMs: MOST_WAIT_MS };
   const untold = !mayLook(who);

@@ -1,5 +1,5 @@
 /** An endpoint of ours is one declaration: validation, authentication, limits, errors and the OpenAPI document come from it. */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../auth/principal.ts';
 import type { JsonObject } from '../policy/facts.ts';
@@ -35,6 +35,7 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   /** What the declaration's `query` makes of the parameters; without one, the parameters as they came. */
   query: Query;
   request: IncomingMessage;
+  headers: IncomingHttpHeaders;
   correlationId: string;
   /** What this process counts, for what a route asks of another one. */
   limits: RateLimits;
@@ -42,7 +43,7 @@ export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchPara
   source: string;
   /** Whether whoever asked may still: for answers that outlive the question. Looks again; unsure means no. */
   stillMay: () => Promise<boolean>;
-  /** Asked from within (mcp-send.ts): aborted when nobody waits for this answer any more, though the connection is there. */
+  /** Asked by a tool of `/mcp` (mcp-port.ts): aborted when nobody waits for this answer any more, though the connection is there. */
   left?: AbortSignal;
 };
 

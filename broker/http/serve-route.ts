@@ -57,6 +57,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
           ? readQuery(route.query ?? NO_QUERY, originalUrl, isOwners)
           : queryOf(originalUrl)) as Context['query'],
         request,
+        headers: request.headers,
         source,
         stillMay: () =>
           authenticate(route, by, request, '', source).then(

@@ -4,15 +4,21 @@
  */
 import type { Action, CallOutcome, Halt } from './action.ts';
 import { type Approval, isSettled, readApproval } from './approval.ts';
-import { BrokerError, errorOf, unreachableError } from './broker-error.ts';
+import { BrokerError, unreachableError } from './broker-error.ts';
 import type { Permissions } from './permissions.ts';
-import { readOutcome } from './read-outcome.ts';
-import { bodyOf } from './reply-body.ts';
+import {
+  type AccessRequest,
+  type AccessStatus,
+  type Answer,
+  type KnownPermissions,
+  outcomeOf,
+  readAccessRequest,
+  readAccessStatus,
+  readAnswer,
+  readPermissions,
+} from './read-answers.ts';
 import { sendRetryingReads } from './retry-reads.ts';
 import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } from './send.ts';
-
-/** A value, or an error. */
-export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
 
 export type CallOptions = {
   /** A retry with the same key within 24 hours returns the first response. */
@@ -24,9 +30,6 @@ export type CallOptions = {
 export type WaitOptions = { waitSeconds?: number; signal?: AbortSignal | undefined };
 
 export type AccessAsk = { platform: string; scope?: string; reason?: string };
-export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
-export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
-
 export type Identity = {
   agent_id: string;
   did: string;
@@ -101,12 +104,11 @@ type Body = Record<string, unknown>;
 
 /** The client on top of a transport. */
 export function agentClient(send: Send) {
-  let known: { etag: string; permissions: Permissions } | undefined;
+  let known: KnownPermissions | undefined;
 
-  async function ask(request: BrokerRequest): Promise<{ reply: BrokerReply; body: Body } | BrokerError> {
+  async function ask(request: BrokerRequest): Promise<{ reply: BrokerReply } | BrokerError> {
     try {
-      const reply = await sendRetryingReads(send, request);
-      return { reply, body: bodyOf(reply) };
+      return { reply: await sendRetryingReads(send, request) };
     } catch (error) {
       if (error instanceof BrokerUnreachable) return unreachableError(error);
       throw error;
@@ -116,9 +118,7 @@ export function agentClient(send: Send) {
   async function answer<T>(request: BrokerRequest, read: (body: Body, reply: BrokerReply) => T): Promise<Answer<T>> {
     const asked = await ask(request);
     if (asked instanceof BrokerError) return { ok: false, error: asked };
-    const { reply, body } = asked;
-    if (reply.status >= 300 && reply.status !== 304) return { ok: false, error: errorOf(reply, body) };
-    return { ok: true, value: read(body, reply) };
+    return readAnswer(asked.reply, read);
   }
 
   const get = <T>(path: string, read: (body: Body) => T, signal?: AbortSignal): Promise<Answer<T>> =>
@@ -137,11 +137,7 @@ export function agentClient(send: Send) {
         ...(idempotencyKey !== undefined && { headers: { 'idempotency-key': idempotencyKey } }),
         ...(signal && { signal }),
       });
-      const outcome: CallOutcome =
-        asked instanceof BrokerError ? { kind: 'failed', error: asked } : readOutcome(asked.reply, asked.body);
-      return outcome.kind === 'failed' && action.method === 'GET'
-        ? { kind: 'failed', error: withoutEffect(outcome.error) }
-        : outcome;
+      return outcomeOf(action, asked instanceof BrokerError ? asked : asked.reply);
     },
 
     /** GET /v1/approvals/{id}. */
@@ -171,35 +167,20 @@ export function agentClient(send: Send) {
           ...(signal && { signal }),
         },
         (body, reply) => {
-          if (reply.status === 304 && before) return { permissions: before.permissions, changed: false };
-          const permissions = body.data as Permissions;
-          known = { etag: reply.headers.get('etag') ?? `"${permissions.version}"`, permissions };
-          return { permissions, changed: permissions.version !== before?.permissions.version };
+          const read = readPermissions(before, body, reply);
+          known = read.known;
+          return { permissions: read.known.permissions, changed: read.changed };
         },
       );
     },
 
     /** POST /v1/access-request. Repeating it while it is pending returns the same request. */
     requestAccess: (asked: AccessAsk, signal?: AbortSignal): Promise<Answer<AccessRequest>> =>
-      answer(
-        { method: 'POST', path: '/v1/access-request', body: asked, ...(signal && { signal }) },
-        ({ request_token, reason_code, message }) => ({
-          requestToken: String(request_token),
-          reasonCode: String(reason_code),
-          message: String(message),
-        }),
-      ),
+      answer({ method: 'POST', path: '/v1/access-request', body: asked, ...(signal && { signal }) }, readAccessRequest),
 
     /** GET /v1/access-request/status/{token}. */
     accessRequest: (token: string, { waitSeconds = 0, signal }: WaitOptions = {}): Promise<Answer<AccessStatus>> =>
-      get(
-        `/v1/access-request/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`,
-        ({ status, note }) => ({
-          status: status as AccessStatus['status'],
-          note: typeof note === 'string' ? note : undefined,
-        }),
-        signal,
-      ),
+      get(`/v1/access-request/status/${encodeURIComponent(token)}${waitQuery(waitSeconds)}`, readAccessStatus, signal),
 
     /** GET /v1/agents/me: also works while the agent is halted. */
     me: (): Promise<Answer<Identity>> => get('/v1/agents/me', (body) => body as Identity),
@@ -227,6 +208,3 @@ export function agentClient(send: Send) {
 
 const waitQuery = (seconds: number): string =>
   seconds > 0 ? `?wait=${Math.min(Math.ceil(seconds), MOST_WAIT_SECONDS)}` : '';
-
-const withoutEffect = (error: BrokerError): BrokerError =>
-  new BrokerError(error.code, error.message, { ...error, mayHaveActed: false });

@@ -1,7 +1,8 @@
 /** list_permissions and request_access. */
 import type { DenyReason, Halt } from '../client/action.ts';
-import type { AccessAsk, AccessStatus } from '../client/agent-client.ts';
+import type { AccessAsk } from '../client/agent-client.ts';
 import type { BrokerError } from '../client/broker-error.ts';
+import type { AccessStatus } from '../client/read-answers.ts';
 import { type ToolAnswer, toolAnswer } from './answer.ts';
 import { errorAnswer, outcomeAnswer } from './outcome-answer.ts';
 import type { ToolRequest } from './peer.ts';

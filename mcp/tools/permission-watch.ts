@@ -1,7 +1,7 @@
 /** Caches the agent's permissions for tool descriptions, and detects changes. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer } from '../client/agent-client.ts';
 import type { Permissions } from '../client/permissions.ts';
+import type { Answer } from '../client/read-answers.ts';
 import type { ToolClient } from './tool-client.ts';
 
 export type PermissionWatch = {

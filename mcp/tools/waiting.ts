@@ -1,6 +1,6 @@
 /** Waits for a decision by long polling, with progress notifications. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer } from '../client/agent-client.ts';
+import type { Answer } from '../client/read-answers.ts';
 import type { ToolRequest } from './peer.ts';
 
 /** Clients time out after 60 seconds by default (docs/clients). */

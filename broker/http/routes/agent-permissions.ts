@@ -32,14 +32,14 @@ export const agentPermissions = route({
   },
   errors: ['rate_limited'],
   handle: async (context) => {
-    const { services, who, request } = context;
+    const { services, who, headers: asked } = context;
     const now = services.broker.clock();
     // A platform that failed too often stops the calls to it, and is left out below; the others can be used.
     const halt = haltOf(agentFacts(who.agent), breakersOf(who.agent, now), now);
     if (halt) return haltedReply(halt, context, '/v1/agent/permissions');
     const permissions = await services.permissions(who);
     const headers = { ETag: `"${permissions.version}"`, 'Cache-Control': 'private, no-cache' };
-    if (matchesEtag(request.headers['if-none-match'], permissions.version)) return { status: 304, headers };
+    if (matchesEtag(asked['if-none-match'], permissions.version)) return { status: 304, headers };
     const data = {
       agent: { id: who.agent.id, name: who.agent.name, agent_id: who.agent.agent_id },
       platforms: permissions.platforms.map((platform) => ({

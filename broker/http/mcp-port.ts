@@ -1,0 +1,164 @@
+/**
+ * What the tools of `/mcp` need of the broker, in this process: the use cases of the agent's routes, with the same validation,
+ * limits, audit and answers as over the network.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { readApproval } from '../../mcp/client/approval.ts';
+import {
+  type KnownPermissions,
+  outcomeOf,
+  readAccessRequest,
+  readAccessStatus,
+  readAnswer,
+  readPermissions,
+} from '../../mcp/client/read-answers.ts';
+import type { BrokerReply } from '../../mcp/client/send.ts';
+import type { ToolClient } from '../../mcp/tools/tool-client.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { checkAction } from '../calls/perform.ts';
+import { platformOf } from './parsed-body.ts';
+import { performCall } from './perform-call.ts';
+import type { Reply } from './reply.ts';
+import { MAX_BODY_BYTES } from './request-body.ts';
+import type { Context, Route } from './route.ts';
+import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
+import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
+import { actions } from './routes/actions.ts';
+import { agentPermissions } from './routes/agent-permissions.ts';
+import { approval } from './routes/approvals.ts';
+
+type Outer = Context<'mcp_client', undefined>;
+type Inner = Context<'agent', undefined>;
+
+/** What one use of a route is given beside what the client's request brought. */
+type Use = {
+  platform?: string;
+  params?: Record<string, string>;
+  query?: unknown;
+  headers?: IncomingHttpHeaders;
+  signal?: AbortSignal | undefined;
+  /** Made or not, its answer is waited for: it may have an effect. */
+  hasEffect?: boolean;
+};
+
+/** What is too large over the network is too large here, where a message may have more, because it can be written with escapes. */
+const isTooLarge = (body: unknown): boolean => Buffer.byteLength(JSON.stringify(body)) > MAX_BODY_BYTES;
+const TOO_LARGE = { ok: false, code: 'payload_too_large', error: 'The body is too large: 1 MiB at most.' } as const;
+
+/**
+ * The broker for one request of a client, until `gone`: nobody is there any more who could be told. Facts and the consent are read
+ * anew each time, so that what an owner changes while a tool waits is in force at its next look.
+ */
+export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
+  let first = true;
+  let known: KnownPermissions | undefined;
+
+  /** Takes the steps of a route, and then `answer`. Throws the reason of a signal. */
+  const use = async (route: Route, how: Use, answer: (context: Inner) => Promise<Reply>): Promise<BrokerReply> => {
+    const signal = how.signal ? AbortSignal.any([how.signal, gone]) : gone;
+    signal.throwIfAborted();
+    const mayStill = first || (await outer.stillMay());
+    first = false;
+    const reply = mayStill ? answerWithin(outer, route, how, signal, answer) : ENDED;
+    return how.hasEffect ? await reply : await unlessAborted(reply, signal);
+  };
+  const handle = (route: Route, how: Use): Promise<BrokerReply> =>
+    use(route, how, (context) => route.handle(context as never));
+
+  return {
+    call: async (action, { idempotencyKey, signal } = {}) => {
+      const how = { platform: platformOf(action, actions), signal, hasEffect: true };
+      const reply = await use(actions, how, (context) =>
+        performCall(context, {
+          asked: isTooLarge(action)
+            ? { ok: false, body: undefined, code: TOO_LARGE.code, detail: TOO_LARGE.error }
+            : checkAction(action),
+          correlationId: context.correlationId,
+          idempotencyKey,
+        }),
+      );
+      return outcomeOf(action, reply);
+    },
+    approval: async (id, { waitSeconds = 0, signal } = {}) =>
+      readAnswer(await handle(approval, { params: { id }, query: waiting(waitSeconds), signal }), readApproval),
+    permissions: async (signal) => {
+      const before = known;
+      const headers = before && { 'if-none-match': before.etag };
+      const reply = await handle(agentPermissions, { ...(headers && { headers }), signal });
+      return readAnswer(reply, (body) => {
+        const read = readPermissions(before, body, reply);
+        known = read.known;
+        return { permissions: known.permissions, changed: read.changed };
+      });
+    },
+    requestAccess: async (asked, signal) => {
+      const platform = platformOf(asked, accessRequest);
+      const parsed = isTooLarge(asked) ? TOO_LARGE : { ok: true as const, value: asked, platform };
+      const reply = await use(accessRequest, { platform, signal, hasEffect: true }, async (context) => {
+        const refused = await validate(accessRequest, parsed, context as Context);
+        return refused ?? (await accessRequest.handle(context as never));
+      });
+      return readAnswer(reply, readAccessRequest);
+    },
+    accessRequest: async (token, { waitSeconds = 0, signal } = {}) => {
+      const how = { params: { token }, query: waiting(waitSeconds), signal };
+      return readAnswer(await handle(accessRequestStatus, how), readAccessStatus);
+    },
+  };
+}
+
+/** As `?wait=` is read: milliseconds, 50 s at most. */
+const waiting = (seconds: number) => ({ wait: Math.min(Math.ceil(Math.max(0, seconds)), 50) * 1000 });
+
+const ENDED: Promise<BrokerReply> = Promise.resolve({
+  status: 401,
+  headers: { get: () => null },
+  text: JSON.stringify({
+    error: 'invalid_token',
+    detail: 'An owner took this access back. Tell the person you work for.',
+  }),
+});
+
+async function answerWithin(
+  outer: Outer,
+  route: Route,
+  { platform = '', params = {}, query, headers = {} }: Use,
+  left: AbortSignal,
+  answer: (context: Inner) => Promise<Reply>,
+): Promise<BrokerReply> {
+  const { limits } = outer;
+  let who: AgentPrincipal | undefined;
+  let reply: Reply;
+  try {
+    who = await withFacts(outer, route.facts ?? platform);
+    if (route.limit) await takeLimit(limits, route.limit, agentKey(route.limit, who.agent));
+    const asked = { params: nameable(params), query: (query ?? new URLSearchParams()) as URLSearchParams, headers };
+    reply = await answer({ ...outer, ...asked, who, left });
+  } catch (error) {
+    reply = refusalReply(error, route, outer, who);
+  }
+  const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
+  return {
+    status: reply.status,
+    headers: { get: (name) => own.get(name.toLowerCase()) ?? null },
+    text: String(reply.body ?? ''),
+  };
+}
+
+/** The agent as it is now, with the facts about this platform. */
+async function withFacts({ services, who }: Outer, platformId: string): Promise<AgentPrincipal> {
+  const rows = await services.facts(who.agent.agent_id, platformId, who.source);
+  return { ...who, rows, agent: rows[0] ?? who.agent };
+}
+
+async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([answer, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    answer.catch(() => {});
+  }
+}

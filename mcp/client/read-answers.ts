@@ -1,0 +1,56 @@
+/** What the broker's replies say, as values. */
+import type { Action, CallOutcome } from './action.ts';
+import { BrokerError, errorOf } from './broker-error.ts';
+import type { Permissions } from './permissions.ts';
+import { readOutcome } from './read-outcome.ts';
+import { bodyOf } from './reply-body.ts';
+import type { BrokerReply } from './send.ts';
+
+/** A value, or an error. */
+export type Answer<T> = { ok: true; value: T } | { ok: false; error: BrokerError };
+
+export type AccessRequest = { requestToken: string; reasonCode: string; message: string };
+export type AccessStatus = { status: 'pending' | 'approved' | 'denied' | 'expired'; note: string | undefined };
+
+type Body = Record<string, unknown>;
+
+/** A reply as the value that `read` makes of its body; or as the error that it is. */
+export function readAnswer<T>(reply: BrokerReply, read: (body: Body, reply: BrokerReply) => T): Answer<T> {
+  const body = bodyOf(reply);
+  if (reply.status >= 300 && reply.status !== 304) return { ok: false, error: errorOf(reply, body) };
+  return { ok: true, value: read(body, reply) };
+}
+
+/** What became of a call, from its reply, or from what kept it from having one. */
+export function outcomeOf(action: Pick<Action, 'method'>, reply: BrokerReply | BrokerError): CallOutcome {
+  const outcome: CallOutcome =
+    reply instanceof BrokerError ? { kind: 'failed', error: reply } : readOutcome(reply, bodyOf(reply));
+  if (outcome.kind !== 'failed' || action.method !== 'GET') return outcome;
+  const { error } = outcome;
+  return { kind: 'failed', error: new BrokerError(error.code, error.message, { ...error, mayHaveActed: false }) };
+}
+
+export type KnownPermissions = { etag: string; permissions: Permissions };
+
+/** `before`: what the ETag was sent of. `changed`: whether it is another than that. */
+export function readPermissions(
+  before: KnownPermissions | undefined,
+  body: Body,
+  reply: BrokerReply,
+): { known: KnownPermissions; changed: boolean } {
+  if (reply.status === 304 && before) return { known: before, changed: false };
+  const permissions = body.data as Permissions;
+  const etag = reply.headers.get('etag') ?? `"${permissions.version}"`;
+  return { known: { etag, permissions }, changed: permissions.version !== before?.permissions.version };
+}
+
+export const readAccessRequest = ({ request_token, reason_code, message }: Body): AccessRequest => ({
+  requestToken: String(request_token),
+  reasonCode: String(reason_code),
+  message: String(message),
+});
+
+export const readAccessStatus = ({ status, note }: Body): AccessStatus => ({
+  status: status as AccessStatus['status'],
+  note: typeof note === 'string' ? note : undefined,
+});
