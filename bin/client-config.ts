@@ -1,6 +1,6 @@
 /** Location and format of each MCP client's list of servers, by platform and environment. */
 import { posix, win32 } from 'node:path';
-import type { ServerEntry } from './server-entry.ts';
+import { plainEntry, type ServerEntry, type Started } from './server-entry.ts';
 
 export const CLIENTS = ['claude-code', 'claude-desktop', 'cursor', 'vscode', 'gemini', 'opencode'] as const;
 export type ClientId = (typeof CLIENTS)[number];
@@ -120,3 +120,8 @@ export const clientNamed = (id: ClientId): Client => TABLE[id];
 /** The file of a client; undefined when it has none for projects. */
 export const configFile = (id: ClientId, machine: Machine, place: Place): string | undefined =>
   TABLE[id].file(machine, place);
+
+/** How a client starts `agent-broker mcp`, in the format of this client. */
+export function serverEntry(client: ClientId, started: Started): object {
+  return clientNamed(client).write(plainEntry(started));
+}

@@ -3,14 +3,22 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readProfile } from '../mcp/profile.ts';
-import { type ClientId, clientNamed, configFile } from './client-config.ts';
-import type { ConnectOptions } from './commands/connect.ts';
+import { type ClientId, clientNamed, configFile, serverEntry } from './client-config.ts';
 import { dataFolder } from './connection.ts';
 import { changedLines, type Edited, editEntry } from './edit-config.ts';
 import { CommandFailed, WrongUsage } from './failure.ts';
-import { fileNameOf, makeAgent } from './make-agent.ts';
+import { fileNameOf, type MakeOptions, makeAgent } from './make-agent.ts';
 import { replaceFile } from './replace-file.ts';
-import { ownLauncher, SERVER_NAME, serverEntry } from './server-entry.ts';
+import { ownLauncher, SERVER_NAME } from './server-entry.ts';
+
+export type ConnectOptions = MakeOptions & {
+  name?: string;
+  profile?: string;
+  project?: boolean;
+  dryRun?: boolean;
+  undo?: boolean;
+  json?: boolean;
+};
 
 export type Connected = {
   client: ClientId;

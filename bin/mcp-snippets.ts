@@ -1,5 +1,7 @@
 /** Snippets for configuring MCP clients by hand to start `agent-broker mcp` as one agent. */
-import { commandLine, type Launcher, plainEntry, SERVER_NAME, serverEntry } from './server-entry.ts';
+
+import { serverEntry } from './client-config.ts';
+import { commandLine, type Launcher, plainEntry, SERVER_NAME } from './server-entry.ts';
 
 export type Snippet = {
   client: string;

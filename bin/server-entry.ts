@@ -1,7 +1,6 @@
 /** How an MCP client starts `agent-broker mcp` as one agent. The entry references the profile's file and never contains the key. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type ClientId, clientNamed } from './client-config.ts';
 
 export const SERVER_NAME = 'agent-broker';
 
@@ -32,11 +31,6 @@ export function plainEntry({ profile, launcher, platform }: Started): ServerEntr
       : npx;
   const [command = '', ...args] = words;
   return { command, args, env: { AGENT_BROKER_PROFILE: profile } };
-}
-
-/** The same in the format of this client. */
-export function serverEntry(client: ClientId, started: Started): object {
-  return clientNamed(client).write(plainEntry(started));
 }
 
 /** One quoted line for a shell. */

@@ -104,6 +104,33 @@ const ROOMS = ['broker', 'json', 'mcp', 'lab', 'bin'];
 const broker = filesBelow('broker');
 const imports = broker.flatMap(importsOf);
 
+const FOLDERS = ['json', 'mcp', 'lab', 'bin', 'bench'];
+
+/** The groups of files that reach themselves (Tarjan's strongly connected components), sorted. */
+function cyclesOf(to: ReadonlyMap<string, readonly string[]>): string[][] {
+  const index = new Map<string, number>();
+  const stack: string[] = [];
+  const found: string[][] = [];
+  const visit = (file: string): number => {
+    const at = index.size;
+    index.set(file, at);
+    stack.push(file);
+    let lowest = at;
+    for (const next of to.get(file) ?? []) {
+      if (!to.has(next)) continue;
+      if (!index.has(next)) lowest = Math.min(lowest, visit(next));
+      else if (stack.includes(next)) lowest = Math.min(lowest, index.get(next) ?? lowest);
+    }
+    if (lowest === at) {
+      const group = stack.splice(stack.indexOf(file));
+      if (group.length > 1) found.push(group.sort());
+    }
+    return lowest;
+  };
+  for (const file of to.keys()) if (!index.has(file)) visit(file);
+  return found;
+}
+
 describe('the rooms', () => {
   test('every file of broker/ is in a known room', () => {
     expect(broker.filter((file) => floorOf(file) < 0)).toEqual([]);
@@ -112,6 +139,21 @@ describe('the rooms', () => {
   test('no import points up', () => {
     const up = imports.filter(({ from, to }) => to.startsWith('broker/') && floorOf(to) > floorOf(from));
     expect(up).toEqual([]);
+  });
+
+  test('no two files import each other, not even for types, and not over others either', () => {
+    const shipped = [...broker, ...FOLDERS.flatMap(filesBelow)];
+    const to = new Map(shipped.map((file) => [file, importsOf(file).map((one) => one.to)]));
+    expect(cyclesOf(to)).toEqual([]);
+    expect(
+      cyclesOf(
+        new Map([
+          ['a', ['b']],
+          ['b', ['c']],
+          ['c', ['b']],
+        ]),
+      ),
+    ).toEqual([['b', 'c']]);
   });
 
   test('the check would see an arrow that points up', () => {

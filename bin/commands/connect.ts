@@ -1,18 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { byHand } from '../by-hand.ts';
 import { CLIENTS, type ClientId } from '../client-config.ts';
+import type { ConnectOptions } from '../connect-client.ts';
 import { print } from '../connection.ts';
-import { type MakeOptions, withTerms } from '../make-agent.ts';
+import { withTerms } from '../make-agent.ts';
 import { ownLauncher, plainEntry } from '../server-entry.ts';
-
-export type ConnectOptions = MakeOptions & {
-  name?: string;
-  profile?: string;
-  project?: boolean;
-  dryRun?: boolean;
-  undo?: boolean;
-  json?: boolean;
-};
 
 export function addConnectCommand(program: Command): void {
   withTerms(

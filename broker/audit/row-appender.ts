@@ -1,9 +1,10 @@
 /** Hashes, signs and commits batches of audit rows, in any thread. */
 import { createCompactSigner } from '../crypto/jws.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
-import { type AppendStatement, type AppendTo, openAppender } from '../store/appender.ts';
+import type { AppendStatement, AppendTo } from '../store/appender.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { AUDIT_COLUMNS } from '../store/audit-columns.ts';
+import { openAppender } from '../store/open-appender.ts';
 import { RowFault } from '../store/row-fault.ts';
 import { signRow } from './receipt.ts';
 

@@ -5,10 +5,10 @@ import type { Broker } from '../broker.ts';
 import type { OidcConfig } from '../config.ts';
 import type { Outbound } from '../egress/dispatcher.ts';
 import { present } from '../policy/present.ts';
-import type { NotSignedIn, ProviderSteps } from './identity-provider.ts';
 import { type ProviderClient, ProviderFault, providerClient } from './provider-client.ts';
 import { identityOf, isForUs, isPersonsToken } from './provider-identity.ts';
 import { type ProviderKeys, providerKeys } from './provider-keys.ts';
+import type { NotSignedIn, ProviderSteps } from './provider-types.ts';
 import { CALLBACK_PATH, type SignInFlow } from './sign-in-flow.ts';
 
 /** Makes them, with their caches: the discovered configuration, and the keys. */

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { BuiltinUse } from '../platforms/builtin.ts';
 import { PlatformUrl, recordOf, SecretReference } from '../platforms/fields.ts';
-import { Manifest, PlatformId } from '../platforms/manifest.ts';
+import { Manifest } from '../platforms/manifest.ts';
+import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
 import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';

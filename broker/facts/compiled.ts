@@ -2,7 +2,7 @@
 import type { Broker } from '../broker.ts';
 import { compileManifest, Manifest } from '../platforms/manifest.ts';
 import type { Guardrails, Policy } from '../policy/facts.ts';
-import type { PlatformRules } from '../policy/operation.ts';
+import type { PlatformRules } from '../policy/platform-rules.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compilePattern } from '../policy/pattern.ts';
-import type { ManifestFields } from './manifest.ts';
+import type { ManifestFields } from './manifest-fields.ts';
 
 type Fields = z.infer<typeof ManifestFields>;
 type Problem = { path: (string | number)[]; message: string };

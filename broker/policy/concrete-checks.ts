@@ -1,7 +1,8 @@
 /** The checks of a real call: its endpoint, its recipients, the repositories that it reaches. */
 
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
-import { classify, type PlatformRules } from './operation.ts';
+import { classify } from './operation.ts';
+import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
 import { refuseRepositories } from './repos.ts';

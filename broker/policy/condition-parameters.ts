@@ -4,8 +4,8 @@
  * once more on that reading, and the stricter answer counts (rules.ts).
  */
 import type { CelValue } from '../../bundled/cel.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { JsonMap, type Meter, type Source, spend, toCelValue } from './condition-values.ts';
-import type { JsonObject, JsonValue } from './facts.ts';
 import { foldName, parameterNames } from './names.ts';
 
 /** Everything that some server reads under one name. `from`: the name as it is written, unless there are several. */

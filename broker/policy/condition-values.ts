@@ -13,7 +13,7 @@ import {
   isCelList,
   isCelMap,
 } from '../../bundled/cel.ts';
-import type { JsonObject, JsonValue } from './facts.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /**
  * Of one evaluation: `left`, what it may still spend (a step is about a fifth of a microsecond); `loose`, whether it reads

@@ -3,24 +3,12 @@
  * loaded, and evaluated on real calls only. A condition that fails says so; the rule then counts against the agent.
  */
 import { type CelValue, celEnv, isCelError, parse, plan, timestampFromMs } from '../../bundled/cel.ts';
+import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
 import { conditionFunctions, type Literals } from './condition-functions.ts';
 import { formMap, queryMaps } from './condition-parameters.ts';
 import { checkSyntax } from './condition-syntax.ts';
 import { EVALUATION_STEPS, type Meter, newMeter, toCelValue } from './condition-values.ts';
 import type { AgentFacts, CallAsk, Instant } from './facts.ts';
-
-export type Condition = {
-  source: string;
-  /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
-  readsWithoutHas: string[];
-  /** `loosely`: the result as a lenient server reads the parameters, where it may be another one. */
-  evaluate(input: ConditionInput): Evaluated & { loosely?: Evaluated };
-};
-
-export type Evaluated = { ok: true; value: boolean } | { ok: false; error: string };
-
-/** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
-export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };
 
 const MAX_SOURCE_LENGTH = 2048;
 

@@ -2,26 +2,16 @@
  * Operations of which the contents decide what they need: a commit that writes a workflow needs more than one that writes a
  * page. Such a call is under the scope of the rule, and not under the scope of its endpoint.
  */
-import type { CallAsk, JsonObject } from './facts.ts';
+
+import type { JsonObject } from '../../json/json-value.ts';
+import type { CallAsk } from './call-ask.ts';
 import type { GraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
-import type { Operation } from './operation.ts';
 import { compilePattern, type Pattern } from './pattern.ts';
+import type { ContentRule, ContentRuleSource, Operation } from './platform-rules.ts';
 import { POINTER, pointerNames, walkPointer } from './pointer.ts';
 import { foldPath } from './spelling.ts';
-
-/** As a manifest writes it. */
-export type ContentRuleSource = { pointer: string; paths?: readonly string[] | undefined; scope: string };
-
-export type ContentRule = {
-  operation: Operation;
-  /** Where to look in the body, or in the arguments of a GraphQL root field. */
-  pointer: readonly string[];
-  /** Paths of files that count. Without it everything counts but false and null. */
-  paths: readonly Pattern[] | undefined;
-  scope: string;
-};
 
 const NONE: readonly string[] = Object.freeze([]);
 

@@ -3,17 +3,16 @@
  * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
  */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import type { Condition } from './condition.ts';
-import type { PlatformRules } from './operation.ts';
+import { type CallAsk, METHODS, type Method } from './call-ask.ts';
+import type { Condition } from './compiled-condition.ts';
 import type { Pattern, Relation } from './pattern.ts';
+import type { PlatformRules } from './platform-rules.ts';
 
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
 
-export type { JsonObject, JsonValue };
-
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-export type Method = (typeof METHODS)[number];
+export type { CallAsk, JsonObject, JsonValue, Method };
+export { METHODS };
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
@@ -151,19 +150,6 @@ export type Facts = {
   policy?: Policy;
   guardrails: Guardrails;
   breakers: readonly BreakerFacts[];
-};
-
-/** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
-export type CallAsk = {
-  method: Method;
-  /** The path, in normal form, without the query (see endpoint.ts). */
-  path: string;
-  /** Raw text after `?`, or the empty string. */
-  query: string;
-  headers: Readonly<Record<string, string>>;
-  body: JsonObject | undefined;
-  /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
-  actsAs?: Method;
 };
 
 export type Ask = { platformId: string; scope: string; connectionId?: string; call?: CallAsk };

@@ -3,7 +3,7 @@
  * a variable's default. A recipient that is written into the document is a recipient all the same.
  */
 import type { FieldNode, OperationDefinitionNode, ValueNode } from '../../bundled/graphql.ts';
-import type { JsonObject, JsonValue } from './facts.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 
 /** GraphQL, CoerceArgumentValues(), without the types: a variable that is nowhere given counts as null. */
 export function argumentsOf(field: FieldNode, definition: OperationDefinitionNode, variables: JsonObject): JsonObject {

@@ -15,7 +15,7 @@ import {
   type SelectionSetNode,
   type ValueNode,
 } from '../../bundled/graphql.ts';
-import type { JsonObject, JsonValue } from './facts.ts';
+import type { JsonObject, JsonValue } from '../../json/json-value.ts';
 import { present } from './present.ts';
 
 export type GraphqlCall =

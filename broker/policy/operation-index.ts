@@ -2,13 +2,11 @@
  * Finds the most specific scope rules of an endpoint among hundreds, on the hot path of every governed call: a tree of
  * path segments gives the few candidates, and the pattern itself has the last word, so the tree can never allow more.
  */
-import type { Method } from './facts.ts';
-import type { Operation } from './operation.ts';
-import { compilePattern, type Pattern } from './pattern.ts';
-import { isFolded, isPlainPath, type Spelling, spellingsOf } from './spelling.ts';
 
-/** Frozen and shared: made when the rules are compiled, handed out on every call. */
-export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
+import type { Method } from './call-ask.ts';
+import { compilePattern, type Pattern } from './pattern.ts';
+import type { Classified, HttpIndex, NameIndex, Operation, OperationIndex } from './platform-rules.ts';
+import { isFolded, isPlainPath, type Spelling, spellingsOf } from './spelling.ts';
 
 /** One operation, with every scope that lists it. */
 type IndexedRule = { operation: string; pattern: Pattern; scopes: readonly string[] };
@@ -16,25 +14,6 @@ type IndexedRule = { operation: string; pattern: Pattern; scopes: readonly strin
 type Entry = { pattern: Pattern; answer: Classified };
 type Node = { literals: Map<string, Node>; any: Node | undefined; rest: Entry[]; here: Entry[] };
 type Tree = { exact: Node; folded: Node; foldsItself: boolean };
-
-/**
- * The rules of a REST platform. `find` answers undefined when no rule matches byte for byte. A path that in another
- * spelling (case, `;parameters`, a trailing slash, see `Pattern`) falls under a more specific rule keeps only the scopes
- * that both readings have: rewriting an endpoint never leads around the rule that was written for it.
- */
-export type HttpIndex = { find(method: Method, path: string): Classified | undefined };
-
-/** GraphQL root fields, or tools, by name. */
-export type NameIndex = { find(name: string): Classified | undefined };
-
-export type OperationIndex = {
-  http: HttpIndex;
-  query: NameIndex;
-  mutation: NameIndex;
-  tool: NameIndex;
-  /** The path of a REST platform's GraphQL door. */
-  door: Pattern | undefined;
-};
 
 /** Made once for each version of a platform. */
 export function indexOperations(

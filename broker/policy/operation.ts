@@ -2,68 +2,23 @@
  * The operations of a platform: what a manifest's rules name, and which scopes a call falls under (decisions, Deciding:
  * "the most specific scope rule of a manifest classifies an endpoint; an endpoint in no rule is a mismatch").
  */
-import {
-  type ContentRule,
-  type ContentRuleSource,
-  compileContentRule,
-  scopesByArguments,
-  scopesByContent,
-} from './content-rules.ts';
-import { type CallAsk, type JsonObject, METHODS, type Method } from './facts.ts';
+
+import { type CallAsk, METHODS } from './call-ask.ts';
+import { compileContentRule, scopesByArguments, scopesByContent } from './content-rules.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { whyUncovered } from './graphql-uncovered.ts';
-import { type Classified, indexOperations, type OperationIndex } from './operation-index.ts';
-import { compilePattern, type Pattern } from './pattern.ts';
+import { indexOperations } from './operation-index.ts';
+import { compilePattern } from './pattern.ts';
+import type {
+  Classified,
+  Operation,
+  PlatformRules,
+  RecipientPointer,
+  RecipientPointerSource,
+  RulesSource,
+} from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
-
-export type Operation = { source: string } & (
-  | { kind: 'http'; method: Method; path: Pattern }
-  | { kind: 'graphql'; operation: 'query' | 'mutation'; field: Pattern }
-  | { kind: 'tool'; name: Pattern }
-);
-
-/**
- * What the text at a pointer is: a list of e-mail addresses unless told, a whole mail message, an id that only the platform
- * knows, or several of those between commas.
- */
-export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids'] as const;
-export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
-
-/** `optional`: a call that names nobody there sends nothing to anybody. */
-export type RecipientPointer = { pointer: string; format?: RecipientFormat; optional?: true };
-export type RecipientRule = { operation: Operation; pointers: readonly RecipientPointer[] };
-/** A recipient rule that a call falls under, and the value into which its pointers point. */
-export type RecipientMatch = RecipientRule & { subject: JsonObject };
-
-/** A recipient pointer as a manifest writes it. */
-export type RecipientPointerSource =
-  | string
-  | { pointer: string; format?: RecipientFormat | undefined; optional?: boolean | undefined };
-
-/** The fields of a manifest that deciding needs. */
-export type RulesSource = {
-  kind: 'rest' | 'graphql' | 'mcp';
-  scopes: Readonly<Record<string, readonly string[]>>;
-  recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
-  content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
-  graphql?: { path: string } | undefined;
-  body?: 'json' | 'form' | undefined;
-  encoded_slash?: boolean | undefined;
-};
-
-export type PlatformRules = {
-  kind: 'rest' | 'graphql' | 'mcp';
-  scopes: ReadonlyMap<string, readonly Operation[]>;
-  recipients: readonly RecipientRule[];
-  content: readonly ContentRule[];
-  graphqlPath?: string;
-  allowEncodedSlash: boolean;
-  /** Bodies are sent as forms. */
-  isForm: boolean;
-  /** Built from `scopes` by `compilePlatformRules`, and only there. */
-  index: OperationIndex;
-};
 
 /** `why`: what an agent can change, where more can be said than that no scope covers the call. */
 export type Classification = Classified | { kind: 'unclassified'; why?: string } | { kind: 'malformed'; error: string };

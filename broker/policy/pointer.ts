@@ -1,5 +1,5 @@
 /** JSON pointers (RFC 6901, with `*` for each member of a list or object) into what an agent sends. */
-import type { JsonValue } from './facts.ts';
+import type { JsonValue } from '../../json/json-value.ts';
 import { foldName } from './names.ts';
 
 /** RFC 6901, with `*` for every element of a list or member of an object. */

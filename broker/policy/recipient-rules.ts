@@ -3,7 +3,8 @@ import type { CallAsk } from './facts.ts';
 import { readGraphqlCall } from './graphql.ts';
 import { argumentsOf } from './graphql-arguments.ts';
 import { parameterNames } from './names.ts';
-import { isGraphql, namesCall, type PlatformRules, type RecipientMatch, type RecipientRule } from './operation.ts';
+import { isGraphql, namesCall } from './operation.ts';
+import type { PlatformRules, RecipientMatch, RecipientRule } from './platform-rules.ts';
 import { pointerNames } from './pointer.ts';
 
 /**

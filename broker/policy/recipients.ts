@@ -4,7 +4,7 @@
  */
 import { type Address, readAddress, readAddresses, readId, readIds, readMessageRecipients } from './addresses.ts';
 import type { CallAsk, JsonValue } from './facts.ts';
-import type { PlatformRules, RecipientPointer } from './operation.ts';
+import type { PlatformRules, RecipientPointer } from './platform-rules.ts';
 import { pointerNames, walkPointer } from './pointer.ts';
 import { recipientRulesFor } from './recipient-rules.ts';
 

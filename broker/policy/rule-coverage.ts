@@ -3,8 +3,8 @@
  * knows the scope but no call, so a rule applies when it covers all of them, and may apply when it covers some.
  */
 import type { Method, Rule } from './facts.ts';
-import type { Operation, PlatformRules } from './operation.ts';
 import { compilePattern, type Pattern, type Relation, relate } from './pattern.ts';
+import type { Operation, PlatformRules } from './platform-rules.ts';
 
 type Narrowing = { effect: Rule['effect']; methods: readonly Method[] | undefined; endpoints: Pattern[] | undefined };
 

@@ -3,17 +3,11 @@
  * (suspend and deny, then require_approval, then allow), so the order of rules never matters.
  */
 
-import {
-  type Condition,
-  type ConditionAgent,
-  type ConditionInput,
-  compileCondition,
-  conditionInput,
-  type Evaluated,
-} from './condition.ts';
+import type { Condition, ConditionInput, Evaluated } from './compiled-condition.ts';
+import { type ConditionAgent, compileCondition, conditionInput } from './condition.ts';
 import type { Ask, Facts, Guardrails, Instant, MatchedRule, Policy, Rule, RuleSource } from './facts.ts';
-import type { PlatformRules } from './operation.ts';
 import { compilePattern, type Pattern, type Relation } from './pattern.ts';
+import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { coverageOf } from './rule-coverage.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';

@@ -1,7 +1,6 @@
 /** Endpoints of MCP platforms: `/tools/<name>` calls a tool, and `/tools` lists those of a scope. */
-import type { CallAsk } from './facts.ts';
-import type { PlatformRules } from './operation.ts';
-import type { Classified } from './operation-index.ts';
+import type { CallAsk } from './call-ask.ts';
+import type { Classified, PlatformRules } from './platform-rules.ts';
 
 const TOOLS = '/tools';
 const TOOL_CALL = /^\/tools\/([A-Za-z0-9_.-]{1,128})$/;

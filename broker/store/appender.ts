@@ -1,6 +1,4 @@
 /** Appends rows that must be durable before a response, in batches, from any thread. */
-import { openPostgresAppender } from './postgres-appender.ts';
-import { openSqliteAppender } from './sqlite-appender.ts';
 
 /** Where rows are appended. Can be passed to another thread. */
 export type AppendTo = { dialect: 'sqlite'; path: string } | { dialect: 'postgres'; url: string; connections: number };
@@ -20,8 +18,3 @@ export type Appender = {
   append(statement: AppendStatement, rows: readonly (readonly unknown[])[], areNew: boolean): Promise<string[]>;
   close(): Promise<void>;
 };
-
-/** Opens an appender with its own connections, on a store that is open. */
-export function openAppender(to: AppendTo): Appender {
-  return to.dialect === 'sqlite' ? openSqliteAppender(to.path) : openPostgresAppender(to);
-}

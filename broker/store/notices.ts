@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { withTimeout } from '../runtime/waits.ts';
-import type { Db } from './store.ts';
+import type { Db } from './db.ts';
 
 export type Notices = {
   /** Delivered to every listener on this database when the transaction commits. */

@@ -1,11 +1,11 @@
 /** The interface of both stores, and prepared statements for the hot path. */
-import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import type { AppendTo } from './appender.ts';
+import type { Db } from './db.ts';
 import type { Notices } from './notices.ts';
 import type { Schema } from './schema.ts';
 
-/** The database or a transaction: the first parameter of every function of this folder. */
-export type Db = Kysely<Schema> | Transaction<Schema>;
+export type { Db };
 
 /** A compiled statement with named parameters. */
 export type Prepared = {

@@ -5,7 +5,7 @@ import type { PermissionWatch } from '../tools/permission-watch.ts';
 import { type Repeats, repeatsInMemory } from '../tools/repeats.ts';
 import type { ToolClient } from '../tools/tool-client.ts';
 import { toolServer } from '../tools/tool-server.ts';
-import type { Written } from '../tools/write-once.ts';
+import type { Written } from '../tools/written.ts';
 import type { FirstLines } from './first-answers.ts';
 import { lineTransport } from './line-transport.ts';
 import { repeatsOnDisk } from './repeats-on-disk.ts';

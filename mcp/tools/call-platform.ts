@@ -9,7 +9,8 @@ import type { ToolRequest } from './peer.ts';
 import { hashOf } from './repeats.ts';
 import { readState, writeState } from './request-state.ts';
 import type { ToolHost } from './tool-host.ts';
-import { isFinal, type Written, writeOnce } from './write-once.ts';
+import { isFinal, writeOnce } from './write-once.ts';
+import type { Written } from './written.ts';
 
 /** Maximum size of a call (docs/agents.md, POST /v1/actions). */
 const MOST_CALL_BYTES = 1024 * 1024;

@@ -2,7 +2,7 @@
 import type { PermissionWatch } from './permission-watch.ts';
 import type { Repeats } from './repeats.ts';
 import type { ToolClient } from './tool-client.ts';
-import type { Written } from './write-once.ts';
+import type { Written } from './written.ts';
 
 export type ToolHost = {
   client: ToolClient;

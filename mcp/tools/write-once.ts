@@ -3,14 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Action, CallOutcome } from '../client/action.ts';
 import type { Begun, Repeats } from './repeats.ts';
 import type { ToolHost } from './tool-host.ts';
-
-export type Written = {
-  outcome: CallOutcome;
-  /** For a write: the key for `Repeats.end`. */
-  key?: string;
-  /** An identical call was begun before, with unknown outcome (unless this outcome is its outcome). */
-  joins: boolean;
-};
+import type { Written } from './written.ts';
 
 const IN_PROGRESS = 'idempotency_in_progress';
 const USUAL_PAUSE_SECONDS = 2;

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { parse } from 'jsonc-parser';
 import { describe, expect, test } from 'vitest';
 import { byHand } from '../../bin/by-hand.ts';
-import { type ClientId, configFile, type Machine } from '../../bin/client-config.ts';
+import { type ClientId, configFile, type Machine, serverEntry } from '../../bin/client-config.ts';
 import { changedLines, editEntry } from '../../bin/edit-config.ts';
 import { CommandFailed } from '../../bin/failure.ts';
-import { lastingLauncher, plainEntry, serverEntry } from '../../bin/server-entry.ts';
+import { lastingLauncher, plainEntry } from '../../bin/server-entry.ts';
 
 const MAC: Machine = { platform: 'darwin', environment: {}, home: '/Users/ann', cwd: '/Users/ann/shop' };
 const LINUX: Machine = { platform: 'linux', environment: {}, home: '/home/ann', cwd: '/home/ann/shop' };

@@ -2,7 +2,8 @@
 import { type BuiltinName, parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { compileManifest, type Manifest } from '../../broker/platforms/manifest.ts';
 import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
-import { classify, type PlatformRules } from '../../broker/policy/operation.ts';
+import { classify } from '../../broker/policy/operation.ts';
+import type { PlatformRules } from '../../broker/policy/platform-rules.ts';
 
 /** Jira has a site of its own for each customer; its placeholder is refused. */
 export function entryOf(name: BuiltinName): Record<string, unknown> {

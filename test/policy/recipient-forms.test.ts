@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../broker/policy/facts.ts';
-import { compilePlatformRules, type RecipientPointerSource } from '../../broker/policy/operation.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import type { RecipientPointerSource } from '../../broker/policy/platform-rules.ts';
 import { refuseRecipients } from '../../broker/policy/recipients.ts';
 import { call } from './world.ts';
 

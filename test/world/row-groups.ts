@@ -1,7 +1,8 @@
 /** Groups of audit rows written by the store's own appender, without the thread that it lives in otherwise. */
-import { openAppender } from '../../broker/store/appender.ts';
+
 import { type AuditRow, auditStatement } from '../../broker/store/audit.ts';
 import { AUDIT_COLUMNS } from '../../broker/store/audit-columns.ts';
+import { openAppender } from '../../broker/store/open-appender.ts';
 import type { Store } from '../../broker/store/store.ts';
 import { afterFile } from './after-file.ts';
 

@@ -1,7 +1,8 @@
 /** Signing in at the identity provider: where a browser is sent, and where it comes back. */
-import type { IdentityProvider, NotSignedIn, SignedIn } from '../../../auth/identity-provider.ts';
+import type { IdentityProvider } from '../../../auth/identity-provider.ts';
 import { invitedOwner } from '../../../auth/invited-owner.ts';
 import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
+import type { NotSignedIn, SignedIn } from '../../../auth/provider-types.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { CALLBACK_PATH, endedFlowCookie, flowCookies, ownPage, readFlow } from '../../../auth/sign-in-flow.ts';
 import { endSession } from '../../../store/ended-sessions.ts';

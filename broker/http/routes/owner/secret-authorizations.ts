@@ -4,7 +4,7 @@ import { findGrantContext } from '../../../admin/grant-terms.ts';
 import { authorizeSecret, secretAuthorizationStatusAt } from '../../../admin/secret-authorization.ts';
 import { ConnectionName } from '../../../config-file/schema.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { PlatformId } from '../../../platforms/manifest.ts';
+import { PlatformId } from '../../../platforms/manifest-fields.ts';
 import type { SecretAuthorizationTable } from '../../../store/schema.ts';
 import { listSecretAuthorizations, removeSecretAuthorization } from '../../../store/secret-authorizations.ts';
 import { text } from '../../../wire/action.ts';

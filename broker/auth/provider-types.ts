@@ -1,0 +1,21 @@
+/** Sign-in at an OpenID Connect provider, as its parts share it. */
+import type { ProviderIdentity } from '../store/owner-identities.ts';
+import type { VerifiedToken } from './provider-keys.ts';
+import type { SignInFlow } from './sign-in-flow.ts';
+
+/** The signed-in person. `address`: the e-mail address, verified or not, for display only. */
+export type SignedIn = { identity: ProviderIdentity; address: string | undefined };
+
+/** Sign-in failed. `stale`: the callback belongs to no flow of this browser, or no longer. */
+export type NotSignedIn = { problem: 'stale' | 'declined' | 'failed'; detail: string };
+
+export type ProviderSteps = {
+  /** The authorization URL, and the state for the browser to keep. */
+  begin(
+    wish: Pick<SignInFlow, 'page' | 'organisation' | 'replaces'>,
+  ): Promise<{ url: string; flow: SignInFlow } | NotSignedIn>;
+  /** Finishes with the query of the callback. */
+  finish(query: URLSearchParams, flow: SignInFlow): Promise<SignedIn | NotSignedIn>;
+  /** Verifies a bearer with the cached keys: an ID token or JWT access token for this broker. */
+  verifyBearer(token: string): Promise<VerifiedToken>;
+};

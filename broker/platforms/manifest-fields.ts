@@ -1,0 +1,128 @@
+/** The manifest of a platform: one schema for built-in platforms and for those in governance.yaml. */
+import { z } from 'zod';
+import { RECIPIENT_FORMATS } from '../policy/platform-rules.ts';
+import { Auth, OAuthFacts } from './auth.ts';
+import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
+
+const ScopeId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9:._/-]{0,127}$/, 'write a scope id such as "crm:contacts.read"')
+  .describe('The id of a scope, by custom "<platform>:<area>.<action>".');
+
+/** RFC 6901, with `*` for every element of a list or member of an object. */
+const JsonPointer = z.string().regex(/^(?:\/(?:[^~/]|~[01])*)+$/, 'write a JSON pointer such as "/to" or "/cc/*"');
+
+const Pointer = z
+  .union([
+    JsonPointer,
+    z.strictObject({
+      pointer: JsonPointer.describe('A JSON pointer (RFC 6901); "*" stands for each element.'),
+      format: z
+        .enum(RECIPIENT_FORMATS)
+        .optional()
+        .describe(
+          'What the value is, if not e-mail addresses: an id of the platform, ids between commas, or a whole mail message (RFC 5322) in base64url, whose To, Cc and Bcc are the recipients.',
+        ),
+      optional: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether a call that names nobody there sends nothing to anybody, so that it passes. Otherwise somebody must be named.',
+        ),
+    }),
+  ])
+  .describe('Where a body names who receives: "/to", or "/cc/*" for each of a list.');
+
+const ContentRule = z
+  .strictObject({
+    pointer: JsonPointer.describe('Where to look: a JSON pointer (RFC 6901); "*" stands for each element.'),
+    paths: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(
+        'Which paths of files count there, as "/.github/workflows/**" from the top; left out, everything counts but false and null.',
+      ),
+    scope: ScopeId.describe('The scope that such a call needs in place of the scope of its operation.'),
+  })
+  .describe('What the body of an operation must hold for the call to need another scope.');
+
+export const PlatformId = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
+  .describe('The id by which agents name the platform.');
+
+/** The fields, without cross-field validation. */
+export const ManifestFields = z.strictObject(
+  {
+    kind: z.enum(['rest', 'graphql', 'mcp']).describe('What the platform speaks.'),
+    name: z.string().min(1).max(100).optional().describe('Its name for people.'),
+    docs: PlatformUrl.optional().describe('Where its API reference is.'),
+    base_url: PlatformUrl.describe(
+      'What stands before every endpoint. For kind graphql and mcp it is the whole address, and the endpoint "/" means it.',
+    ),
+    headers: recordOf(PlatformHeaderName, HeaderValue)
+      .optional()
+      .describe('Headers that go with every call, such as the version of the API. Never a credential.'),
+    default_headers: recordOf(PlatformHeaderName, HeaderValue)
+      .optional()
+      .describe(
+        'Headers that go with every call unless the agent sends another value, such as the form of the answer.',
+      ),
+    forbidden_headers: z
+      .array(HeaderName)
+      .max(100)
+      .optional()
+      .describe(
+        'Headers of an agent that are never sent on, because they reach beyond what its scopes say, such as one that names another account.',
+      ),
+    auth: Auth,
+    oauth: OAuthFacts.optional(),
+    body: z.enum(['json', 'form']).optional().describe('How `data` is encoded: json (the default), or form.'),
+    scopes: recordOf(ScopeId, z.array(z.string()).max(500)).describe(
+      'What each scope allows: "GET /path/*", "query name*", "mutation name" or "tool name_*".',
+    ),
+    needs: recordOf(ScopeId, z.array(z.string().min(1)).min(1))
+      .optional()
+      .describe('OAuth scopes of the platform of which a scope needs at least one; the first is asked for.'),
+    recipients: z
+      .record(z.string(), z.array(Pointer).min(1))
+      .optional()
+      .describe('Which operations send something to somebody, and where their body says to whom.'),
+    content_scopes: z
+      .record(z.string(), z.array(ContentRule))
+      .optional()
+      .describe(
+        'Which operations need another scope because of what their body holds, such as the path of a file that it writes.',
+      ),
+    graphql: z
+      .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })
+      .optional()
+      .describe('The GraphQL door of a REST platform: calls to it are judged by their document.'),
+    git_base_url: PlatformUrl.optional().describe('Where git repositories are cloned from, for a code host.'),
+    per_person: z
+      .strictObject({
+        enabled: z.boolean().describe('Whether each person has a token of their own.'),
+        asserted: z
+          .array(z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,31}$/, 'write a source such as "slack"'))
+          .optional()
+          .describe('Sources whose word for who the person is is taken; signed assertions always are.'),
+      })
+      .optional()
+      .describe('Tokens per person on a shared connection.'),
+    attestation: z
+      .enum(['off', 'header', 'meta', 'both'])
+      .optional()
+      .describe('How calls to an MCP server tell who is calling.'),
+    encoded_slash: z
+      .boolean()
+      .optional()
+      .describe('Whether "%2F" may stand inside a path segment; off by default, because servers differ in reading it.'),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `${issue.keys.map((key) => `"${key}"`).join(', ')} is not a field of a platform`
+        : undefined,
+  },
+);

@@ -1,0 +1,18 @@
+/** A concrete call, as a decision is asked about it. */
+import type { JsonObject } from '../../json/json-value.ts';
+
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export type Method = (typeof METHODS)[number];
+
+/** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
+export type CallAsk = {
+  method: Method;
+  /** The path, in normal form, without the query (see endpoint.ts). */
+  path: string;
+  /** Raw text after `?`, or the empty string. */
+  query: string;
+  headers: Readonly<Record<string, string>>;
+  body: JsonObject | undefined;
+  /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
+  actsAs?: Method;
+};

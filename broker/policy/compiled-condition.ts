@@ -1,0 +1,16 @@
+/** A condition that was compiled (condition.ts), and what it is evaluated on. */
+import type { CelValue } from '../../bundled/cel.ts';
+import type { Meter } from './condition-values.ts';
+
+export type Condition = {
+  source: string;
+  /** Members that may be missing and are read without `has()`, such as `request.body.amount`; `plan` warns of them. */
+  readsWithoutHas: string[];
+  /** `loosely`: the result as a lenient server reads the parameters, where it may be another one. */
+  evaluate(input: ConditionInput): Evaluated & { loosely?: Evaluated };
+};
+
+export type Evaluated = { ok: true; value: boolean } | { ok: false; error: string };
+
+/** The variables of every condition that is evaluated on one call; values are converted when they are first read. */
+export type ConditionInput = { readonly variables: Record<string, CelValue>; readonly meter: Meter };

@@ -1,0 +1,86 @@
+/** What a manifest says about deciding, as it is written and as it is compiled (operation.ts). */
+import type { JsonObject } from '../../json/json-value.ts';
+import type { Method } from './call-ask.ts';
+import type { Pattern } from './pattern.ts';
+
+export type Operation = { source: string } & (
+  | { kind: 'http'; method: Method; path: Pattern }
+  | { kind: 'graphql'; operation: 'query' | 'mutation'; field: Pattern }
+  | { kind: 'tool'; name: Pattern }
+);
+
+/**
+ * What the text at a pointer is: a list of e-mail addresses unless told, a whole mail message, an id that only the platform
+ * knows, or several of those between commas.
+ */
+export const RECIPIENT_FORMATS = ['rfc822-base64url', 'id', 'ids'] as const;
+export type RecipientFormat = (typeof RECIPIENT_FORMATS)[number];
+
+/** `optional`: a call that names nobody there sends nothing to anybody. */
+export type RecipientPointer = { pointer: string; format?: RecipientFormat; optional?: true };
+export type RecipientRule = { operation: Operation; pointers: readonly RecipientPointer[] };
+/** A recipient rule that a call falls under, and the value into which its pointers point. */
+export type RecipientMatch = RecipientRule & { subject: JsonObject };
+
+/** A recipient pointer as a manifest writes it. */
+export type RecipientPointerSource =
+  | string
+  | { pointer: string; format?: RecipientFormat | undefined; optional?: boolean | undefined };
+
+/** The fields of a manifest that deciding needs. */
+export type RulesSource = {
+  kind: 'rest' | 'graphql' | 'mcp';
+  scopes: Readonly<Record<string, readonly string[]>>;
+  recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
+  content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
+  graphql?: { path: string } | undefined;
+  body?: 'json' | 'form' | undefined;
+  encoded_slash?: boolean | undefined;
+};
+
+export type PlatformRules = {
+  kind: 'rest' | 'graphql' | 'mcp';
+  scopes: ReadonlyMap<string, readonly Operation[]>;
+  recipients: readonly RecipientRule[];
+  content: readonly ContentRule[];
+  graphqlPath?: string;
+  allowEncodedSlash: boolean;
+  /** Bodies are sent as forms. */
+  isForm: boolean;
+  /** Built from `scopes` by `compilePlatformRules`, and only there. */
+  index: OperationIndex;
+};
+
+/** As a manifest writes it. */
+export type ContentRuleSource = { pointer: string; paths?: readonly string[] | undefined; scope: string };
+
+export type ContentRule = {
+  operation: Operation;
+  /** Where to look in the body, or in the arguments of a GraphQL root field. */
+  pointer: readonly string[];
+  /** Paths of files that count. Without it everything counts but false and null. */
+  paths: readonly Pattern[] | undefined;
+  scope: string;
+};
+
+/** Frozen and shared: made when the rules are compiled, handed out on every call. */
+export type Classified = { kind: 'classified'; scopes: readonly string[]; operations: readonly string[] };
+
+/**
+ * The rules of a REST platform. `find` answers undefined when no rule matches byte for byte. A path that in another
+ * spelling (case, `;parameters`, a trailing slash, see `Pattern`) falls under a more specific rule keeps only the scopes
+ * that both readings have: rewriting an endpoint never leads around the rule that was written for it.
+ */
+export type HttpIndex = { find(method: Method, path: string): Classified | undefined };
+
+/** GraphQL root fields, or tools, by name. */
+export type NameIndex = { find(name: string): Classified | undefined };
+
+export type OperationIndex = {
+  http: HttpIndex;
+  query: NameIndex;
+  mutation: NameIndex;
+  tool: NameIndex;
+  /** The path of a REST platform's GraphQL door. */
+  door: Pattern | undefined;
+};
