@@ -4,11 +4,12 @@ import { isJsonWithin } from '../../json/member-texts.ts';
 import { readAnswerHeaders } from './answer-headers.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
 
-export type ReadAnswer =
+/** `Text`: a string, or its UTF-8. */
+export type ReadAnswer<Text = string> =
   | {
       kind: 'data';
       /** JSON text: of a JSON answer the original, of any other text a JSON string, of bytes a base64 string, or `null`. */
-      data: string;
+      data: Text;
       encoding?: 'base64';
       /** Whether the credential was found and replaced. Goes into `_meta` and the audit row. */
       redacted: boolean;
@@ -25,7 +26,7 @@ export type ReadAnswer =
   | { kind: 'blocked'; contentType?: string; bytes: number };
 
 /** The part of a response that `readAnswer` reads. */
-type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
+export type Received = { status: number; headers: Readonly<Record<string, string | string[]>>; body: Buffer };
 
 /** Deeper JSON is returned as a string: it parses here, but overflows recursive parsers. */
 const MAX_DEPTH = 256;

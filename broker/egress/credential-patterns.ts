@@ -39,9 +39,11 @@ export class CredentialPatterns {
   readonly #inPlace: PatternSearch | undefined;
   /** Short patterns. */
   readonly #short: PatternSearch | undefined;
+  readonly #secrets: readonly string[];
 
   /** Internal: use `makeCredentialPatterns`. */
   constructor(secrets: readonly string[]) {
+    this.#secrets = secrets;
     const isLong = (secret: string) => viewOf(Buffer.from(secret), SKIP_WHITE_SPACE).length >= SHORTEST_ACROSS;
     const searchFor = (some: readonly string[], classes: Classes) => {
       const patterns = some.flatMap((secret) => patternsOf(secret, classes, SHORTEST_CREDENTIAL));
@@ -92,6 +94,11 @@ export class CredentialPatterns {
     const redaction = this.redactBytes(Buffer.from(text));
     if (redaction.kind === 'absent') return text;
     return redaction.kind === 'blocked' ? REDACTED : redaction.bytes.toString();
+  }
+
+  /** What is looked for: for another thread, which searches for the same. */
+  reveal(): readonly string[] {
+    return this.#secrets;
   }
 
   toJSON(): string {

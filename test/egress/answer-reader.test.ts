@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../broker/crypto/secret.ts';
+import { readAnswer } from '../../broker/egress/answer.ts';
+import { makeAnswerReader } from '../../broker/egress/answer-reader.ts';
+import { makeCredentialPatterns } from '../../broker/egress/credential-patterns.ts';
+
+const SECRET = 'ghp_0123456789abcdefghijklmnopqrstuvwxyz';
+const patterns = makeCredentialPatterns(new Secret(SECRET));
+
+function readerFrom(large: number) {
+  const reader = makeAnswerReader(large);
+  return { ...reader, [Symbol.asyncDispose]: () => reader.close() };
+}
+
+const answer = (body: string | Buffer, type = 'application/json') => ({
+  status: 200,
+  headers: { 'content-type': type, etag: '"1"' },
+  body: Buffer.from(body),
+});
+
+describe('a large answer', () => {
+  test.each([
+    ['JSON', answer('{"a":["é",1e999]}')],
+    ['text', answer('a "text"', 'text/plain')],
+    ['bytes', answer(Buffer.from([0xff, 0, 1]), 'image/png')],
+    ['the credential in a text', answer(`{"a":"${SECRET}"}`)],
+    ['the credential in bytes', answer(`\0${SECRET}`, 'image/png')],
+  ])('is read on another thread as a small one is here: %s', async (_what, one) => {
+    await using reader = readerFrom(1);
+    const here = readAnswer(one, patterns);
+    const there = await reader.read({ ...one, body: Buffer.from(one.body) }, patterns, 'a');
+    if (there.kind === 'data') expect(Buffer.isBuffer(there.data)).toBe(true);
+    expect(there.kind === 'data' ? { ...there, data: String(there.data) } : there).toEqual(here);
+  });
+
+  test('keeps nobody waiting: a small one is read at once', async () => {
+    await using reader = readerFrom(256 * 1024);
+    let isThere = false;
+    const large = reader.read(answer(JSON.stringify('\\u0041'.repeat(1_000_000))), patterns, 'a').then(() => {
+      isThere = true;
+    });
+    expect(await reader.read(answer('{}'), patterns, 'b')).toMatchObject({ data: '{}' });
+    expect(isThere).toBe(false);
+    await large;
+  });
+
+  test('many of one family keep another waiting for one of them only', async () => {
+    await using reader = readerFrom(1);
+    const order: string[] = [];
+    const read = (family: string) => reader.read(answer('{}'), patterns, family).then(() => order.push(family));
+    await Promise.all([...Array.from({ length: 9 }, () => read('many')), read('one')]);
+    expect(order.indexOf('one')).toBeLessThanOrEqual(2);
+  });
+
+  test('that is waited for when the reader closes is refused, and nothing hangs', async () => {
+    const reader = makeAnswerReader(1);
+    const reads = Promise.allSettled([1, 2].map(() => reader.read(answer('{}'), patterns, 'a')));
+    await reader.close();
+    expect((await reads).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await reader.close();
+  });
+});
