@@ -85,7 +85,9 @@ const Environment = z.object({
   AGENT_BROKER_MASTER_KEY: z.string().optional().describe('master key, 32 bytes in base64'),
   AGENT_BROKER_MASTER_KEY_PREVIOUS: z.string().optional().describe('the key before it, while a rotation runs'),
   AGENT_BROKER_KEY_FILE: z.string().min(1).optional().describe('file of the master key'),
-  AGENT_BROKER_LIMIT_FACTOR: positive.default(1).describe('multiplies every rate limit, for load tests'),
+  AGENT_BROKER_LIMIT_FACTOR: positive
+    .default(1)
+    .describe('multiplies every rate limit and, above 1, the budgets of calls, for load tests'),
   AGENT_BROKER_CLIENT_ID_DOCUMENTS: z
     .enum(['on', 'off'])
     .default('on')

@@ -21,12 +21,18 @@ export type Listener = {
   close(options: { graceMs: number; cutOff?: () => Promise<void> }): Promise<void>;
 };
 
+/** A response of which nothing is taken for so long is cut: it would be kept in memory for as long as its reader likes. */
+const UNTAKEN_MS = 30_000;
 /** How long a request that was cut off has to be recorded and answered. */
 const LAST_WORD_MS = 1_000;
 const SWEEP_MS = 50;
 
 /** Listens; requests wait until `serve`. Throws, in words, when the port is taken. */
-export async function openListener({ host, port }: { host: string; port: number }, log: Log): Promise<Listener> {
+export async function openListener(
+  { host, port }: { host: string; port: number },
+  log: Log,
+  untakenMs = UNTAKEN_MS,
+): Promise<Listener> {
   const server = createServer({
     maxHeaderSize: 16 * 1024,
     headersTimeout: 15_000,
@@ -41,6 +47,7 @@ export async function openListener({ host, port }: { host: string; port: number 
   if (mostConnections !== undefined) server.maxConnections = mostConnections;
   const refusals = makeRefusalLog(log);
   server.on('drop', () => refusals.refused({ limit: `${mostConnections} connections` }));
+  server.on('request', (_, response) => cutUntaken(response, untakenMs));
   const early: [IncomingMessage, ServerResponse][] = [];
   const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
   server.on('request', hold);
@@ -95,6 +102,14 @@ export async function openListener({ host, port }: { host: string; port: number 
       return closing;
     },
   };
+}
+
+/** The socket's timer starts again whenever some of what waits there was taken, so long answers to slow readers stand. */
+function cutUntaken(response: ServerResponse, ms: number): void {
+  response.setTimeout(ms, () => {
+    const { socket } = response;
+    if (socket !== null && socket.writableLength > 0) socket.destroy();
+  });
 }
 
 /**

@@ -19,6 +19,7 @@ import { credentialOpener } from './calls/forward.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
 import { toolChecks } from './calls/tool-checks.ts';
+import { budgetOf, CallBudget } from './egress/call-budget.ts';
 import { type Compiled, compiledGovernance } from './facts/compiled.ts';
 import { factsLoader } from './facts/facts.ts';
 import { type PermissionsReader, permissionsReader } from './facts/permissions.ts';
@@ -61,6 +62,7 @@ export function makeServices(broker: Broker): Services {
   const calls: CallServices = {
     ...changing,
     facts: readers.family,
+    budget: new CallBudget(budgetOf(broker.config.limitFactor)),
     loadFacts,
     credentials: credentialOpener(broker),
     freshRefusals: freshRefusals(),

@@ -39,8 +39,8 @@ export type CallRecord = {
 
 /** A platform's response as returned to the agent. */
 export type UpstreamAnswer = {
-  /** JSON text of the upstream's body. */
-  dataJson: string;
+  /** JSON text of the upstream's body; of a large one in UTF-8. */
+  dataJson: string | Buffer;
   upstreamStatus: number;
   contentType: string | undefined;
   /** Size of the upstream's body as it came. */
@@ -86,6 +86,8 @@ type End =
       responsePii?: readonly PiiKind[] | null;
     }
   | { kind: 'too_many_pending'; limit: number }
+  /** Too many calls of the family, or of all, are under way just now, or too many bytes of their answers. */
+  | { kind: 'too_many_calls' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   | { kind: 'response_blocked'; upstreamStatus: number }
   /** A replay only: today it would be another call than the one that was approved, or too late. */

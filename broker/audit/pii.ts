@@ -42,6 +42,11 @@ function some(text: string, pattern: RegExp, accept: (match: string) => boolean)
   return false;
 }
 
+/** As much of a text in UTF-8 as is looked at; a string as it is. */
+export function beginningOf(text: string | Buffer): string {
+  return typeof text === 'string' ? text : text.toString('utf8', 0, SCANNED_CHARACTERS);
+}
+
 /** The kinds found in the first 64 Ki characters, in a fixed order. Linear in the text. */
 export function piiKinds(whole: string): PiiKind[] {
   const text = whole.length > SCANNED_CHARACTERS ? whole.slice(0, SCANNED_CHARACTERS) : whole;

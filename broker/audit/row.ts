@@ -96,6 +96,8 @@ export function endOf(outcome: Outcome): End {
       };
     case 'too_many_pending':
       return blocked('too_many_pending_approvals');
+    case 'too_many_calls':
+      return { result: 'blocked', reason: 'too_many_calls', detail: 'Too many calls were under way at once.' };
     case 'unreachable':
       return {
         result: 'errored',

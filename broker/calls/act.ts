@@ -12,13 +12,14 @@ import type { Recorded } from '../audit/recorder.ts';
 import { intentRow, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import { uuidv7 } from '../crypto/ids.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import type { Ask, Instant, Verdict } from '../policy/facts.ts';
 import { RolledBack } from '../store/transaction.ts';
 import type { Action } from '../wire/action.ts';
 import { closeByDecision, countFailure, releaseTrials, takeTrials } from './breakers.ts';
-import { beginRecord, type Call, decidedBy, withRecord } from './call.ts';
+import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
@@ -29,11 +30,20 @@ import { afterRefusal } from './suspend.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 
-/** `now`: the moment at which the call is decided. */
-export type ActOptions = { correlationId: string; auditId?: string; now?: Instant; replay?: Replay };
+/**
+ * `now`: the moment at which the call is decided. `lease`: of the budget, to be released when the answer has been taken; without
+ * one the answer is given up here.
+ */
+export type ActOptions = {
+  correlationId: string;
+  auditId?: string;
+  now?: Instant;
+  replay?: Replay;
+  lease?: CallLease | undefined;
+};
 
 /** A call on the facts of one moment. */
-type Attempt = { who: AgentPrincipal; now: Instant };
+type Attempt = { who: AgentPrincipal; now: Instant; lease: CallLease };
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
@@ -46,7 +56,7 @@ export async function act(
   services: CallServices,
   who: AgentPrincipal,
   action: Action,
-  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay }: ActOptions,
+  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, lease: given }: ActOptions,
 ): Promise<Recorded<Outcome>> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
   const record: CallRecord = {
@@ -54,11 +64,21 @@ export async function act(
     pii: piiOfRequest(action).request,
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
-  let attempt: Attempt = { who, now };
-  for (let made = 0; made < MOST_ATTEMPTS; made++) {
-    const done = await attemptCall(services, attempt, action, record, replay);
-    if (done !== 'facts_changed') return done;
-    attempt = { who: await reloadPrincipal(services, who, action.platform), now: services.broker.clock() };
+  const lease = given ?? services.budget.lease(familyOf(who));
+  let attempt: Attempt = { who, now, lease };
+  try {
+    for (let made = 0; made < MOST_ATTEMPTS; made++) {
+      const done = await attemptCall(services, attempt, action, record, replay);
+      if (done !== 'facts_changed') return done;
+      attempt = {
+        ...attempt,
+        who: await reloadPrincipal(services, who, action.platform),
+        now: services.broker.clock(),
+      };
+    }
+  } finally {
+    lease.endCall();
+    if (given === undefined) lease.release();
   }
   throw new Error('what decides this call changed each time that it was decided');
 }
@@ -74,12 +94,13 @@ async function attemptCall(
   const { broker } = services;
   const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
   let isListed = false;
+  const { lease } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
-  let call: Call = { who, action, ...parts, record: { ...record, path: parts.path, droppedHeaders: dropped } };
+  let call: Call = { who, action, ...parts, lease, record: { ...record, path: parts.path, droppedHeaders: dropped } };
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return await finish(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
@@ -121,6 +142,8 @@ async function attemptCall(
     if (held.reason === 'agent_ended') return 'facts_changed';
     return await finish({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
   }
+  if (!(await beginCall(call, replay !== undefined)))
+    return await finish({ kind: 'too_many_calls', call: call.record });
   const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
   if (trials === undefined) return 'facts_changed';
   const sent = makeCall(services, call, { connected, verdict, ask, trials, replay });

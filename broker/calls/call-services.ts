@@ -1,5 +1,6 @@
 /** What a governed call takes of the process that makes it. */
 import type { Changing } from '../audit/record-change.ts';
+import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -11,6 +12,8 @@ import type { ToolChecks } from './tool-checks.ts';
 export type CallServices = Changing & {
   /** Facts that no token asks for: of replays, and of questions about another; of any agent, children included. */
   facts: FactsReader;
+  /** Calls at once, and bytes of their answers. */
+  budget: CallBudget;
   loadFacts: FactsLoader;
   credentials: Credentials;
   freshRefusals: FreshRefusals;

@@ -1,7 +1,9 @@
 /** A governed request in flight: who asks for what, and what is known of it so far. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { CallRecord, Decided } from '../audit/outcome.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
@@ -15,6 +17,8 @@ export type Call = {
   readonly query: string;
   /** The agent's headers that are sent. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Begun before a platform is asked. */
+  readonly lease: CallLease;
   readonly record: CallRecord;
 };
 
@@ -47,6 +51,23 @@ export function beginRecord(
     approval: undefined,
     refreshUnavailable: false,
   };
+}
+
+/** Whose budget a call is on, and with whom it takes turns: an agent and its children are one family. */
+export const familyOf = ({ agent }: Pick<AgentPrincipal, 'agent'>): string => agent.parent_id ?? agent.id;
+
+/** A call that a person approved waits for its place so long. */
+const APPROVED_PATIENCE_MS = 60_000;
+const AGAIN_MS = 100;
+
+/** Takes its place among the calls that are made at once. False: there are too many. */
+export async function beginCall({ lease }: Call, isApproved: boolean): Promise<boolean> {
+  const until = performance.now() + (isApproved ? APPROVED_PATIENCE_MS : 0);
+  while (!lease.begin()) {
+    if (performance.now() >= until) return false;
+    await pause(AGAIN_MS);
+  }
+  return true;
 }
 
 /** A decision with what it was made on, as it goes on record. */

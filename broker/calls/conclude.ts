@@ -1,6 +1,6 @@
 /** After the upstream: breakers and connection status, and the outcome of the call. */
 import type { Outcome, UpstreamAnswer } from '../audit/outcome.ts';
-import { piiKinds } from '../audit/pii.ts';
+import { beginningOf, piiKinds } from '../audit/pii.ts';
 import type { Changing } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
@@ -66,7 +66,7 @@ async function concludeAnswer(
 ): Promise<Outcome> {
   const { broker, freshRefusals } = services;
   // What is withheld, or no text, is not looked at.
-  const responsePii = read.kind === 'data' && !read.encoding ? piiKinds(read.data) : null;
+  const responsePii = read.kind === 'data' && !read.encoding ? piiKinds(beginningOf(read.data)) : null;
   const place = { organisationId: record.organisationId, id: connection.id };
   const isUnauthorized = status === 401;
   // A token that was issued just now is good: what was refused is this call, unless others are refused, too.

@@ -3,7 +3,7 @@
 import type { Recording } from '../audit/recorder.ts';
 import type { Broker } from '../broker.ts';
 import { readBuild } from '../build.ts';
-import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
+import type { Received } from '../egress/answer.ts';
 import { type McpAnswer, type McpClient, makeMcpClient } from '../egress/mcp-client.ts';
 import { unreachable } from '../egress/unreachable.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
@@ -11,7 +11,7 @@ import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
-import type { Call } from './call.ts';
+import { type Call, familyOf } from './call.ts';
 import { type Credential, type Forwarded, restPlatform } from './forward.ts';
 import { listAll } from './mcp-list.ts';
 import type { McpSessions } from './mcp-sessions.ts';
@@ -38,16 +38,17 @@ export async function forwardMcp(
   request: McpRequest,
   tool: string | undefined,
 ): Promise<Forwarded> {
-  const { platform, credential } = request;
+  const { platform } = request;
+  const reader = readerOf(services.broker, call, request);
   return await withMcpClient(services, call, request, tool, async (client, meta) => {
     const looked = await look(services, call, request, client);
-    if (!looked.ok) return unlisted(looked.answer, credential);
-    if (tool === undefined) return answered(credential, 200, JSON.stringify(listing(looked.offered, call, platform)));
+    if (!looked.ok) return await unlisted(looked.answer, reader);
+    if (tool === undefined) return await reader(200, JSON.stringify(listing(looked.offered, call, platform)));
     const offered = looked.offered.get(tool);
     if (offered?.state !== 'accepted') return { kind: 'quarantined', detail: quarantine(tool, offered?.state) };
     const { inputSchema } = JSON.parse(offered.offered) as JsonObject;
     const data = (call.action.data as JsonObject | undefined) ?? {};
-    return shown(await client.call({ name: tool, inputSchema }, data, meta()), credential);
+    return await shown(await client.call({ name: tool, inputSchema }, data, meta()), reader);
   });
 }
 
@@ -59,7 +60,7 @@ export async function whyUnlisted(
 ): Promise<Forwarded | undefined> {
   return await withMcpClient(services, call, request, undefined, async (client) => {
     const looked = await look(services, call, request, client);
-    return looked.ok ? undefined : unlisted(looked.answer, request.credential);
+    return looked.ok ? undefined : await unlisted(looked.answer, readerOf(services.broker, call, request));
   });
 }
 
@@ -87,6 +88,8 @@ async function withMcpClient<Said>(
       platform: restPlatform(manifest),
       credential: credential.secret,
       connectionKey: connection.id,
+      family: familyOf(call.who),
+      lease: call.lease,
       headers: call.headers,
       ...((mode === 'header' || mode === 'both') && {
         headersOf: (rpc) => ({ [ATTESTATION_HEADER.toLowerCase()]: attestationOf(rpc) }),
@@ -139,29 +142,36 @@ function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPla
   };
 }
 
+/** Makes an answer of what a server said, without the credential. A text is the JSON of a body. */
+type Reader = (status: number, json: string, received?: Received) => Promise<Forwarded>;
+
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+const readerOf =
+  ({ outbound }: Broker, { who }: Call, { credential: { patterns } }: McpRequest): Reader =>
+  async (status, json, received = { status, headers: JSON_HEADERS, body: Buffer.from(json) }) => ({
+    kind: 'answer',
+    status,
+    read: await outbound.read(received, patterns, familyOf(who)),
+  });
+
 /** The tools could not be read: whatever was sent, the tool was not called. */
-function unlisted(answer: McpAnswer, credential: Credential): Forwarded {
-  const forwarded = shown(answer, credential);
+async function unlisted(answer: McpAnswer, read: Reader): Promise<Forwarded> {
+  const forwarded = await shown(answer, read);
   return forwarded.kind === 'unreachable' ? { ...forwarded, sent: false } : forwarded;
 }
 
 /** What a server said, as a call's answer: a result as it stands, an error of JSON-RPC under `error`. */
-function shown(answer: McpAnswer, credential: Credential): Forwarded {
+async function shown(answer: McpAnswer, read: Reader): Promise<Forwarded> {
   if (!('kind' in answer)) return { kind: 'refused_locally', error: answer.error, detail: answer.detail };
   switch (answer.kind) {
     case 'unreachable':
       return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
     case 'http':
-      return { kind: 'answer', status: answer.received.status, read: readAnswer(answer.received, credential.patterns) };
+      return await read(answer.received.status, '', answer.received);
     case 'error':
-      return answered(credential, answer.received.status, `{"error":${answer.text}}`);
+      return await read(answer.received.status, `{"error":${answer.text}}`);
     case 'result':
-      return answered(credential, answer.received.status, answer.text);
+      return await read(answer.received.status, answer.text);
   }
-}
-
-function answered({ patterns }: Credential, status: number, json: string): Forwarded {
-  const received = { status, headers: { 'content-type': 'application/json' }, body: Buffer.from(json) };
-  const read: ReadAnswer = readAnswer(received, patterns);
-  return { kind: 'answer', status, read };
 }

@@ -3,7 +3,7 @@ import type { Decided } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import { type ReadAnswer, readAnswer } from '../egress/answer.ts';
+import type { ReadAnswer } from '../egress/answer.ts';
 import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { placementOf } from '../egress/credential-placement.ts';
 import { buildRequest, type RestPlatform } from '../egress/rest.ts';
@@ -12,14 +12,14 @@ import { type OAuthCredential, readCredential } from '../oauth-client/credential
 import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject, Verdict } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
-import type { Call } from './call.ts';
+import { type Call, familyOf } from './call.ts';
 
 export type Forwarded =
   /**
    * `lapsed`: the credential works still, and will soon be over for good. `justIssued`: of a 401 to a token that the
    * authorization server had just issued.
    */
-  | { kind: 'answer'; status: number; read: ReadAnswer; lapsed?: boolean; justIssued?: boolean }
+  | { kind: 'answer'; status: number; read: ReadAnswer<string | Buffer>; lapsed?: boolean; justIssued?: boolean }
   | {
       kind: 'refused_locally';
       error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
@@ -112,8 +112,15 @@ export async function forward(
     credential.secret,
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
-  const answer = await broker.outbound.send({ ...built.request, connectionKey: connection.id });
+  const family = familyOf(call.who);
+  const answer = await broker.outbound.send({
+    ...built.request,
+    connectionKey: connection.id,
+    family,
+    lease: call.lease,
+  });
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
-  return { kind: 'answer', status: answer.status, read: readAnswer(answer, credential.patterns) };
+  const read = await broker.outbound.read(answer, credential.patterns, family);
+  return { kind: 'answer', status: answer.status, read };
 }

@@ -123,9 +123,9 @@ async function performOnce<Answer extends StoredResponse>(
   try {
     if (!first.isKept) await releaseIdempotencyKey(db, claim);
     else {
-      const body = String(answer.body ?? '');
+      const body = answer.body ?? '';
       const isSmall = Buffer.byteLength(body) <= MAX_RESULT_BYTES;
-      const sealed = isSmall ? broker.vault.seal(placeOf(claim), body) : null;
+      const sealed = isSmall ? broker.vault.seal(placeOf(claim), String(body)) : null;
       const family = { organisation_id: agent.organisation_id, agent_id: agent.parent_id ?? agent.id };
       const { created_at: now, expires_at: expiresAt } = claim;
       const budget = { bytes: sealed?.length ?? 0, expiresAt, now, most: MAX_STORED_BYTES };

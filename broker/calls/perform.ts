@@ -8,6 +8,7 @@ import type { Outcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { keepsResponse, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
+import type { CallLease } from '../egress/call-budget.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
@@ -30,6 +31,8 @@ export type CallRequest = {
   sessionMarker?: string | readonly string[] | undefined;
   /** Every value of `X-Svc-Caller`. */
   caller?: readonly string[] | undefined;
+  /** To be released by the door when the answer has been taken; without one that is not waited for. */
+  lease?: CallLease;
 };
 
 /** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
@@ -57,7 +60,7 @@ export async function perform<Answer extends StoredResponse>(
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
 ): Promise<Once<Answer>> {
-  const { asked, correlationId } = request;
+  const { asked, correlationId, lease } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -71,9 +74,9 @@ export async function perform<Answer extends StoredResponse>(
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
   if (key.value === undefined || isStopped(who, now))
-    return answered(await act(services, who, action, { correlationId, now }));
+    return answered(await act(services, who, action, { correlationId, now, lease }));
   return await onceForKey(services, who, key.value, action, async (auditId) => {
-    const { value } = await act(services, who, action, { correlationId, auditId, now });
+    const { value } = await act(services, who, action, { correlationId, auditId, now, lease });
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
 }

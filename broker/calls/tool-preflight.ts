@@ -7,7 +7,7 @@ import { unreachable } from '../egress/unreachable.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import { decide } from '../policy/decide.ts';
 import type { Ask, Instant } from '../policy/facts.ts';
-import { type Call, decidedBy, withRecord } from './call.ts';
+import { beginCall, type Call, decidedBy, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
@@ -48,6 +48,8 @@ export async function toolPreflight(
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
   const call = withRecord(connected.call, { decided: decidedBy(verdict, loaded) });
+  if (!(await beginCall(call, replay !== undefined)))
+    return { kind: 'failed', outcome: { kind: 'too_many_calls', call: call.record } };
   const failure = await listTools(services, call, { ...connected, grant: verdict.grant });
   if (failure === undefined) {
     const who = await reloadPrincipal(services, call.who, call.action.platform);

@@ -2,8 +2,8 @@
 import { Worker } from 'node:worker_threads';
 import { type ReadAnswer, type Received, readAnswer } from './answer.ts';
 import type { FromAnswerThread, ToAnswerThread } from './answer-thread.ts';
-import { FairQueue } from './fair-queue.ts';
 import type { CredentialPatterns } from './credential-patterns.ts';
+import { FairQueue } from './fair-queue.ts';
 
 const THREAD = new URL(`./answer-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url);
 

@@ -25,7 +25,8 @@ function patternsFor(secrets: readonly string[]): CredentialPatterns {
   return found;
 }
 
-const port = parentPort!;
+if (parentPort === null) throw new Error('this file is the code of a thread');
+const port = parentPort;
 port.on('message', ({ id, answer, secrets }: ToAnswerThread) => {
   const { buffer, byteOffset, byteLength } = answer.body;
   const read = readAnswer({ ...answer, body: Buffer.from(buffer, byteOffset, byteLength) }, patternsFor(secrets));

@@ -15,6 +15,15 @@ export const BUDGET: BudgetLimits = {
   all: { calls: 256, bytes: 128 * MIB },
 };
 
+/** `factor`: that of all limits, for load tests. Below one it is no factor of these: a call needs a place. */
+export function budgetOf(factor: number): BudgetLimits {
+  const share = ({ calls, bytes }: BudgetShare) => ({
+    calls: calls * Math.max(1, factor),
+    bytes: bytes * Math.max(1, factor),
+  });
+  return { family: share(BUDGET.family), all: share(BUDGET.all) };
+}
+
 /** From so many families on, those that hold nothing are forgotten. */
 const KEPT_FAMILIES = 1_024;
 

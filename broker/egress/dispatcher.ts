@@ -6,6 +6,7 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
+import { type AnswerReader, makeAnswerReader } from './answer-reader.ts';
 import { type Answer, BufferedExchange, type ExchangeLimits } from './buffered-exchange.ts';
 import type { Lookup } from './connector.ts';
 import type { Exchange } from './exchange.ts';
@@ -26,6 +27,8 @@ export type Outbound = {
   send(request: OutboundRequest): Promise<Answer>;
   /** The same, but answers with the head: the body comes as it is taken. */
   stream(request: StreamRequest): Promise<StreamedAnswer | Unreachable>;
+  /** Reads an answer, and looks for the credential in it: a large one on another thread (answer-reader.ts). */
+  read: AnswerReader['read'];
   /** Aborts requests in flight (`closed`) and destroys all connections. Later requests are answered `closed`. */
   close(): Promise<void>;
 };
@@ -70,6 +73,7 @@ export function makeOutbound(options: OutboundOptions): Outbound {
   let lastUsed: string | undefined;
   let closed = false;
 
+  const reader = makeAnswerReader();
   /** Exchanges in flight. */
   const open = new OpenExchanges();
   const tickMs = Math.max(5, Math.min(1_000, Math.min(limits.idleTimeoutMs, limits.totalTimeoutMs) / 8));
@@ -185,12 +189,14 @@ export function makeOutbound(options: OutboundOptions): Outbound {
       return answer;
     },
 
+    read: reader.read,
+
     async close() {
       closed = true;
       clearTimeout(timer);
       for (const exchange of open.all()) exchange.fail('closed');
       for (const socket of connecting) socket.destroy();
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      await Promise.all([reader.close(), ...[...pools.values()].map((pool) => pool.destroy())]);
       pools.clear();
     },
   };

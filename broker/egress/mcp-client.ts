@@ -5,6 +5,7 @@
  */
 import type { Secret } from '../crypto/secret.ts';
 import type { JsonObject } from '../policy/facts.ts';
+import type { CallLease } from './call-budget.ts';
 import type { Outbound } from './dispatcher.ts';
 import { mirrored, parameterHeaders } from './mcp-mirror.ts';
 import { type RpcAnswer, readRpc, untilAnswered } from './mcp-rpc.ts';
@@ -21,6 +22,9 @@ export type McpTarget = {
   credential: Secret;
   /** Calls with different keys share neither sockets nor sessions. */
   connectionKey: string;
+  /** As of any request. */
+  family?: string;
+  lease?: CallLease;
   /** Headers of every request in addition to the protocol's own, names in lower case. */
   headers: Readonly<Record<string, string>>;
   /** Further headers, computed for each request when it is sent, by its JSON-RPC method. */
@@ -73,6 +77,8 @@ export function makeMcpClient(outbound: Outbound, target: McpTarget, version: st
     const answer = await outbound.send({
       ...built.request,
       connectionKey: target.connectionKey,
+      ...(target.family !== undefined && { family: target.family }),
+      ...(target.lease !== undefined && { lease: target.lease }),
       totalTimeoutMs: left,
       ...(id !== undefined && { enough: untilAnswered() }),
     });

@@ -23,8 +23,11 @@ export function meta(
 }
 
 /** `{data, _meta}` where `data` is JSON text already, so that an upstream's numbers keep their digits. */
-export function envelope(status: number, dataJson: string, metaValue: Record<string, unknown>): Reply {
-  return { status, body: `{"data":${dataJson},"_meta":${JSON.stringify(metaValue)}}` };
+export function envelope(status: number, dataJson: string | Buffer, metaValue: Record<string, unknown>): Reply {
+  const end = `,"_meta":${JSON.stringify(metaValue)}}`;
+  if (typeof dataJson !== 'string')
+    return { status, body: Buffer.concat([Buffer.from('{"data":'), dataJson, Buffer.from(end)]) };
+  return { status, body: `{"data":${dataJson}${end}` };
 }
 
 /** The error envelope, with a ready diagnostics payload for an agent that is known. */

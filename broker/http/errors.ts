@@ -48,6 +48,7 @@ export const ERRORS = {
   too_many_pending_approvals: 429,
   too_many_open_requests: 429,
   too_many_streams: 429,
+  too_many_calls: 429,
   internal_error: 500,
   upstream_unreachable: 502,
   upstream_response_blocked: 502,

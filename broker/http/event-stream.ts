@@ -1,5 +1,5 @@
 /** Server-Sent Events (HTML, section 9.2): a response that goes on, to a reader who keeps up. */
-import type { ServerResponse } from 'node:http';
+import { leaving } from './leaving.ts';
 import type { Reply } from './reply.ts';
 
 export type EventStream = {
@@ -52,10 +52,4 @@ export function eventStream(begin: (stream: EventStream) => () => void, stillMay
       });
     },
   };
-}
-
-/** Calls `then` when the reader has left or the answer is over; at once, when that was before. */
-export function leaving(response: ServerResponse, then: () => void): void {
-  if (response.destroyed || response.closed) then();
-  else response.once('close', then);
 }

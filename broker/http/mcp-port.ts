@@ -59,7 +59,7 @@ export function brokerPort(outer: Outer, gone: AbortSignal): ToolClient {
     signal.throwIfAborted();
     const mayStill = first || (await outer.stillMay());
     first = false;
-    const reply = mayStill ? answerWithin(outer, route, how, signal, answer) : ENDED;
+    const reply = mayStill ? answerWithin(outer, route, how, { left: signal, gone }, answer) : ENDED;
     return how.hasEffect ? await reply : await unlessAborted(reply, signal);
   };
   const handle = (route: Route, how: Use): Promise<BrokerReply> =>
@@ -123,7 +123,7 @@ async function answerWithin(
   outer: Outer,
   route: Route,
   { platform = '', params = {}, query, headers = {} }: Use,
-  left: AbortSignal,
+  { left, gone }: { left: AbortSignal; gone: AbortSignal },
   answer: (context: Inner) => Promise<Reply>,
 ): Promise<BrokerReply> {
   const { limits } = outer;
@@ -137,6 +137,9 @@ async function answerWithin(
   } catch (error) {
     reply = refusalReply(error, route, outer, who);
   }
+  // The client's answer is made of this one, and ends with its request.
+  if (reply.done && gone.aborted) reply.done();
+  else if (reply.done) gone.addEventListener('abort', reply.done, { once: true });
   const own = new Map(Object.entries(reply.headers ?? {}).map(([name, value]) => [name.toLowerCase(), `${value}`]));
   return {
     status: reply.status,

@@ -65,6 +65,13 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
         { audit_id },
         { 'Retry-After': '60' },
       );
+    case 'too_many_calls':
+      return refused(
+        'too_many_calls',
+        'Too many calls of this agent and its children, or of all agents, are under way, or their answers were not read yet. Read them, then try again.',
+        { audit_id },
+        { 'Retry-After': '1' },
+      );
     case 'unreachable': {
       const unknown = outcome.sent && method !== 'GET';
       return refused(

@@ -1,16 +1,27 @@
 /** A governed call over HTTP, or from a tool of `/mcp`: its outcome as the reply of `POST /v1/actions`. */
 import type { AgentPrincipal } from '../auth/principal.ts';
+import { familyOf } from '../calls/call.ts';
 import { type CallRequest, perform } from '../calls/perform.ts';
 import { Refusal } from './errors.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import type { Reply } from './reply.ts';
 import type { Context } from './route.ts';
 
+type Asked = Pick<Context, 'services' | 'correlationId'> & { who: AgentPrincipal };
+
 /** Throws Refusal for an Idempotency-Key that was used before. */
-export async function performCall(
-  { services, who, correlationId }: Pick<Context, 'services' | 'correlationId'> & { who: AgentPrincipal },
-  request: CallRequest,
-): Promise<Reply> {
+export async function performCall({ services, who, correlationId }: Asked, request: CallRequest): Promise<Reply> {
+  const lease = services.budget.lease(familyOf(who));
+  try {
+    const reply = await performOnce({ services, who, correlationId }, { ...request, lease });
+    return { ...reply, done: () => lease.release() };
+  } catch (error) {
+    lease.release();
+    throw error;
+  }
+}
+
+async function performOnce({ services, who, correlationId }: Asked, request: CallRequest): Promise<Reply> {
   const done = await perform(services, who, request, (outcome) => outcomeReply({ services, correlationId }, outcome));
   switch (done.kind) {
     case 'answered':

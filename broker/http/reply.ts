@@ -1,10 +1,13 @@
 /** What a handler answers, and how it is written: one `writeHead`, one `end`. */
 import type { ServerResponse } from 'node:http';
+import { leaving } from './leaving.ts';
 
 export type Reply = {
   status: number;
   /** A list for a name that stands several times: `Set-Cookie`. */
   headers?: Record<string, string | string[]>;
+  /** Called once when the reply has been written, or nobody takes it any more. */
+  done?: () => void;
   /** Text as it goes out. Absent: no body. */
   body?: string | Buffer;
   /** `application/json; charset=utf-8` unless said otherwise. */
@@ -40,6 +43,7 @@ export function send(response: ServerResponse, reply: Reply, correlationId: stri
     headers['Content-Length'] = Buffer.byteLength(reply.body);
   } else if (reply.status !== 304 && reply.status !== 204) headers['Content-Length'] = 0;
   if (reply.headers) Object.assign(headers, reply.headers);
+  if (reply.done) leaving(response, reply.done);
   response.writeHead(reply.status, headers);
   if (reply.stream && response.req.method !== 'HEAD') {
     response.flushHeaders();

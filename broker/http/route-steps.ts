@@ -6,7 +6,7 @@ import type { Principal } from '../auth/principal.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
-import { leaving } from './event-stream.ts';
+import { leaving } from './leaving.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { refusalIn } from './problem.ts';
 import type { AtOnce, Limit, LimitResult, RateLimits } from './rate-limits.ts';

@@ -24,6 +24,7 @@ export const actions = route({
     'idempotency_in_progress',
     'idempotency_outcome_unknown',
     'too_many_pending_approvals',
+    'too_many_calls',
     'rate_limited',
     'upstream_unreachable',
     'upstream_response_blocked',

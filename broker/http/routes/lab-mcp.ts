@@ -7,7 +7,7 @@ import { LAB_MAX_BODY_BYTES } from '../../../lab/mcp/bounds.ts';
 import type { LabAnswer } from '../../../lab/mcp.ts';
 import type { Services } from '../../services.ts';
 import { Refusal } from '../errors.ts';
-import { leaving } from '../event-stream.ts';
+import { leaving } from '../leaving.ts';
 import type { Reply } from '../reply.ts';
 import { requestedHost } from '../requested-host.ts';
 import { route } from '../route.ts';

@@ -1,0 +1,108 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { TestAgent } from '../world/agent.ts';
+import { auditIdOf, evidenceOf, expectEnvelope } from '../world/evidence.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { type Organisation, startWorld, type World } from '../world/world.ts';
+
+const MIB = 1024 * 1024;
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const LARGE = JSON.stringify(Array.from({ length: (9 * MIB) / 11 }, () => 'abcdefgh'));
+
+describe.each(STORES)(`what the calls of one family may take on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let other: TestAgent;
+  /** Requests that the platform has not answered yet. */
+  const waiting: http.ServerResponse[] = [];
+  const answerAll = () => {
+    for (const response of waiting.splice(0)) response.end('{}');
+  };
+  beforeAll(async () => {
+    const server = http.createServer((request, response) => {
+      response.setHeader('content-type', 'application/json');
+      if (request.url?.endsWith('/slow')) waiting.push(response);
+      else response.end(request.url?.endsWith('/large') ? LARGE : '{}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address, AGENT_BROKER_LIMIT_FACTOR: '1' });
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { base_url: `http://${address}` } });
+    const policy = await organisation.policy([
+      { effect: 'require_approval', endpoints: ['/items/held'] },
+      { effect: 'allow' },
+    ]);
+    const grants = { demo: { scopeList: ['demo:read'] } };
+    agent = await organisation.agent({ policy, grants });
+    other = await organisation.agent({ policy, grants });
+    return () => {
+      server.closeAllConnections();
+      server.close();
+    };
+  });
+  afterEach(answerAll);
+
+  const budget = () => world.running.services.budget.held;
+  const slow = (who: TestAgent, times: number) =>
+    Array.from({ length: times }, () => who.act({ ...READ, endpoint: '/items/slow' }));
+
+  test('16 calls at once: the next is a 429 before the platform is asked, and another agent is not kept waiting', async () => {
+    const many = slow(agent, 16);
+    await expect.poll(() => waiting.length).toBe(16);
+    const refused = await agent.act(READ);
+    expectEnvelope(refused, 429, 'too_many_calls');
+    expect(refused.headers.get('retry-after')).toBe('1');
+    const { row } = await evidenceOf(world, agent, auditIdOf(refused));
+    expect(row).toMatchObject({ result: 'blocked', reason: 'too_many_calls', upstream_status: null });
+    expect((await other.act(READ)).status).toBe(200);
+    answerAll();
+    expect((await Promise.all(many)).map(({ status }) => status)).toEqual(Array(16).fill(200));
+    expect((await agent.act(READ)).status).toBe(200);
+    await expect.poll(budget).toEqual({ calls: 0, bytes: 0 });
+  });
+
+  test('a held call takes no place', async () => {
+    const held = await Promise.all(Array.from({ length: 20 }, () => agent.act({ ...READ, endpoint: '/items/held' })));
+    expect(held.map(({ status }) => status)).toEqual(Array(20).fill(202));
+    expect(budget()).toEqual({ calls: 0, bytes: 0 });
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('answers that are not read are held against the next calls, and given back when the reader leaves', async () => {
+    const unread = await Promise.all(
+      Array.from({ length: 5 }, () => leaveUnread(world.running.baseUrl, agent, { ...READ, endpoint: '/items/large' })),
+    );
+    await expect.poll(() => budget().bytes, { timeout: 20_000 }).toBeGreaterThan(32 * MIB);
+    // One answer more than the budget at most, whatever was asked for.
+    expect(budget().bytes).toBeLessThan(43 * MIB);
+    expectEnvelope(await agent.act(READ), 429, 'too_many_calls');
+    expect((await other.act(READ)).status).toBe(200);
+    for (const request of unread) request.destroy();
+    await expect.poll(budget, { timeout: 20_000 }).toEqual({ calls: 0, bytes: 0 });
+    expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('a large answer is what it was', async () => {
+    const answer = await agent.act({ ...READ, endpoint: '/items/large' });
+    expect([answer.status, JSON.stringify(answer.body.data) === LARGE]).toEqual([200, true]);
+  });
+});
+
+/** Asks, and never reads the answer. */
+async function leaveUnread(baseUrl: string, agent: TestAgent, action: unknown): Promise<http.ClientRequest> {
+  const request = http.request(`${baseUrl}/v1/actions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${agent.token()}`, 'content-type': 'application/json' },
+    agent: false,
+  });
+  request.on('error', () => {});
+  request.on('response', (response) => {
+    response.on('error', () => {});
+    response.pause();
+  });
+  request.end(JSON.stringify(action));
+  return request;
+}

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { openListener } from '../../broker/listener.ts';
+import { makeLog } from '../../broker/log.ts';
+
+const MIB = 1024 * 1024;
+const UNTAKEN_MS = 500;
+
+async function ask(app: RequestListener): Promise<Socket> {
+  const listener = await openListener({ host: '127.0.0.1', port: 0 }, makeLog('silent'), UNTAKEN_MS);
+  onTestFinished(() => listener.close({ graceMs: 0 }));
+  listener.serve(app);
+  const socket = connect(listener.port, '127.0.0.1');
+  socket.on('error', () => {});
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  await once(socket, 'connect');
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  return socket;
+}
+
+test('a response of which nothing is taken is cut, and what it holds is given back', async () => {
+  const closed = Promise.withResolvers<void>();
+  await ask((_, response) => {
+    response.on('close', closed.resolve);
+    response.end(Buffer.alloc(64 * MIB));
+  });
+  await closed.promise;
+});
+
+test('a slow reader gets the whole of it', async () => {
+  const size = 32 * MIB;
+  const socket = await ask((_, response) => response.end(Buffer.alloc(size)));
+  let bytes = 0;
+  socket.on('data', (chunk) => {
+    bytes += chunk.length;
+    socket.pause();
+    setTimeout(() => socket.resume(), 2);
+  });
+  await expect.poll(() => bytes, { timeout: 15_000 }).toBeGreaterThan(size);
+});
+
+test('an answer that takes long to come is not cut', async () => {
+  const socket = await ask(async (_, response) => {
+    await wait(UNTAKEN_MS * 3);
+    response.end('there');
+  });
+  const [chunk] = await once(socket, 'data');
+  expect(String(chunk)).toContain('there');
+});
