@@ -1,4 +1,5 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
+import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
@@ -90,6 +91,8 @@ type End =
   | { kind: 'too_many_calls' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   | { kind: 'response_blocked'; upstreamStatus: number }
+  /** The answer was passed on as it came. `received`: what was; `sent`: the body of the request. */
+  | { kind: 'streamed'; upstreamStatus: number; ended: StreamEnding; received: Transferred; sent: Transferred }
   /** A replay only: today it would be another call than the one that was approved, or too late. */
   | { kind: 'not_as_approved'; reason: string; detail: string };
 
@@ -106,6 +109,7 @@ export function mayBeSent(outcome: Outcome): boolean {
   switch (outcome.kind) {
     case 'answered':
     case 'response_blocked':
+    case 'streamed':
       return true;
     case 'unreachable':
       return outcome.sent;

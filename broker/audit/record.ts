@@ -90,10 +90,11 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.keep({ ...intent, row });
   };
 
-  const noteIntent = async (intent: State): Promise<void> => {
+  const noteIntent = async (intent: State, isStreamed: boolean): Promise<void> => {
     const { row } = intent;
     makeStorable(row);
-    if (row.method === 'GET' && !intent.companion && !late.isFailing() && (await reads.note(row))) return;
+    if (row.method === 'GET' && !isStreamed && !intent.companion && !late.isFailing() && (await reads.note(row)))
+      return;
     try {
       await late.refuseWhileFailing();
       noted.add(row.id);
@@ -159,11 +160,11 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   return {
     record: <T, Reason>(entry: Entry<T, Reason>) =>
       (entry.together ? recordTogether(entry, entry.together) : recordFinal(entry as Entry<T>)) as Promise<Recorded<T>>,
-    intend: async (row, call, companion) => {
+    intend: async (row, call, { companion, isStreamed = false } = {}) => {
       const intent = { row, value: undefined, companion };
       inFlight.add(row.id);
       try {
-        await noteIntent(intent).catch((error) => {
+        await noteIntent(intent, isStreamed).catch((error) => {
           throw new AuditUnavailable(false, error);
         });
         return await call();

@@ -53,9 +53,14 @@ export type Recorder = {
   record<T, Reason>(entry: Entry<T, Reason>): Promise<Recorded<T> | RolledBack<Reason>>;
   /**
    * Stores the intent of a call, then makes it: `call` sends, and records how it ended. The intent of a change is durable
-   * before anything is sent; that of a read survives the process. If `call` throws, the row is closed.
+   * before anything is sent; that of a read survives the process, and is durable too where the answer is streamed. If `call`
+   * throws, the row is closed.
    */
-  intend<T>(intent: AuditRow, call: () => Promise<Recorded<T>>, companion?: Companion): Promise<Recorded<T>>;
+  intend<T>(
+    intent: AuditRow,
+    call: () => Promise<Recorded<T>>,
+    options?: { companion?: Companion | undefined; isStreamed?: boolean },
+  ): Promise<Recorded<T>>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;
   /** Whether audit rows cannot be stored: then nothing is sent. */

@@ -113,6 +113,26 @@ export function endOf(outcome: Outcome): End {
         upstreamStatus: outcome.upstreamStatus,
         flags: { redacted: true },
       };
+    case 'streamed': {
+      const { ended, received, sent, upstreamStatus } = outcome;
+      const flags = {
+        ended,
+        answer_bytes: received.bytes,
+        answer_sha256: received.sha256,
+        request_bytes: sent.bytes,
+        request_sha256: sent.sha256,
+      };
+      if (ended === 'credential_found')
+        return {
+          result: 'blocked',
+          reason: 'upstream_response_blocked',
+          detail: BLOCKED_DETAIL,
+          upstreamStatus,
+          flags,
+        };
+      const reason = verdict ? allowedReason(call, verdict) : 'allowed';
+      return { result: 'allowed', reason, detail: decided, upstreamStatus, flags };
+    }
     case 'not_as_approved':
       return { result: 'blocked', reason: outcome.reason, detail: outcome.detail };
     default:

@@ -23,10 +23,11 @@ import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } fr
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
+import type { StreamTaker } from './forward-stream.ts';
 import { askOf, readCall } from './read-call.ts';
+import { notAsApproved, refusal, refuse } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
 import { sendCall } from './send.ts';
-import { afterRefusal } from './suspend.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 
@@ -40,10 +41,11 @@ export type ActOptions = {
   now?: Instant;
   replay?: Replay;
   lease?: CallLease | undefined;
+  taker?: StreamTaker | undefined;
 };
 
 /** A call on the facts of one moment. */
-type Attempt = { who: AgentPrincipal; now: Instant; lease: CallLease };
+type Attempt = { who: AgentPrincipal; now: Instant; lease: CallLease; taker: StreamTaker | undefined };
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
@@ -56,7 +58,7 @@ export async function act(
   services: CallServices,
   who: AgentPrincipal,
   action: Action,
-  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, lease: given }: ActOptions,
+  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, lease: given, taker }: ActOptions,
 ): Promise<Recorded<Outcome>> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
   const record: CallRecord = {
@@ -65,7 +67,7 @@ export async function act(
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
   const lease = given ?? services.budget.lease(familyOf(who));
-  let attempt: Attempt = { who, now, lease };
+  let attempt: Attempt = { who, now, lease, taker };
   try {
     for (let made = 0; made < MOST_ATTEMPTS; made++) {
       const done = await attemptCall(services, attempt, action, record, replay);
@@ -94,13 +96,20 @@ async function attemptCall(
   const { broker } = services;
   const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
   let isListed = false;
-  const { lease } = given;
+  const { lease, taker } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
   if (!read.ok) return await finish(await misread(services, who, action, record, loaded, now, read, replay));
   const { dropped, ...parts } = read.call;
-  let call: Call = { who, action, ...parts, lease, record: { ...record, path: parts.path, droppedHeaders: dropped } };
+  let call: Call = {
+    who,
+    action,
+    ...parts,
+    lease,
+    taker,
+    record: { ...record, path: parts.path, droppedHeaders: dropped },
+  };
   // A header that the platform takes for itself since then would be left out: not what was shown.
   if (replay && requestHash(requestOf(call)) !== replay.requestHash)
     return await finish(notAsApproved(call, 'request_changed', 'The request would not be sent as it was approved.'));
@@ -178,7 +187,8 @@ async function makeCall(
         : await concludeCall(services, made, { trials, connection: connected.connection, forwarded });
     return await recordOutcome(services, outcome, replay);
   };
-  return await recorder.intend(intentRow(call.record), send, replay?.companion);
+  const isStreamed = call.taker !== undefined;
+  return await recorder.intend(intentRow(call.record), send, { companion: replay?.companion, isStreamed });
 }
 
 /** Puts an outcome on record; only then it can be answered. */
@@ -218,25 +228,3 @@ async function misread(
   if (!replay) await countFailure(services, who, 'breaker_api_error', action.platform);
   return { kind: 'invalid', code, detail, call: record };
 }
-
-/** The outcome of a refusal. An agent that is not set up yet is told that instead. */
-export function refusal(call: CallRecord, verdict: Extract<Verdict, { kind: 'deny' }>): Outcome {
-  if (verdict.reason === 'agent_inactive') return { kind: 'inactive', detail: verdict.detail, call };
-  return { kind: 'denied', verdict, call };
-}
-
-async function refuse(
-  services: CallServices,
-  call: Call,
-  verdict: Extract<Verdict, { kind: 'deny' }>,
-): Promise<Outcome> {
-  await afterRefusal(services, call, verdict);
-  return refusal(call.record, verdict);
-}
-
-const notAsApproved = ({ record }: Call, reason: string, detail: string): Outcome => ({
-  kind: 'not_as_approved',
-  reason,
-  detail,
-  call: record,
-});

@@ -7,6 +7,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
+import type { StreamTaker } from './forward-stream.ts';
 
 /** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
 export type Call = {
@@ -19,6 +20,8 @@ export type Call = {
   readonly headers: Readonly<Record<string, string>>;
   /** Begun before a platform is asked. */
   readonly lease: CallLease;
+  /** Where the answer is to be passed on as it comes: who takes it. */
+  readonly taker?: StreamTaker | undefined;
   readonly record: CallRecord;
 };
 

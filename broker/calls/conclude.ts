@@ -27,6 +27,15 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
       await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
       return { kind: 'unreachable', code, detail, sent: forwarded.sent, call: call.record };
     }
+    case 'streamed': {
+      const { status, streamed } = forwarded;
+      const isFailure = status >= 500 || streamed.ended === 'upstream_closed' || streamed.ended === 'idle';
+      await bestEffort(broker, async () => {
+        if (isFailure) await countUpstreamFailure(services, call.who, call.action.platform, trials);
+        else if (trials.length > 0) await closeByTrial(services, trials);
+      });
+      return { kind: 'streamed', upstreamStatus: status, ...streamed, call: call.record };
+    }
     case 'refused_locally':
       return await concludeRefused(broker, call, connection, forwarded);
   }

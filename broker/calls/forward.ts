@@ -6,6 +6,7 @@ import { Secret } from '../crypto/secret.ts';
 import type { ReadAnswer } from '../egress/answer.ts';
 import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { placementOf } from '../egress/credential-placement.ts';
+import { StreamedCredential } from '../egress/credential-stream.ts';
 import { buildRequest, type RestPlatform } from '../egress/rest.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
@@ -13,6 +14,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import type { JsonObject, Verdict } from '../policy/facts.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { type Call, familyOf } from './call.ts';
+import { forwardStream, type Streamed } from './forward-stream.ts';
 
 export type Forwarded =
   /**
@@ -26,6 +28,8 @@ export type Forwarded =
       detail: string;
     }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+  /** The answer was passed on, as far as it came. */
+  | { kind: 'streamed'; status: number; streamed: Streamed }
   /** The tool of an MCP server is not the one that was accepted. */
   | { kind: 'quarantined'; detail: string }
   /** While the call waited for a token it was forbidden. */
@@ -51,7 +55,12 @@ export function restPlatform(manifest: Manifest): RestPlatform {
 }
 
 /** A credential that was opened, with the search for it in answers. `oauth`: it is a token that may be refreshed. */
-export type Credential = { secret: Secret; patterns: CredentialPatterns; oauth?: OAuthCredential };
+export type Credential = {
+  secret: Secret;
+  patterns: CredentialPatterns;
+  streamed: StreamedCredential;
+  oauth?: OAuthCredential;
+};
 
 export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
@@ -86,7 +95,12 @@ export function credentialOpener(broker: Broker): Credentials {
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
-      const opened = { secret, patterns: makeCredentialPatterns(secret, { basic }), ...(oauth && { oauth }) };
+      const opened = {
+        secret,
+        patterns: makeCredentialPatterns(secret, { basic }),
+        streamed: new StreamedCredential(secret, { basic }),
+        ...(oauth && { oauth }),
+      };
       kept.set(key, opened);
       return opened;
     },
@@ -113,6 +127,15 @@ export async function forward(
   );
   if (!built.ok) return { kind: 'refused_locally', error: built.error, detail: built.detail };
   const family = familyOf(call.who);
+  const { taker } = call;
+  if (taker !== undefined)
+    return await forwardStream(
+      broker.outbound,
+      call,
+      taker,
+      { ...built.request, connectionKey: connection.id },
+      credential,
+    );
   const answer = await broker.outbound.send({
     ...built.request,
     connectionKey: connection.id,

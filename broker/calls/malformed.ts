@@ -8,9 +8,9 @@ import { uuidv7 } from '../crypto/ids.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decideAgent } from '../policy/decide.ts';
 import { Action } from '../wire/action.ts';
-import { refusal } from './act.ts';
 import { countFailure } from './breakers.ts';
 import { beginRecord, decidedBy } from './call.ts';
+import { refusal } from './refusal.ts';
 
 /** `body`: as it was parsed; undefined when it could not be. `detail`: what is wrong, as the agent is told. */
 export type Malformed = { body: unknown; code?: 'invalid_request' | 'payload_too_large'; detail: string };

@@ -17,6 +17,7 @@ import { firstProblem } from '../wire/validation.ts';
 import { act } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
+import type { StreamTaker } from './forward-stream.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { inSession } from './session-marker.ts';
@@ -33,6 +34,8 @@ export type CallRequest = {
   caller?: readonly string[] | undefined;
   /** To be released by the door when the answer has been taken; without one that is not waited for. */
   lease?: CallLease;
+  /** Of a door that passes answers on as they come. */
+  taker?: StreamTaker;
 };
 
 /** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
@@ -60,7 +63,7 @@ export async function perform<Answer extends StoredResponse>(
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
 ): Promise<Once<Answer>> {
-  const { asked, correlationId, lease } = request;
+  const { asked, correlationId, lease, taker } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -74,9 +77,9 @@ export async function perform<Answer extends StoredResponse>(
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
   if (key.value === undefined || isStopped(who, now))
-    return answered(await act(services, who, action, { correlationId, now, lease }));
+    return answered(await act(services, who, action, { correlationId, now, lease, taker }));
   return await onceForKey(services, who, key.value, action, async (auditId) => {
-    const { value } = await act(services, who, action, { correlationId, auditId, now, lease });
+    const { value } = await act(services, who, action, { correlationId, auditId, now, lease, taker });
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
 }

@@ -1,0 +1,109 @@
+/** An allowed call whose answer is passed on as it comes. */
+import type { CredentialPatterns } from '../egress/credential-patterns.ts';
+import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
+import type { OutboundRequest } from '../egress/outbound-request.ts';
+import { StreamBroken, type StreamEnding, type Transferred } from '../egress/streamed-body.ts';
+import { type Call, familyOf } from './call.ts';
+import type { Credential, Forwarded } from './forward.ts';
+
+/** The beginning of a streamed answer, and its body in pieces. Neither holds the credential. */
+export type StreamedPart = {
+  auditId: string;
+  status: number;
+  /** Names in lower case, without those of one hop (RFC 9110 §7.6.1) and any that held the credential. */
+  headers: Readonly<Record<string, string | string[]>>;
+  body: AsyncIterable<Buffer>;
+};
+
+/**
+ * Writes a streamed answer to whoever asked, as fast as it is taken, but neither its end nor, where the length was told, its last
+ * byte: a door ends it when the call is on record, and breaks it off when it is not. Throws when whoever asked has left.
+ */
+export type StreamTaker = (part: StreamedPart) => Promise<void>;
+
+/** How a stream went: `received` is what was passed on, `sent` the body of the request. */
+export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred };
+
+/** RFC 9110 §7.6.1. */
+const ONE_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** A refusal of the credential is read here: another one may have to be tried. */
+const MAX_REFUSAL_BYTES = 1024 * 1024;
+
+/** Sends the call once, and lets the answer be taken. Resolves when that is over. */
+export async function forwardStream(
+  outbound: Outbound,
+  call: Call,
+  taker: StreamTaker,
+  request: OutboundRequest,
+  credential: Credential,
+): Promise<Forwarded> {
+  const family = familyOf(call.who);
+  const answer = await outbound.stream({
+    ...request,
+    family,
+    lease: call.lease,
+    search: { credential: credential.streamed },
+  });
+  if (answer.kind === 'unreachable')
+    return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
+  if (answer.status === 401) {
+    const body = await readWhole(answer);
+    if (body !== undefined) {
+      const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
+      return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
+    }
+  }
+  const headers = passedOn(answer.headers, credential.patterns);
+  try {
+    await taker({ auditId: call.record.auditId, status: answer.status, headers, body: answer.body });
+    // A taker that did not want all of it has left.
+    if (answer.body.ended === undefined) await answer.body.return();
+  } catch (error) {
+    await answer.body.return();
+    if (!(error instanceof StreamBroken) && answer.body.ended === undefined) throw error;
+  }
+  const streamed = {
+    ended: answer.body.ended ?? 'client_closed',
+    received: answer.body.taken(),
+    sent: answer.uploaded(),
+  };
+  return { kind: 'streamed', status: answer.status, streamed };
+}
+
+async function readWhole({ body }: StreamedAnswer): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.length;
+      if (size > MAX_REFUSAL_BYTES) return undefined;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (!(error instanceof StreamBroken)) throw error;
+    return undefined;
+  }
+  return Buffer.concat(chunks);
+}
+
+function passedOn(headers: StreamedAnswer['headers'], patterns: CredentialPatterns): StreamedPart['headers'] {
+  const named = new Set(
+    String(headers.connection ?? '')
+      .toLowerCase()
+      .split(/\s*,\s*/),
+  );
+  return Object.fromEntries(
+    Object.entries(headers).filter(
+      ([name, value]) =>
+        !ONE_HOP.has(name) && !named.has(name) && !patterns.isIn(Buffer.from(`${name}: ${[value].flat().join('\n')}`)),
+    ),
+  );
+}

@@ -1,0 +1,221 @@
+/** Streamed calls, by a door over a raw socket: git and a proxy are such doors. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { perform, readAction } from '../../broker/calls/perform.ts';
+import type { Services } from '../../broker/services.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { refuseAuditRows } from '../world/faults.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+
+/**
+ * Asked by one line, `<token> <JSON>`. Answers `<audit id> <status>`, then pieces with their length before each, and `end` once the
+ * call is on record; anything but a stream is one line.
+ */
+function openStreamDoor(services: Services): Server {
+  return createServer((socket) => {
+    socket.on('error', () => {});
+    const gone = once(socket, 'close').then(() => Promise.reject(new Error('the client has left')));
+    gone.catch(() => {});
+    const write = async (text: string | Buffer) => {
+      if (!socket.write(text)) await Promise.race([once(socket, 'drain'), gone]);
+    };
+    socket.once('data', async (line) => {
+      const [, token = '', text = ''] = /^(\S+) (.*)/.exec(String(line)) ?? [];
+      const asked = readAction(text);
+      const who = await services.authenticateAgent(token, asked.ok ? asked.action.platform : '', '127.0.0.1');
+      if (who.kind !== 'agent') return socket.destroy();
+      const taken = perform(
+        services,
+        who,
+        {
+          asked,
+          correlationId: 'stream',
+          taker: async ({ auditId, status, body }) => {
+            await write(`${auditId} ${status}\n`);
+            for await (const chunk of body) {
+              await write(`${chunk.length.toString(16)}\n`);
+              await write(chunk);
+            }
+          },
+        },
+        (outcome) => ({ status: 0, body: outcome.kind === 'streamed' ? outcome.ended : `${outcome.kind}\n` }),
+      );
+      const done = await taken.catch(() => undefined);
+      if (done?.kind !== 'answered') return socket.destroy();
+      const { body = '' } = done.answer;
+      if (body === 'complete') return socket.end('end\n');
+      return String(body).endsWith('\n') ? socket.end(body) : socket.destroy();
+    });
+  });
+}
+
+const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
+const sha256 = (text: string | Buffer) => createHash('sha256').update(text).digest('hex');
+
+describe.each(STORES)(`a streamed call on %s${postgresNote}`, (store) => {
+  let world: World;
+  let organisation: Organisation;
+  let agent: TestAgent;
+  let answer: (response: ServerResponse) => void | Promise<void> = () => {};
+  beforeAll(async () => {
+    const platform = createHttpServer((_, response) => {
+      response.setHeader('content-type', 'text/plain');
+      void answer(response);
+    }).listen(0, '127.0.0.1');
+    await once(platform, 'listening');
+    const address = `127.0.0.1:${(platform.address() as AddressInfo).port}`;
+    world = await startWorld(store, { AGENT_BROKER_ALLOW_PRIVATE: address });
+    organisation = await world.organisation();
+    await organisation.platform({ manifest: { base_url: `http://${address}` } });
+    agent = await organisation.agent();
+    return () => {
+      platform.closeAllConnections();
+      platform.close();
+    };
+  });
+
+  async function ask(call: Record<string, unknown> = READ): Promise<Socket> {
+    const door = openStreamDoor(world.running.services).listen(0, '127.0.0.1');
+    await once(door, 'listening');
+    const socket = connect((door.address() as AddressInfo).port, '127.0.0.1');
+    onTestFinished(() => {
+      socket.destroy();
+      door.close();
+    });
+    socket.on('error', () => {});
+    socket.write(`${agent.token()} ${JSON.stringify(call)}\n`);
+    return socket;
+  }
+
+  /** All that comes, and the row of the call. */
+  async function whole(socket: Socket) {
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    await once(socket, 'close');
+    const [auditId = ''] = text.split(' ', 1);
+    return { text, auditId };
+  }
+  const rowOf = async (auditId: string) => (await evidenceOf(world, agent, auditId)).row;
+  const allRows = () => listAuditRows(world.running.broker.store.db, organisation.id, { limit: 100 });
+  const flags = (row: { flags: string | null } | undefined) => JSON.parse(row?.flags ?? '{}');
+
+  test('is on record before it is sent, reads too, and with all that was passed on when it has ended', async () => {
+    let before: { state: string }[] = [];
+    answer = async (response) => {
+      before = (await allRows()).filter(({ state }) => state === 'intent');
+      response.write('one ');
+      response.end('two');
+    };
+    const { text, auditId } = await whole(await ask());
+    expect(before.length).toBe(1);
+    expect(text).toMatch(/^\S+ 200\n4\none 3\ntwoend\n$|^\S+ 200\n7\none twoend\n$/);
+    const row = await rowOf(auditId);
+    expect(row).toMatchObject({ state: 'final', result: 'allowed', upstream_status: 200 });
+    expect(flags(row)).toMatchObject({
+      ended: 'complete',
+      answer_bytes: 7,
+      answer_sha256: sha256('one two'),
+      request_bytes: 0,
+      request_sha256: sha256(''),
+    });
+  });
+
+  test('is not sent when it cannot be put on record', async () => {
+    let asked = 0;
+    answer = (response) => {
+      asked++;
+      response.end('x');
+    };
+    const end = await refuseAuditRows(world);
+    expect((await whole(await ask())).text).toBe('');
+    await end();
+    expect(asked).toBe(0);
+  });
+
+  test('has no end when its end cannot be put on record', async () => {
+    const refusing = Promise.withResolvers<() => Promise<void>>();
+    answer = async (response) => {
+      refusing.resolve(await refuseAuditRows(world, 'final'));
+      response.end('all of it');
+    };
+    const { text } = await whole(await ask());
+    await (await refusing.promise)();
+    expect(text).toContain('all of it');
+    expect(text.endsWith('end\n')).toBe(false);
+  });
+
+  test('that the client leaves, the platform cuts, or that holds the credential says so', async () => {
+    answer = (response) => {
+      const more = setInterval(() => response.write('x'.repeat(1_000)), 5);
+      response.on('close', () => clearInterval(more));
+    };
+    const leaving = await ask();
+    const [first] = await once(leaving, 'data');
+    leaving.destroy();
+    const auditId = String(first).split(' ', 1)[0]!;
+    await expect
+      .poll(async () => flags((await allRows()).find(({ id }) => id === auditId)).ended)
+      .toBe('client_closed');
+
+    answer = (response) => {
+      response.setHeader('content-length', 100);
+      response.write('some');
+      setTimeout(() => response.destroy(), 20);
+    };
+    const cut = await whole(await ask());
+    expect(cut.text.endsWith('end\n')).toBe(false);
+    expect(flags(await rowOf(cut.auditId))).toMatchObject({ ended: 'upstream_closed', answer_bytes: 4 });
+
+    answer = (response) => {
+      response.setHeader('content-type', 'application/octet-stream');
+      response.end(`some ${CANARY} more`);
+    };
+    const found = await whole(await ask());
+    expect(found.text).not.toContain(CANARY.slice(0, 12));
+    expect(found.text.endsWith('end\n')).toBe(false);
+    const row = await rowOf(found.auditId);
+    expect(row).toMatchObject({ result: 'blocked', reason: 'upstream_response_blocked' });
+    expect(flags(row).ended).toBe('credential_found');
+  });
+
+  test('the credential in a text is masked, and all of the answer comes', async () => {
+    answer = (response) => response.end(`some ${CANARY} more`) as unknown as undefined;
+    const { text } = await whole(await ask());
+    expect(text).toContain(`some ${'*'.repeat(CANARY.length)} more`);
+    expect(text.endsWith('end\n')).toBe(true);
+  });
+
+  test('what is denied or held is decided as any call is, and nothing is sent', async () => {
+    answer = () => expect.unreachable();
+    expect((await whole(await ask({ ...READ, scope: 'demo:admin' }))).text).toBe('denied\n');
+    expect((await whole(await ask({ ...READ, method: 'POST', scope: 'demo:write', data: {} }))).text).toBe('held\n');
+  });
+
+  test('a large one goes through at the pace of whoever takes it', async () => {
+    const chunk = Buffer.alloc(64 * 1024, 'y');
+    answer = async (response) => {
+      for (let i = 0; i < 512 && !response.destroyed; i++)
+        if (!response.write(chunk)) await once(response, 'drain').catch(() => {});
+      response.end();
+    };
+    const socket = await ask();
+    let bytes = 0;
+    let tail = '';
+    socket.on('data', (piece) => {
+      bytes += piece.length;
+      tail = piece.subarray(-4).toString();
+    });
+    await once(socket, 'close');
+    expect(bytes).toBeGreaterThan(32 * 1024 * 1024);
+    expect(tail).toBe('end\n');
+    expect(world.running.services.budget.held).toEqual({ calls: 0, bytes: 0 });
+  });
+});
