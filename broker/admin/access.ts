@@ -8,6 +8,7 @@ import { connectionChoices, effectiveGrant } from '../policy/attenuation.ts';
 import { decide } from '../policy/decide.ts';
 import { didYouMean } from '../policy/did-you-mean.ts';
 import type { Ask, DenyReason, Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { AccessRequestTable, AgentTable } from '../store/schema.ts';
@@ -49,10 +50,10 @@ export async function standingOf(
 /** Where a call would have to name a connection: the best that can be said of one. */
 function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
   const { platform, grants } = loaded.facts;
-  const choices = connectionChoices(grants, ask, platform!.defaultConnectionId);
+  const choices = connectionChoices(grants, ask, present(platform, 'platform').defaultConnectionId);
   if (choices.length === 0) return standingThrough(loaded, rows, ask, now);
   const standings = choices.map(({ connectionId, connection }): Standing => {
-    const standing = standingThrough(loaded, rows, { ...ask, connectionId: connectionId! }, now);
+    const standing = standingThrough(loaded, rows, { ...ask, connectionId: present(connectionId, 'connection') }, now);
     if (standing.kind !== 'usable') return standing;
     const name = connection ? `${connectionId} (${connection.label})` : connectionId;
     return { kind: 'usable', detail: `${standing.detail}, with connection_id ${name}` };
@@ -100,12 +101,15 @@ function bestOf<T extends Standing>(standings: readonly T[]): T {
       : one.kind === 'usable'
         ? TELLING.indexOf('usable')
         : TELLING.length;
-  return standings.toSorted((a, b) => rank(a) - rank(b))[0]!;
+  return present(standings.toSorted((a, b) => rank(a) - rank(b))[0], 'standing');
 }
 
 function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string, now: Instant): Standing {
   const { facts } = loaded;
-  const scopes = new Set([...facts.platform!.rules.scopes.keys(), ...facts.grants.flatMap((grant) => grant.scopes)]);
+  const scopes = new Set([
+    ...present(facts.platform, 'platform').rules.scopes.keys(),
+    ...facts.grants.flatMap((grant) => grant.scopes),
+  ]);
   const all = [...scopes].map((scope) => ({
     scope,
     ...standingOfScope(loaded, rows, { platformId, scope }, now),
@@ -119,11 +123,11 @@ function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string,
 
 /** Of a platform with tokens per person the shared connection says nothing. */
 function lackOf({ facts, platform, connections }: LoadedFacts, rows: Rows, ask: Ask) {
-  const { manifest } = platform!;
+  const { manifest } = present(platform, 'platform');
   if (manifest.per_person?.enabled) return undefined;
   const grant = effectiveGrant(facts, ask);
   // Of an agent without a grant there the rows tell of the default connection.
-  const connection = grant === undefined ? connectionOf(rows[0]!) : connections.get(grant.id);
+  const connection = grant === undefined ? connectionOf(present(rows[0], 'agent')) : connections.get(grant.id);
   return connectionLack(manifest, connection, ask.scope);
 }
 

@@ -1,5 +1,7 @@
 /** An owner puts an agent under a policy: in force at the very next decision. */
+
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { present } from '../policy/present.ts';
 import { findAgent, updateAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { findPolicy } from '../store/policies.ts';
@@ -29,7 +31,7 @@ export async function assignPolicy(
     await lockOrganisation(db, organisationId);
     const policy = await findPolicy(db, organisationId, idOrName);
     if (!policy) throw new ChangeRefused('invalid_request', `policy: the organisation has none of this id or name.`);
-    const now = (await findAgent(db, organisationId, agent.id))!;
+    const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (now.status === 'revoked')
       throw new ChangeRefused('conflict', 'This agent is stopped for good; no policy changes that.');
     await updateAgent(db, organisationId, agent.id, { policy_id: policy.id });

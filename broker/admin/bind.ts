@@ -3,6 +3,7 @@
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { BINDABLE, bindKey, findOtherAgentWithKey, isFormerKey } from '../store/agent-keys.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
@@ -58,7 +59,7 @@ export async function bindByBootstrap(
   // An owner who revokes it does not wait for this transaction.
   if (!(await giveKey(db, { organisationId, id }, key, now))) throw gone();
   note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
-  return (await findAgent(db, organisationId, id))!;
+  return present(await findAgent(db, organisationId, id), 'agent');
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Owners suspend, resume, revoke and delete agents: in force at the very next decision, on every replica. */
+
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { AgentStatus, HaltCause, Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { findAgent, moveAgent } from '../store/agents.ts';
 import { endMcpAuthorisationsOf } from '../store/mcp-authorisations.ts';
 import { forgetRefusals } from '../store/refusal-counts.ts';
@@ -45,7 +47,7 @@ export async function changeAgentStatus(
   const { organisation_id: organisationId } = by.owner;
   const agent = await loadAgent(broker.store.db, organisationId, id);
   const { reason, ...move }: Move = MOVES[verb];
-  const find = async (db: Db) => (await findAgent(db, organisationId, agent.id))!;
+  const find = async (db: Db) => present(await findAgent(db, organisationId, agent.id), 'agent');
   const refused = ({ status }: AgentTable) =>
     new ChangeRefused('conflict', `This agent is ${status}; ${verb} takes one that is ${move.from.join(' or ')}.`);
   if (verb === 'revoke') {

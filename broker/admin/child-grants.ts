@@ -43,7 +43,7 @@ export function passOn(wanted: readonly WantedGrant[], holdings: Holdings, now: 
   if (twice >= 0)
     throw new GrantsRefused(
       'invalid_grants',
-      `grants[${twice}]: a grant on ${passed[twice]!.platformId} and the same connection stands before it already.`,
+      `grants[${twice}]: a grant on ${passed[twice]?.platformId} and the same connection stands before it already.`,
     );
   return passed;
 }
@@ -86,10 +86,10 @@ function refuseLooser(child: Constraints, parent: Constraints, where: string): v
   };
   const beyond = (entries: readonly string[] = [], meet: (entry: string) => readonly string[]) =>
     entries.find((entry) => !meet(entry).includes(entry));
-  const recipient =
-    parent.recipients && beyond(child.recipients, (entry) => intersectRecipients([entry], parent.recipients!));
+  const { recipients, repos } = parent;
+  const recipient = recipients && beyond(child.recipients, (entry) => intersectRecipients([entry], recipients));
   if (recipient !== undefined) refuse(`recipients: the parent may not reach ${JSON.stringify(recipient)} itself.`);
-  const repo = parent.repos && beyond(child.repos, (entry) => intersectRepositories([entry], parent.repos!));
+  const repo = repos && beyond(child.repos, (entry) => intersectRepositories([entry], repos));
   if (repo !== undefined) refuse(`repos: the parent may not reach ${JSON.stringify(repo)} itself.`);
   if (child.allow_repo_creation === true && parent.allow_repo_creation !== true)
     refuse('allow_repo_creation: the parent may not create repositories itself.');

@@ -9,7 +9,6 @@ import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import type { SigningKey } from '../crypto/key-set.ts';
 import type { Secret } from '../crypto/secret.ts';
 import { grantOfFacts } from '../facts/facts.ts';
-import { earliest } from '../policy/attenuation.ts';
 import type { Grant, Instant } from '../policy/facts.ts';
 import { findAgent, putAgent, putGrant } from '../store/agents.ts';
 import { listOverdueChildren, takeChildPlace } from '../store/children.ts';
@@ -71,9 +70,10 @@ export async function issueChild(
       if (!(error instanceof NoPlace)) throw error;
     }
     const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
-    if (overdue.length === 0) break;
     // Others who need a place look at the same list.
-    await endLifetime(services, overdue[Math.floor(Math.random() * overdue.length)]!);
+    const one = overdue[Math.floor(Math.random() * overdue.length)];
+    if (one === undefined) break;
+    await endLifetime(services, one);
   }
   const today = await findAgent(db, parent.organisationId, parent.id);
   return today?.status === 'active' ? { kind: 'too_many', limit: MAX_LIVE_CHILDREN } : { kind: 'parent_not_active' };
@@ -104,7 +104,7 @@ function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildW
   const issuedAt = Math.floor(now / 1000);
   // Tokens tell whole seconds: it lives for all of the time that was asked for, but not beyond its parent.
   const asked = Math.ceil(now / 1000 + wish.ttlSeconds);
-  const expiresAt = earliest(asked, parent.expires_at === null ? null : Math.floor(parent.expires_at / 1000))!;
+  const expiresAt = parent.expires_at === null ? asked : Math.min(asked, Math.floor(parent.expires_at / 1000));
   const agentId = newAgentId();
   const ids = { agentId, ownerId: parent.owner_id, parentAgentId: parent.agent_id };
   const { token, fingerprint } = mintChildToken(broker, key, ids, { issuedAt, expiresAt });

@@ -7,6 +7,7 @@ import type { Broker } from '../broker.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { decideAccessRequest, findAccessRequest, type ShownRequest } from '../store/access-requests.ts';
 import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -96,7 +97,13 @@ export async function decideRequest(
   const granted = { platformId: request.platform_id, scopes: scopes ?? [], connectionId: grant?.connection_id ?? null };
   const remaining = context ? await whatRemains(services, context.agent, granted, now) : [];
   const connections = context?.connections ?? [];
-  return { kind: 'decided', request: (await find())!, ...(grant && { grant }), connections, remaining };
+  return {
+    kind: 'decided',
+    request: present(await find(), 'access request'),
+    ...(grant && { grant }),
+    connections,
+    remaining,
+  };
 }
 
 function whyNot(

@@ -1,8 +1,10 @@
 /** DID documents (specification, DID document; did:web, W3C DID Core 1.0): who an agent is, for whoever is not its owner. */
+
 import { type Broker, didOfAgent } from '../broker.ts';
 import type { EcPublicJwk } from '../crypto/key-set.ts';
 import { parsePublicKey, type RsaPublicJwk } from '../crypto/public-key.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { findPublishedIdentity, type PublishedIdentity } from '../store/published-identities.ts';
 
 export type VerificationMethod = {
@@ -50,7 +52,7 @@ export async function resolveAgent(broker: Broker, agentId: string): Promise<Res
 
 /** Suspended: the key can be recognised, and is good for nothing. */
 function withKey(broker: Issuer, agent: PublishedIdentity): DidDocument | undefined {
-  const parsed = parsePublicKey(agent.public_key_pem!);
+  const parsed = parsePublicKey(present(agent.public_key_pem, 'public key'));
   if (!parsed.ok) return undefined;
   const did = didOfAgent(broker, agent.agent_id);
   const method: VerificationMethod = {

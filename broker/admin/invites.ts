@@ -1,9 +1,11 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
+
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { claimInvite, findInviteByToken, putInvite } from '../store/invites.ts';
@@ -101,5 +103,5 @@ export async function bindByInvite(
     granted: JSON.parse(JSON.stringify(granted)),
     dropped: JSON.parse(JSON.stringify(dropped)),
   });
-  return (await findAgent(db, organisation_id, ids.id))!;
+  return present(await findAgent(db, organisation_id, ids.id), 'agent');
 }

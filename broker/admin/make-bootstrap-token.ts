@@ -1,6 +1,8 @@
 /** An owner lets an agent bring its own key: a token, shown once, with which it binds one. */
+
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import { type BootstrapToken, mintBootstrapToken } from '../auth/bootstrap-token.ts';
+import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { endOneTimeTokens, lockOrganisation } from '../store/governance.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
@@ -26,7 +28,7 @@ export async function makeBootstrapToken(
   const agent = await loadAgent(broker.store.db, organisationId, agentId);
   const minted = await recordChange(services, by, { reason: 'bootstrap_token_made', agent }, async (db, note) => {
     await lockOrganisation(db, organisationId);
-    const now = (await findAgent(db, organisationId, agent.id))!;
+    const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (!takesKey(now))
       throw new ChangeRefused('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
     if (hasKey(now) && !rotates)

@@ -57,7 +57,8 @@ export function whyNoKey(
   now: Instant,
 ): string | undefined {
   if (claimed_at !== null) return KEY_COLLECTED;
-  if (agent?.status === 'pending') return private_key === null || claim_until! <= now ? TOO_LATE : undefined;
+  if (agent?.status === 'pending')
+    return private_key === null || claim_until === null || claim_until <= now ? TOO_LATE : undefined;
   // With the key in a registration that was read a moment before its agent, somebody collected it in between.
   if (private_key !== null && agent?.status === 'active') return KEY_COLLECTED;
   if (agent && agent.status !== 'revoked' && agent.status !== 'deleted') return OTHERWISE;

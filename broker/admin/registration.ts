@@ -111,8 +111,12 @@ function whyTooMany(
   const mine = open.filter((one) => siteOf(one.source) === site);
   const refuse = (whose: 'source' | 'owner', limit: number, first: number) =>
     ({ kind: 'too_many', whose, limit, retryAfterMs: first - now }) as const;
-  if (mine.length >= MOST_OPEN_PER_SOURCE) return refuse('source', MOST_OPEN_PER_SOURCE, mine[0]!.expires_at);
-  if (open.length >= MOST_OPEN_REGISTRATIONS) return refuse('owner', MOST_OPEN_REGISTRATIONS, open[0]!.expires_at);
+  const [ofSource] = mine;
+  const [first] = open;
+  if (ofSource && mine.length >= MOST_OPEN_PER_SOURCE)
+    return refuse('source', MOST_OPEN_PER_SOURCE, ofSource.expires_at);
+  if (first && open.length >= MOST_OPEN_REGISTRATIONS)
+    return refuse('owner', MOST_OPEN_REGISTRATIONS, first.expires_at);
   return undefined;
 }
 

@@ -28,8 +28,9 @@ export async function wantedConsent(
   const needed = new Set(Object.values(needs).flat());
   const wanted = ((granted === null ? [] : JSON.parse(granted)) as string[]).filter((scope) => needed.has(scope));
   for (const scope of await scopesWaitingForConsent(services, organisationId, platformId)) {
-    const [first] = needs[scope] ?? [];
-    if (first !== undefined && !needs[scope]!.some((one) => wanted.includes(one))) wanted.push(first);
+    const needed = needs[scope] ?? [];
+    const [first] = needed;
+    if (first !== undefined && !needed.some((one) => wanted.includes(one))) wanted.push(first);
   }
   return wanted;
 }

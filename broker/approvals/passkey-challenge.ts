@@ -5,10 +5,12 @@
  * Deciding an approval is idempotent by itself. A challenge that enrolled a passkey is recorded as used (store/used-challenges.ts), because
  * an owner may enrol many passkeys.
  */
+
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Broker } from '../broker.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { deriveKey, type MasterKey } from '../crypto/master-key.ts';
+import { present } from '../policy/present.ts';
 
 /** The purpose: enrolment by an owner, or approval of exactly one request. */
 export type ChallengeSubject =
@@ -68,7 +70,7 @@ export async function judgeChallenge(
 ): Promise<ChallengeState> {
   const said = subjectOf(challenge);
   if (said?.purpose !== subject.purpose || said.id !== subject.id.toLowerCase()) return 'foreign';
-  const bytes = decodeBase64url(challenge)!;
+  const bytes = present(decodeBase64url(challenge), 'challenge');
   const keyId = bytes.subarray(KEY_ID, SUBJECT);
   const ends = Number(bytes.readBigUInt64BE(ENDS));
   const issuedAt = ends - CHALLENGE_LIFETIME_MS;

@@ -17,6 +17,7 @@ import { ClosedElsewhere, Superseded } from '../audit/superseded.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
 import type { Broker } from '../broker.ts';
 import { correlationId as newCorrelationId, uuidv7 } from '../crypto/ids.ts';
+import { present } from '../policy/present.ts';
 import { withTimeout } from '../runtime/waits.ts';
 import type { AuditRow } from '../store/audit.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
@@ -107,9 +108,9 @@ async function replayOnce(
   const now = broker.clock();
   const ids = { auditId: uuidv7(now), correlationId: newCorrelationId(), now };
   const provenance = provenanceOf(held, {
-    at: held.decided_at!,
-    by: held.decided_by!,
-    how: held.decided_how!,
+    at: present(held.decided_at, 'moment of the decision'),
+    by: present(held.decided_by, 'owner who decided'),
+    how: present(held.decided_how, 'way of the decision'),
     with: held.decided_with,
   });
   const companion = companionOf(services, held);

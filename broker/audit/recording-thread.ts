@@ -2,9 +2,11 @@
  * The worker thread that writes audit rows: hashes and signs final rows, then commits batches. It takes a third of the CPU of a
  * call off the main thread, which never waits for the disk.
  */
+
 import type { KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SigningKey } from '../crypto/key-set.ts';
+import { present } from '../policy/present.ts';
 import type { AppendStatement, AppendTo } from '../store/appender.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { isRowFault } from '../store/row-fault.ts';
@@ -30,7 +32,7 @@ export type FromThread = { group: number } & (
   | { step: 'failed'; message: string; rowFault: boolean }
 );
 
-const port = parentPort!;
+const port = present(parentPort, 'parent of this thread');
 const { appendTo, issuer } = workerData as ThreadData;
 const appender = openRowAppender(appendTo, issuer);
 const keys = new Map<string, SigningKey>();
@@ -49,6 +51,11 @@ port.on('message', (message: ToThread) => {
 async function write({ group, rows, areNew, kid, key, statement, newStatement }: GroupMessage): Promise<void> {
   if (key) keys.set(kid, key as SigningKey);
   if (newStatement) statements.set(statement, newStatement);
-  const ids = await appender.append(rows, keys.get(kid)!, statements.get(statement)!, areNew);
+  const ids = await appender.append(
+    rows,
+    present(keys.get(kid), 'key'),
+    present(statements.get(statement), 'statement'),
+    areNew,
+  );
   tell({ group, step: 'durable', ...(ids.length < rows.length && { ids }) });
 }

@@ -53,8 +53,8 @@ export async function takeTrials(
     }));
   const { parent } = facts.agent;
   const trials = trialsOf(agent, facts.breakers);
-  if (parent)
-    trials.push(...trialsOf({ organisation_id, id: parent_id!, agent_id: parent_agent_id! }, parent.breakers));
+  if (parent && parent_id !== null)
+    trials.push(...trialsOf({ organisation_id, id: parent_id, agent_id: parent_agent_id ?? '' }, parent.breakers));
   for (const [i, { key }] of trials.entries()) {
     if (await claimTrial(store.db, key, BREAKER_LIMITS[key.cause].openMs, now)) continue;
     for (const { key: taken } of trials.slice(0, i)) await releaseTrial(store.db, taken, now);

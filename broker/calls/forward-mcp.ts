@@ -10,6 +10,7 @@ import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
 import type { Grant, JsonObject } from '../policy/facts.ts';
 import { classify } from '../policy/operation.ts';
+import { present } from '../policy/present.ts';
 import { ATTESTATION_HEADER, ATTESTATION_META_KEY, attest } from './attestation.ts';
 import { type Call, familyOf } from './call.ts';
 import { type Credential, type Forwarded, restPlatform } from './forward.ts';
@@ -137,7 +138,11 @@ function listing(offered: OfferedTools, { action }: Call, { rules }: CompiledPla
   return {
     tools: covered
       .filter(({ state }) => state === 'accepted')
-      .map(({ name, accepted, effect }) => ({ ...JSON.parse(accepted!), endpoint: `/tools/${name}`, effect })),
+      .map(({ name, accepted, effect }) => ({
+        ...JSON.parse(present(accepted, 'accepted tool')),
+        endpoint: `/tools/${name}`,
+        effect,
+      })),
     held_back: covered.filter(({ state }) => state !== 'accepted').map(({ name, state }) => ({ name, state })),
   };
 }

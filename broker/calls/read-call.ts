@@ -8,6 +8,7 @@ import { parseEndpoint } from '../policy/endpoint.ts';
 import type { Ask, JsonObject } from '../policy/facts.ts';
 import { foldName } from '../policy/names.ts';
 import { classify } from '../policy/operation.ts';
+import { present } from '../policy/present.ts';
 import type { Action } from '../wire/action.ts';
 import type { Call } from './call.ts';
 import { restPlatform } from './forward.ts';
@@ -45,7 +46,7 @@ export function readCall(action: Action, { platform }: LoadedFacts): ReadCall {
   if (problem !== undefined) return { ok: false, code: 'invalid_request', detail: `data: ${problem}` };
   const call = { path: endpoint.path, query: endpoint.query, headers: headers.headers, dropped: headers.dropped };
   if (platform && (platform.rules.kind === 'graphql' || endpoint.path === platform.rules.graphqlPath)) {
-    const classified = classify(platform.rules, askOf(action, call).call!);
+    const classified = classify(platform.rules, present(askOf(action, call).call, 'call'));
     if (classified.kind === 'malformed')
       return { ok: false, code: 'invalid_request', detail: `data: ${classified.error}` };
   }

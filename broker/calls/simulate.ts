@@ -1,8 +1,10 @@
 /** What would become of a call: the same facts and the same decision, and nothing is written, counted or sent. */
+
 import type { Broker } from '../broker.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decide, decideAgent } from '../policy/decide.ts';
 import type { RuleSource, Verdict } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { ALL_PLATFORMS } from '../store/facts.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
@@ -54,7 +56,7 @@ export async function simulate(
   };
   const ask = read.ok ? askOf(action, read.call) : undefined;
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
-  const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : stopped!;
+  const verdict = ask ? decide(facts, withEffect(ask, onFile), now) : present(stopped, 'verdict');
   const held = verdict.kind === 'deny' || !onFile ? undefined : whyQuarantined(onFile);
   return {
     kind: 'decided',

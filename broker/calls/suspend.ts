@@ -79,7 +79,7 @@ async function count(services: Changing, call: Call, rule: AutoSuspend, reason: 
   const { broker } = services;
   const caller = call.who.agent;
   const { organisation_id, parent_id, parent_agent_id } = caller;
-  const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id! };
+  const agent = parent_id === null ? caller : { id: parent_id, agent_id: parent_agent_id ?? '' };
   const { refusals, within_seconds } = rule;
   const counter = { organisation_id, agent_id: agent.id };
   const windowMs = within_seconds * 1000;

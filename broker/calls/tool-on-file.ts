@@ -4,6 +4,7 @@ import type { OutcomeOf } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { Ask, Verdict } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { actsAs, type ToolState, toolState } from '../policy/tool.ts';
 import { toolOf } from '../policy/tool-endpoint.ts';
 import { findTool, hasTools, type ToolPlace } from '../store/mcp-tools.ts';
@@ -36,7 +37,7 @@ export async function toolOnFile(
 /** The ask with what its tool does. */
 export function withEffect(ask: Ask, onFile: ToolOnFile | undefined): Ask {
   const method = actsAs(onFile?.row?.effect);
-  return method === undefined ? ask : { ...ask, call: { ...ask.call!, actsAs: method } };
+  return method === undefined ? ask : { ...ask, call: { ...present(ask.call, 'call'), actsAs: method } };
 }
 
 /** Why the tool on file is not called; undefined when it may be, or when nobody has seen it yet. */

@@ -74,8 +74,8 @@ const picture = route({
   summary: 'A picture of a guide.',
   answers: { 200: { description: 'The picture.', type: 'image/png' } },
   errors: ['not_found'],
-  handle: async ({ params, request }: Context<'none'>): Promise<Reply> => {
-    const body = readPicture(params.name!);
+  handle: async ({ params, request }: Context<'none', undefined, URLSearchParams, 'name'>): Promise<Reply> => {
+    const body = readPicture(params.name);
     if (!body) throw new Refusal('not_found', 'There is no such picture.');
     return pageReply({ body, type: 'image/png' })(request.headers);
   },

@@ -1,5 +1,7 @@
 /** What a route may answer, for the OpenAPI document: its answers, its errors, and what every route of its kind may refuse. */
+
 import { STATUS_CODES } from 'node:http';
+import { present } from '../policy/present.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { ANSWER_HEADERS, type HEADERS } from './openapi-headers.ts';
@@ -54,7 +56,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
       : {
           description: `${codes.join(', ')}.`,
           headers: headersOf(route, status),
-          content: { [type]: { schema, example: sample(codes[0]!) } },
+          content: { [type]: { schema, example: sample(present(codes[0], 'code')) } },
         };
   }
   responses.default = {

@@ -1,4 +1,5 @@
 /** How the agents' OpenAPI document is divided: by the headings of the specification. */
+import { present } from '../policy/present.ts';
 import type { Tag } from './openapi.ts';
 import type { Route } from './route.ts';
 
@@ -65,5 +66,9 @@ const PARTS: readonly Part[] = [
 
 export const AGENT_TAGS = {
   all: PARTS.map(({ name, description }) => ({ name, description })),
-  of: ({ path }: Route): string => PARTS.find(({ paths }) => paths.test(path))!.name,
+  of: ({ path }: Route): string =>
+    present(
+      PARTS.find(({ paths }) => paths.test(path)),
+      `tag of ${path}`,
+    ).name,
 };

@@ -1,4 +1,5 @@
 /** The OpenAPI 3.1 document of some of our routes, made of their declarations: what it says is what is served. */
+import { present } from '../policy/present.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { HEADERS } from './openapi-headers.ts';
 import { ERROR_SCHEMA, responsesOf } from './openapi-responses.ts';
@@ -39,8 +40,9 @@ export function openApiDocument(routes: readonly Route[], about: About): OpenApi
   const used = new Set(routes.map(tagOf));
   const paths: OpenApiDocument['paths'] = {};
   for (const route of routes) {
-    paths[route.path] ??= {};
-    paths[route.path]![route.method.toLowerCase()] = operationOf(route, tagOf(route), schemas, security);
+    const operations = paths[route.path] ?? {};
+    paths[route.path] = operations;
+    operations[route.method.toLowerCase()] = operationOf(route, tagOf(route), schemas, security);
   }
   const isNamed = ([name]: [string, unknown]) => JSON.stringify(paths).includes(`#/components/headers/${name}"`);
   return {
@@ -131,7 +133,7 @@ function headerParameters({ headers, dialect }: Route): JsonSchema[] {
 
 function requestBody(route: Route, schemas: Schemas): JsonSchema {
   const { body, bodyOptional, capability, example = EXAMPLES[capability]?.body } = route;
-  const schema = schemas.of(body!, 'input');
+  const schema = schemas.of(present(body, 'body'), 'input');
   return {
     required: bodyOptional !== true,
     content: { 'application/json': { schema, ...(example !== undefined && { example }) } },

@@ -74,7 +74,7 @@ export function listedAgentShown({ agent, parent, breakers }: Listed, now: Insta
     breakers: breakers.map(({ cause, key, open_until }) => ({
       cause,
       about: key || null,
-      retry_after_seconds: Math.ceil((open_until! - now) / 1000),
+      retry_after_seconds: Math.ceil(((open_until ?? now) - now) / 1000),
     })),
   };
 }

@@ -1,4 +1,5 @@
 /** Connections as owners see them, and what an owner may make a credential. */
+
 import { z } from 'zod';
 import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
@@ -7,6 +8,7 @@ import { whyUnsendable } from '../egress/credential-placement.ts';
 import { readFacts } from '../oauth-client/facts.ts';
 import { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
 import { findConnection, listConnections } from '../store/connections.ts';
 import { listPlatforms } from '../store/platforms.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -113,7 +115,7 @@ export async function connectionsShown(
   const platforms = await listPlatforms(db, organisationId);
   const manifests = new Map(platforms.map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]));
   return (await listConnections(db, organisationId)).map((one) =>
-    connectionShown(one, manifests.get(one.platform_id)!, now),
+    connectionShown(one, present(manifests.get(one.platform_id), 'manifest'), now),
   );
 }
 

@@ -1,4 +1,5 @@
 /** Registrations as owners see and decide them, by their id or by their token. */
+
 import { z } from 'zod';
 import { choosePolicy, knownScopes } from '../admin/new-agent.ts';
 import { AgentRefused } from '../admin/refused.ts';
@@ -14,6 +15,7 @@ import {
 import { makeKeyPair } from '../admin/registration-key.ts';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
+import { present } from '../policy/present.ts';
 import { findLiveAgentNamed } from '../store/agents.ts';
 import { findRegistration, type ShownRegistration } from '../store/registrations.ts';
 import type { OwnerTable, RegistrationTable, ScopesOn as Scopes } from '../store/schema.ts';
@@ -78,8 +80,8 @@ export const registrationShown = (
   granted: one.granted === null ? null : JSON.parse(one.granted),
   source: one.source,
   may_decide: registrationStatusAt(one, now) === 'pending' && mayDecide(owner, one),
-  created_at: instant(one.created_at)!,
-  expires_at: instant(one.expires_at)!,
+  created_at: new Date(one.created_at).toISOString(),
+  expires_at: new Date(one.expires_at).toISOString(),
   expires_in_seconds: registrationStatusAt(one, now) === 'pending' ? Math.ceil((one.expires_at - now) / 1000) : null,
   decided_at: instant(one.decided_at),
   decided_by: one.decided_by,
@@ -149,7 +151,7 @@ export async function decideAs(context: Context<'owner'>, found: RegistrationTab
     await ownerChange(context, change, async (db, note, auditId) => {
       const deciding = { registration: found, by: who.owner, auditId, note };
       if (word.status === 'approved')
-        ({ dropped } = await approveRegistration(broker, db, deciding, { ...word, scopes }, made!));
+        ({ dropped } = await approveRegistration(broker, db, deciding, { ...word, scopes }, present(made, 'key pair')));
       else await rejectRegistration(broker, db, deciding);
       await changes.announce(db, ref);
     });
@@ -161,7 +163,7 @@ export async function decideAs(context: Context<'owner'>, found: RegistrationTab
     throw expired();
   }
   changes.tell(ref);
-  const now = (await findRegistration(broker.store.db, found.organisation_id, found.id))!;
+  const now = present(await findRegistration(broker.store.db, found.organisation_id, found.id), 'registration');
   return json(200, { ...registrationShown(now, who.owner, broker.clock()), ...(dropped && { dropped }) });
 }
 

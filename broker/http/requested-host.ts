@@ -9,9 +9,10 @@ export function requestedHost(request: IncomingMessage): string | undefined {
   const raw = request.rawHeaders;
   let host: string | undefined;
   for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.length !== 4 || raw[i]!.toLowerCase() !== 'host') continue;
+    const name = raw[i];
+    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
     if (host !== undefined) return undefined;
-    host = raw[i + 1]!;
+    host = raw[i + 1] ?? '';
   }
   const target = request.url ?? '/';
   if (!target.startsWith('/') && target !== '*') {

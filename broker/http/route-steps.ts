@@ -1,8 +1,10 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
+
 import type { ServerResponse } from 'node:http';
 import { ChangeRefused } from '../admin/refused.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
+import { present } from '../policy/present.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
 import { Refusal } from './errors.ts';
@@ -15,7 +17,7 @@ import type { Context, Route } from './route.ts';
 
 /** U+0000 names nothing, and PostgreSQL takes it in no text: it becomes what every route knows for no name, the empty one. */
 export function nameable(params: Record<string, string>): Record<string, string> {
-  for (const name in params) if (params[name]!.includes('\0')) params[name] = '';
+  for (const name in params) if (params[name]?.includes('\0')) params[name] = '';
   return params;
 }
 
@@ -69,18 +71,20 @@ export function logRefused(
 
 /** Puts the body into the context. Answers a reply when it is not what the route takes. */
 export async function validate(route: Route, parsed: ParsedBody, context: Context): Promise<Reply | undefined> {
-  const result = parsed.ok ? route.body!.safeParse(parsed.value) : undefined;
+  const result = parsed.ok ? present(route.body, 'schema').safeParse(parsed.value) : undefined;
   if (result?.success) {
     context.body = result.data;
     return undefined;
   }
-  const { error: detail, code = 'invalid_request' } = parsed.ok ? { error: firstProblem(result!.error!) } : parsed;
+  const { error: detail, code = 'invalid_request' } = parsed.ok
+    ? { error: firstProblem(present(result?.error, 'problem')) }
+    : parsed;
   if (!route.onMalformed || (code === 'payload_too_large' && !route.recordTooLarge)) throw new Refusal(code, detail);
   return await route.onMalformed(context as never, {
     body: parsed.ok ? parsed.value : undefined,
     code,
     detail,
-    ...(result && { issues: result.error!.issues }),
+    ...(result?.error && { issues: result.error.issues }),
   });
 }
 

@@ -27,11 +27,18 @@ type PrincipalOf<A extends Auth> = A extends 'none'
           ? Extract<Principal, { kind: 'owner' | 'local' }>
           : Extract<Principal, { kind: 'agent' | 'owner' }> | (A extends 'anyone' ? undefined : never);
 
-export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams> = {
+/** The parameters that a path names: of `/a/{id}/b/{name}`, `id` and `name`. */
+type ParamOf<Path extends string> = string extends Path
+  ? string
+  : Path extends `${string}{${infer Name}}${infer Rest}`
+    ? Name | ParamOf<Rest>
+    : never;
+
+export type Context<A extends Auth = Auth, Body = unknown, Query = URLSearchParams, Param extends string = string> = {
   services: Services;
   who: PrincipalOf<A>;
   body: Body;
-  params: Record<string, string>;
+  params: Record<Param, string>;
   /** What the declaration's `query` makes of the parameters; without one, the parameters as they came. */
   query: Query;
   request: IncomingMessage;
@@ -82,10 +89,11 @@ export type Route<
   A extends Auth = Auth,
   Schema extends z.ZodType = z.ZodType,
   Query extends z.ZodObject | undefined = z.ZodObject | undefined,
+  Path extends string = string,
 > = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** With `{name}` for a parameter, as the specification and OpenAPI write it. */
-  path: string;
+  path: Path;
   auth: A;
   /** A public document: pages of any site may read it (AZ-12). */
   anyOrigin?: true;
@@ -130,7 +138,7 @@ export type Route<
   onMalformed?: (context: Context<A, undefined, Declared<Query>>, problem: MalformedBody) => Promise<Reply>;
   /** Whether a body that is too large goes to `onMalformed` as well. It is a 413 in any case. */
   recordTooLarge?: true;
-  handle: (context: Context<A, z.output<Schema>, Declared<Query>>) => Promise<Reply>;
+  handle: (context: Context<A, z.output<Schema>, Declared<Query>, ParamOf<Path>>) => Promise<Reply>;
 };
 
 /** A declared route, with the types of its body and answers for whoever asks it. */
@@ -145,6 +153,7 @@ export function route<
   Schema extends z.ZodType = z.ZodType<undefined>,
   Query extends z.ZodObject | undefined = undefined,
   const Answers extends Route['answers'] = Route['answers'],
->(declaration: Route<A, Schema, Query> & { answers: Answers }): DeclaredRoute<Schema, Answers> {
+  const Path extends string = string,
+>(declaration: Route<A, Schema, Query, Path> & { answers: Answers }): DeclaredRoute<Schema, Answers> {
   return declaration as unknown as DeclaredRoute<Schema, Answers>;
 }

@@ -1,9 +1,11 @@
 /** From a declaration to a working Express handler: the steps that every route takes, in one place. */
+
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { clientKey, siteOf } from '../auth/client-address.ts';
 import type { Principal } from '../auth/principal.ts';
 import { correlationId as newCorrelationId } from '../crypto/ids.ts';
+import { present } from '../policy/present.ts';
 import type { Services } from '../services.ts';
 import { authenticate, isStranger } from './authenticate.ts';
 import type { ParsedBody } from './parsed-body.ts';
@@ -38,7 +40,7 @@ export function serveRoute(route: Route, services: Services, limits: RateLimits,
       let parsed: ParsedBody | undefined;
       // The body is read for whoever may call this route, never for a stranger: reading and parsing it costs far more.
       const askedPlatform = async () => {
-        parsed = await readBody!(request, response);
+        parsed = await present(readBody, 'reader of bodies')(request, response);
         return parsed.ok ? parsed.platform : '';
       };
       who = await authenticate(route, by, request, route.facts ?? (readBody ? askedPlatform : ''), source);
@@ -91,7 +93,7 @@ async function countFailure(
 ): Promise<[Reply, LimitResult | undefined]> {
   const failed = reply.status >= 400 && reply.status < 500;
   try {
-    return [reply, await takeLimit(base.limits, route.limit!, source, failed ? 1 : 0)];
+    return [reply, await takeLimit(base.limits, present(route.limit, 'limit'), source, failed ? 1 : 0)];
   } catch (error) {
     return [failed ? refusalReply(error, route, base, undefined) : reply, undefined];
   }
@@ -106,7 +108,7 @@ function enter(
   source: string,
   who: Principal | undefined,
 ): void {
-  const { perToken, perAgent, ...atOnce } = route.atOnce!;
+  const { perToken, perAgent, ...atOnce } = present(route.atOnce, 'limit of streams');
   const each = (perAddress: number) => ({ perAddress, inAll: Infinity });
   takePlace(limits, route.path, atOnce, source, response);
   if (perToken !== undefined) takePlace(limits, `${route.path} token`, each(perToken), `${params.token}`, response);

@@ -177,7 +177,7 @@ export const accessRequestStatus = route({
   errors: ['invalid_request', 'forbidden', 'not_found', 'rate_limited'],
   handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
     const { broker } = services;
-    const token = params.token!;
+    const token = params.token;
     if (hashToken(token, 'access_request') === undefined) throw unknown();
     const read = async (): Promise<AccessRequestTable> => {
       const found = await findRequestByToken(broker.store.db, token);

@@ -31,7 +31,7 @@ export const approval = route({
   answers: { 200: { description: 'The approval.', schema: Approval } },
   errors: ['invalid_id', 'invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services, who, params, query: { wait: waitMs }, request, left }) => {
-    const id = params.id!.toLowerCase();
+    const id = params.id.toLowerCase();
     if (!UUID_PATTERN.test(id)) throw new Refusal('invalid_id', 'The id of an approval is a UUID.');
     const { organisation_id, id: agentUuid } = who.agent;
     const read = async (): Promise<ApprovalTable> => {

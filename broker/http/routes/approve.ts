@@ -69,7 +69,7 @@ export const approveRequest = route({
   errors: ['invalid_request', 'not_found', 'rate_limited'],
   handle: async ({ services, params, query }) => {
     const { broker } = services;
-    const id = params.id!.toLowerCase();
+    const id = params.id.toLowerCase();
     const held = UUID_PATTERN.test(id) ? await findHeldCallById(broker.store.db, id) : undefined;
     if (!held) throw new Refusal('not_found', 'There is no such held call.', { headers: HEADERS });
     const now = broker.clock();

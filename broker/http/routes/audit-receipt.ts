@@ -38,7 +38,7 @@ export const auditReceipt = route({
   },
   errors: ['not_your_row', 'not_found', 'rate_limited'],
   handle: async ({ services: { broker }, who, params, request }) => {
-    const id = params.id!.toLowerCase();
+    const id = params.id.toLowerCase();
     const organisationId = who.kind === 'agent' ? who.agent.organisation_id : who.organisationId;
     const row = UUID_PATTERN.test(id) ? await findAuditRow(broker.store.db, organisationId, id) : undefined;
     if (row && who.kind === 'agent' && row.agent_id !== who.agent.id)

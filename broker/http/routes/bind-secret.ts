@@ -68,7 +68,7 @@ export const bindSecret = route({
       const opened = await openSentSecret(services, sent);
       // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
       const secret = Credential.safeParse(opened.secret.reveal());
-      if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]!.message}.`);
+      if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]?.message}.`);
       checkSecret(opened.context.manifest, secret.data);
       await takeSecret(services, opened, correlationId);
       return json(200, { status: 'bound', agent_id: opened.context.agent.agent_id, platform_id: body.platform_id });

@@ -1,9 +1,11 @@
 /** The consent of an owner to an MCP client: what is asked, and the decision. */
+
 import { z } from 'zod';
 import { newIds } from '../../admin/invites.ts';
 import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../admin/mcp-consent.ts';
 import { AgentRefused } from '../../admin/refused.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
+import { present } from '../../policy/present.ts';
 import { findAgent } from '../../store/agents.ts';
 import { consentOffer, Offer } from '../consent-offer.ts';
 import { grantConsent, loadConsentRequest, refuseConsent } from '../consent-request.ts';
@@ -133,7 +135,7 @@ async function choiceOf(
     throw new Refusal('invalid_request', 'Say either the name of a new agent, or which agent it is.');
   if (name !== undefined)
     return { as: 'new', ids: newIds(), name, grants: grants ?? [], ...(policy !== undefined && { policy }) };
-  const agent = await findAgent(services.broker.store.db, who.organisationId, named!);
+  const agent = await findAgent(services.broker.store.db, who.organisationId, present(named, 'agent'));
   if (!agent) throw new Refusal('invalid_request', 'agent: the organisation has no such agent.');
   return { as: 'known', ids: { id: agent.id, agent_id: agent.agent_id } };
 }

@@ -122,7 +122,7 @@ export const ownerDiagnostics = route({
         context: context === null ? null : JSON.parse(context),
         received_at: new Date(received_at).toISOString(),
       })),
-      next: rows.length > limit ? page.at(-1)!.id : null,
+      next: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
     });
   },
 });

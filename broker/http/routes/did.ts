@@ -80,7 +80,7 @@ export const agentDid = route({
   errors: ['not_found', 'rate_limited'],
   handle: async (context) => {
     const { params, services } = context;
-    const id = params.agentId!;
+    const id = params.agentId;
     const found = AGENT_ID_PATTERN.test(id) ? await resolveAgent(services.broker, id) : undefined;
     if (found?.kind === 'document') return documentReply(found.document, context as Context);
     if (found?.kind === 'gone')

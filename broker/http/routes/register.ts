@@ -1,4 +1,5 @@
 /** Registration, as the agent sees it (specification, Registration and binding). Its token is the only credential. */
+
 import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
 import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../admin/registration.ts';
@@ -6,6 +7,7 @@ import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../admin
 import { recordChange } from '../../audit/record-change.ts';
 import type { Broker } from '../../broker.ts';
 import { SealError } from '../../crypto/seal.ts';
+import { present } from '../../policy/present.ts';
 import { findAgent } from '../../store/agents.ts';
 import type { KnownRegistration } from '../../store/registrations.ts';
 import type { RegistrationTable } from '../../store/schema.ts';
@@ -115,7 +117,7 @@ async function loadClaimable(broker: Broker, token: string | undefined) {
   const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
   const why = whyNoKey(found, agent, now);
   if (why !== undefined) throw keyGone(why);
-  return { found, agent: agent! };
+  return { found, agent: present(agent, 'agent') };
 }
 
 /** Undoes the transaction of whoever was not first. */
@@ -178,7 +180,7 @@ export const claimKey = route({
 
 function openKey(broker: Broker, found: KnownRegistration) {
   try {
-    return openPrivateKey(broker, { ...found, private_key: found.private_key! });
+    return openPrivateKey(broker, { ...found, private_key: present(found.private_key, 'private key') });
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     broker.log.error({ err: error, security: true, registration: found.id }, 'a private key cannot be opened');

@@ -49,15 +49,15 @@ export const ownerAccessRequests = route({
     const found = await listRequests(broker, who.organisationId, page);
     return json(200, {
       access_requests: found.map((request) => accessRequestShown(request, now)),
-      next: found.length === limit ? found.at(-1)!.id : null,
+      next: found.length === limit ? (found.at(-1)?.id ?? null) : null,
     });
   },
 });
 
 const params = { id: z.guid().describe('the id of the access request') };
 
-const idOf = ({ params }: Pick<Context, 'params'>): string =>
-  UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+const idOf = ({ params }: { params: { id: string } }): string =>
+  UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
 
 /** GET /owner/access-requests/{id}: with what there is to grant, for whoever decides. */
 export const ownerAccessRequest = route({
@@ -150,7 +150,10 @@ export const denyAccessRequest = route({
   handle: async (context) => await decide(context, { status: 'denied', note: context.body.note ?? null }),
 });
 
-async function decide(context: Context<'owner'>, decision: RequestDecision): Promise<Reply> {
+async function decide(
+  context: Context<'owner', unknown, URLSearchParams, 'id'>,
+  decision: RequestDecision,
+): Promise<Reply> {
   const { services } = context;
   const decided = await decideRequest(services, changingOwner(context), idOf(context), decision);
   switch (decided.kind) {

@@ -19,7 +19,7 @@ export const assignPolicy = route({
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, params, body } = context;
-    const command = { agentId: params.id!, policy: body.policy };
+    const command = { agentId: params.id, policy: body.policy };
     return json(200, agentShown(await assign(services, changingOwner(context), command)));
   },
 });

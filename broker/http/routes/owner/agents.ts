@@ -60,7 +60,7 @@ export const ownerAgentMoves = VERBS.map(({ verb, summary }) =>
     errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
     handle: async (context) => {
       const { services, params, body } = context;
-      const command = { id: params.id!, verb, detail: body.reason ?? null };
+      const command = { id: params.id, verb, detail: body.reason ?? null };
       return json(200, agentShown(await changeAgentStatus(services, changingOwner(context), command)));
     },
   }),

@@ -53,7 +53,7 @@ export const ownerApprovals = route({
     const found = await listHeldCalls(broker.store.db, who.organisationId, page);
     return json(200, {
       approvals: found.map((held) => summary(broker, held)),
-      next: found.length === query.limit ? found.at(-1)!.id : null,
+      next: found.length === query.limit ? (found.at(-1)?.id ?? null) : null,
     });
   },
 });
@@ -77,7 +77,7 @@ export const ownerApproval = route({
   answers: { 200: { description: 'The held call.', schema: HeldCallOpened } },
   errors: ['not_found'],
   handle: async ({ services, who, params }) => {
-    const held = await loadHeld(services, who.organisationId, params.id!);
+    const held = await loadHeld(services, who.organisationId, params.id);
     const opened = readHeldRequest(services, held);
     // Altered in the store: there is nothing to show, and an approval of it comes to nothing.
     const request = opened ? await shownRequest(services, held, opened) : null;
@@ -170,7 +170,7 @@ export const decideApprovals = DECISIONS.map(({ verb, status, summary: what }) =
     handle: async (context) => {
       const { services, who, params, body, correlationId } = context;
       const { broker } = services;
-      const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+      const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
       const word = {
         status,
         how: howOf(context),

@@ -38,7 +38,7 @@ export const bootstrapToken = route({
   errors: ['invalid_request', 'not_found', 'conflict', 'agent_has_key', 'audit_unavailable'],
   handle: async (context) => {
     const { services, params, body } = context;
-    const command = { agentId: params.id!, rotates: body.rotate === true };
+    const command = { agentId: params.id, rotates: body.rotate === true };
     const { agent, token, expiresAt } = await makeBootstrapToken(services, changingOwner(context), command);
     return json(200, {
       agent_id: agent.agent_id,

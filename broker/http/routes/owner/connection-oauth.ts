@@ -65,7 +65,7 @@ export const connectOAuth = route({
   handle: async (context) => {
     const { services, who } = context;
     const { db } = services.broker.store;
-    const connection = await loadConnection(db, who.organisationId, context.params.id!);
+    const connection = await loadConnection(db, who.organisationId, context.params.id);
     const manifest = await loadManifest(db, who.organisationId, connection.platform_id);
     // What one browser began no other one finishes. A program has none, so its owner may use any.
     const sessionId = howOf(context) === 'console' ? who.session.id : null;
@@ -98,7 +98,7 @@ export const disconnectOAuth = route({
     const { services, who } = context;
     const { organisationId } = who;
     const { db } = services.broker.store;
-    const connection = await loadConnection(db, organisationId, context.params.id!);
+    const connection = await loadConnection(db, organisationId, context.params.id);
     const { id, label, platform_id: platform } = connection;
     if (connection.oauth === null)
       throw new Refusal('conflict', 'This connection was not made through OAuth. Remove it, or replace its secret.');

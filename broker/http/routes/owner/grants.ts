@@ -24,7 +24,7 @@ export const ownerGrants = route({
   },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
-    const { grants, connections } = await listGrantsOf(broker, who.organisationId, params.agent_id!);
+    const { grants, connections } = await listGrantsOf(broker, who.organisationId, params.agent_id);
     return json(200, { grants: grants.map((grant) => grantShown(grant, connections, broker.clock())) });
   },
 });
@@ -69,8 +69,8 @@ export const changeOwnerGrant = route({
     const { services, params, body } = context;
     const { connection, scopes, recipients, repos } = body;
     const { grant, created, warnings, remaining, connections } = await changeGrant(services, changingOwner(context), {
-      agentId: params.agent_id!,
-      platformId: params.platform!,
+      agentId: params.agent_id,
+      platformId: params.platform,
       ...(connection !== undefined && { connection }),
       ...(scopes && { scopes }),
       ...lasting(body.expires_in_seconds),
@@ -106,8 +106,8 @@ export const removeOwnerGrants = route({
   handle: async (context) => {
     const { services, params, query } = context;
     const { removed, connections } = await removeGrants(services, changingOwner(context), {
-      agentId: params.agent_id!,
-      platformId: params.platform!,
+      agentId: params.agent_id,
+      platformId: params.platform,
       ...(query.connection !== undefined && { connection: query.connection }),
     });
     const now = services.broker.clock();

@@ -1,6 +1,8 @@
 /** Guardrails: rules for all agents of the organisation, which can only tighten. */
+
 import { z } from 'zod';
 import { Guardrails } from '../../../config-file/schema.ts';
+import { present } from '../../../policy/present.ts';
 import { lockOrganisation } from '../../../store/governance.ts';
 import { findGuardrailRules, putGuardrails } from '../../../store/governed-versions.ts';
 import { findOrganisation } from '../../../store/organisations.ts';
@@ -23,9 +25,9 @@ const InForce = z
   .meta({ id: 'Guardrails' });
 
 async function inForce(db: Db, organisationId: string): Promise<z.output<typeof InForce>> {
-  const version = (await findOrganisation(db, organisationId))!.guardrails_version;
+  const version = present(await findOrganisation(db, organisationId), 'organisation').guardrails_version;
   const rules = version === 0 ? '[]' : await findGuardrailRules(db, organisationId, version);
-  return { version, guardrails: JSON.parse(rules!) };
+  return { version, guardrails: JSON.parse(present(rules, 'guardrails')) };
 }
 
 /** GET /owner/guardrails */
@@ -68,7 +70,7 @@ export const changeGuardrails = route({
     const { rules, warnings } = takeRules(body.guardrails, 'guardrail', 'guardrails', platforms);
     const changed = await ownerChange(context, { reason: 'guardrails_changed' }, async (db, note) => {
       const organisation = await lockOrganisation(db, organisationId);
-      refuseOtherVersion(body.version, organisation!.guardrails_version);
+      refuseOtherVersion(body.version, present(organisation, 'organisation').guardrails_version);
       const version = await putGuardrails(db, organisationId, JSON.stringify(rules), clock());
       note({ guardrails: { version } });
       return await inForce(db, organisationId);

@@ -118,7 +118,7 @@ export const removeOwnerInvite = route({
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, who, params } = context;
-    const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
     const known = (await listInvites(services.broker.store.db, who.organisationId)).find((one) => one.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such invite.');
     await ownerChange(context, { reason: 'invite_removed', detail: known.agent_name }, async (db, note) => {

@@ -1,7 +1,9 @@
 /** Which MCP clients were let in, by whom and as which agents; and how to put one out. */
+
 import { z } from 'zod';
 import { mergeScopes } from '../../../admin/new-agent.ts';
 import { UUID_PATTERN } from '../../../crypto/ids.ts';
+import { present } from '../../../policy/present.ts';
 import { listGrants } from '../../../store/agents.ts';
 import {
   endMcpAuthorisation,
@@ -110,7 +112,7 @@ export const endOwnerMcpAuthorisation = route({
   handle: async (context) => {
     const { services, who, params } = context;
     const { broker } = services;
-    const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
     const find = async (db: Db) => (await listMcpAuthorisations(db, who.organisationId, { id }))[0];
     const known = await find(broker.store.db);
     if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');
@@ -120,7 +122,7 @@ export const endOwnerMcpAuthorisation = route({
       if (!(await endMcpAuthorisation(db, id, 'owner', broker.clock())))
         throw new Refusal('conflict', 'This authorisation has ended already.');
       note({ authorisation: id, client: known.client_id });
-      return (await find(db))!;
+      return present(await find(db), 'authorisation');
     });
     const grants = await listGrants(broker.store.db, who.organisationId, known.agent_id);
     return json(200, shown(ended, grants, broker.clock()));

@@ -1,6 +1,8 @@
 /** Who is signed in, and how one signs in. */
+
 import { z } from 'zod';
 import type { Broker } from '../../../broker.ts';
+import { present } from '../../../policy/present.ts';
 import { findOrganisation } from '../../../store/organisations.ts';
 import { findIdentifiedOwners } from '../../../store/owner-identities.ts';
 import type { OwnerTable } from '../../../store/schema.ts';
@@ -49,7 +51,7 @@ export const ownerMe = route({
       id: who.owner.id,
       email: who.owner.email,
       role: who.role,
-      organisation: { id: who.organisationId, name: organisation!.name },
+      organisation: { id: who.organisationId, name: present(organisation, 'organisation').name },
       session_expires_at: new Date(who.session.expiresAt * 1000).toISOString(),
       sign_in: who.session.signIn,
       base_url: broker.baseUrl,

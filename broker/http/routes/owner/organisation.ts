@@ -1,7 +1,9 @@
 /** The organisation's own settings. */
+
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { AutoSuspend } from '../../../policy/auto-suspend.ts';
+import { present } from '../../../policy/present.ts';
 import { findOrganisation, updateOrganisation } from '../../../store/organisations.ts';
 import type { OrganisationTable } from '../../../store/schema.ts';
 import { ownerChange } from '../../owner-change.ts';
@@ -43,7 +45,7 @@ export const ownerOrganisation = route({
   answers: { 200: { description: 'The organisation.', schema: Organisation } },
   errors: [],
   handle: async ({ services: { broker }, who }) =>
-    json(200, shown((await findOrganisation(broker.store.db, who.organisationId))!)),
+    json(200, shown(present(await findOrganisation(broker.store.db, who.organisationId), 'organisation'))),
 });
 
 const Settings = z.strictObject({
@@ -80,7 +82,7 @@ export const changeOrganisation = route({
   errors: ['invalid_request', 'audit_unavailable'],
   handle: async (context) => {
     const { services, who, body } = context;
-    const before = (await findOrganisation(services.broker.store.db, who.organisationId))!;
+    const before = present(await findOrganisation(services.broker.store.db, who.organisationId), 'organisation');
     const was = shown(before);
     const { approval_ttl_seconds: ttl = was.approval_ttl_seconds } = body;
     const { require_user_verification: verify = was.require_user_verification } = body;
@@ -101,7 +103,7 @@ export const changeOrganisation = route({
         ...('publish_identity_documents' in changed && { publish_identity_documents: publish ? 1 : 0 }),
         ...('auto_suspend' in changed && { auto_suspend: rule && JSON.stringify(rule) }),
       });
-      return (await findOrganisation(db, who.organisationId))!;
+      return present(await findOrganisation(db, who.organisationId), 'organisation');
     });
     return json(200, shown(after));
   },

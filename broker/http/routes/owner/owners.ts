@@ -168,7 +168,7 @@ export const removeOwner = route({
   handle: async (context) => {
     const { services, who, params } = context;
     const { organisationId } = who;
-    const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
     const known = (await listOwners(services.broker.store.db, organisationId)).find((owner) => owner.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such owner.');
     if (id === who.owner.id)

@@ -70,7 +70,7 @@ export const renameOwnerPasskey = route({
   answers: { 200: { description: 'The passkey as it is now.', schema: Passkey } },
   errors: ['invalid_request', 'not_found'],
   handle: async ({ services: { broker }, who, params, body }) => {
-    const id = params.id!.toLowerCase();
+    const id = params.id.toLowerCase();
     const renamed = await renamePasskey(broker.store.db, refOf(who.owner), id, body.device_name);
     if (!renamed) throw unknown();
     return json(200, shown(renamed));
@@ -88,7 +88,7 @@ export const removeOwnerPasskey = route({
   answers: { 200: { description: 'It is gone.', schema: z.object({ id: z.guid(), removed: z.literal(true) }) } },
   errors: ['not_found', 'audit_unavailable'],
   handle: async (context) => {
-    const id = context.params.id!.toLowerCase();
+    const id = context.params.id.toLowerCase();
     await ownerChange(context, { reason: 'passkey_removed' }, async (db, note) => {
       const removed = await removePasskey(db, refOf(context.who.owner), id);
       if (!removed) throw unknown();

@@ -1,8 +1,10 @@
 /** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
+
 import { z } from 'zod';
 import { askServer } from '../../../admin/ask-mcp-server.ts';
 import type { Manifest } from '../../../platforms/manifest.ts';
 import type { JsonObject } from '../../../policy/facts.ts';
+import { present } from '../../../policy/present.ts';
 import { effectOf, TOOL_EFFECTS, toolState } from '../../../policy/tool.ts';
 import { acceptOffered, findTool, listTools, type ToolPlace } from '../../../store/mcp-tools.ts';
 import { listPlatforms } from '../../../store/platforms.ts';
@@ -82,7 +84,7 @@ export const platformTools = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) => {
     const { db } = broker.store;
-    return json(200, await toolsOf(db, await placeOf(db, who.organisationId, platform!)));
+    return json(200, await toolsOf(db, await placeOf(db, who.organisationId, platform)));
   },
 });
 
@@ -100,7 +102,7 @@ export const refreshPlatformTools = route({
   errors: ['not_found', 'conflict', 'upstream_unreachable', 'audit_unavailable'],
   handle: async ({ services, who, params: { platform } }) => {
     const { db } = services.broker.store;
-    const place = await placeOf(db, who.organisationId, platform!);
+    const place = await placeOf(db, who.organisationId, platform);
     const asked = await askServer(services, place);
     if (!asked.ok) throw new Refusal(asked.sent ? 'upstream_unreachable' : 'conflict', asked.detail);
     return json(200, await toolsOf(db, place));
@@ -127,12 +129,12 @@ export const acceptPlatformTool = route({
   handle: async (context) => {
     const { services, who, body, params } = context;
     const { broker } = services;
-    const place = await placeOf(broker.store.db, who.organisationId, params.platform!);
-    const name = params.tool!;
+    const place = await placeOf(broker.store.db, who.organisationId, params.platform);
+    const name = params.tool;
     if (!(await findTool(broker.store.db, place, name))) throw new Refusal('not_found', 'The server has no such tool.');
     const change = { reason: 'mcp_tool_accepted', platform: place.platformId };
     const accepted = await ownerChange(context, change, async (db, note) => {
-      const before = (await findTool(db, place, name))!;
+      const before = present(await findTool(db, place, name), 'tool');
       const { effect, effectBy } = effectAfter(before, body.effect, who.owner.id);
       const tool = { name, hash: body.hash, by: who.owner.id, effect, effectBy };
       const row = await acceptOffered(db, place, tool, broker.clock());

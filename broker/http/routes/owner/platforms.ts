@@ -99,7 +99,7 @@ export const ownerPlatform = route({
   answers: { 200: { description: 'The platform.', schema: WholePlatform } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params: { platform } }) =>
-    json(200, await loadWhole(broker.store.db, who.organisationId, platform!, broker.clock())),
+    json(200, await loadWhole(broker.store.db, who.organisationId, platform, broker.clock())),
 });
 
 const SWITCHES = [
@@ -130,7 +130,7 @@ export const switchPlatforms = SWITCHES.map(({ verb, suspended, reason, summary 
     errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
     handle: async (context) => {
       const { who, body, params } = context;
-      const platformId = params.platform!;
+      const platformId = params.platform;
       // Not on record what is none: a row names platforms that there are.
       await loadWhole(
         context.services.broker.store.db,

@@ -91,7 +91,7 @@ export const ownerPolicy = route({
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
     const { db } = broker.store;
-    const { id } = await load(db, who.organisationId, params.id!);
+    const { id } = await load(db, who.organisationId, params.id);
     return json(200, await shown(db, who.organisationId, id));
   },
 });
@@ -121,17 +121,15 @@ export const policyVersions = route({
   handle: async ({ services: { broker }, who, params, query: { limit, before } }) => {
     const { db } = broker.store;
     const { organisationId } = who;
-    const { id } = await load(db, organisationId, params.id!);
+    const { id } = await load(db, organisationId, params.id);
     const found = await listPolicyVersions(db, { organisationId, id }, { limit, ...(before && { before }) });
     const versions = found.map(({ version, rules, created_at }) => ({
       version,
       rules: JSON.parse(rules),
       created_at: time(created_at),
     }));
-    return json(200, {
-      versions,
-      next: found.length === limit && found.at(-1)!.version > 1 ? found.at(-1)!.version : null,
-    });
+    const last = found.length === limit ? found.at(-1) : undefined;
+    return json(200, { versions, next: last && last.version > 1 ? last.version : null });
   },
 });
 
@@ -189,7 +187,7 @@ export const changePolicy = route({
     const { services, who, body } = context;
     const { organisationId } = who;
     const { store, clock } = services.broker;
-    const { id } = await load(store.db, organisationId, context.params.id!);
+    const { id } = await load(store.db, organisationId, context.params.id);
     const platforms = await knownPlatforms(store.db, organisationId);
     const { rules, warnings } = takeRules(body.rules, 'policy', 'rules', platforms);
     const changed = await ownerChange(context, { reason: 'policy_changed' }, async (db, note) => {

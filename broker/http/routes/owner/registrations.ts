@@ -49,15 +49,19 @@ export const ownerRegistrations = route({
     const found = await listRegistrations(broker.store.db, who.organisationId, page);
     return json(200, {
       registrations: found.map((one) => registrationShown(one, who.owner, now)),
-      next: found.length === limit ? found.at(-1)!.id : null,
+      next: found.length === limit ? (found.at(-1)?.id ?? null) : null,
     });
   },
 });
 
 const params = { id: z.guid().describe('the id of the registration') };
 
-async function loadOwned({ services, who, params }: Context<'owner'>): Promise<ShownRegistration> {
-  const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+async function loadOwned({
+  services,
+  who,
+  params,
+}: Context<'owner', unknown, URLSearchParams, 'id'>): Promise<ShownRegistration> {
+  const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
   const found = await findRegistration(services.broker.store.db, who.organisationId, id);
   if (!found) throw new Refusal('not_found', 'The organisation has no such registration.');
   return found;

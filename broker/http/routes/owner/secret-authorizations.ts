@@ -132,7 +132,7 @@ export const removeOwnerSecretAuthorization = route({
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, who, params } = context;
-    const id = UUID_PATTERN.test(params.id!) ? params.id!.toLowerCase() : '';
+    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
     const all = await listSecretAuthorizations(services.broker.store.db, who.organisationId);
     const known = all.find((one) => one.id === id);
     if (!known) throw new Refusal('not_found', 'The organisation has no such authorisation.');

@@ -1,10 +1,12 @@
 /** How an owner gets in with the local issuer: a session for scripts, a link for the browser. */
+
 import { z } from 'zod';
 import { mintOwnerSession, SESSION_SECONDS, sessionInBrowser } from '../../../auth/owner-session.ts';
 import { sessionCookie } from '../../../auth/session-cookie.ts';
 import { signInLink } from '../../../auth/sign-in-link.ts';
 import type { Broker } from '../../../broker.ts';
 import { hashToken } from '../../../crypto/one-time-token.ts';
+import { present } from '../../../policy/present.ts';
 import { endSession } from '../../../store/ended-sessions.ts';
 import { useOneTimeToken } from '../../../store/one-time-tokens.ts';
 import { findOwner, findOwnersByEmail, listOrganisations, listOwners } from '../../../store/organisations.ts';
@@ -27,7 +29,7 @@ async function chooseOwner(broker: Broker, email: string | undefined): Promise<O
         'not_found',
         `No owner has the address ${email}. Add one with: agent-broker owner add ${email} --role admin`,
       );
-    return found[0]!;
+    return present(found[0], 'owner');
   }
   const organisations = await listOrganisations(db);
   if (organisations.length > 1)
