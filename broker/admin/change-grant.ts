@@ -7,6 +7,7 @@ import { putGrant } from '../store/agents.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import { readScopes } from '../store/stored-terms.ts';
 import { type Remaining, whatRemains } from './access.ts';
 import {
   changedGrant,
@@ -67,7 +68,7 @@ export async function changeGrant(
     note({ before: before ? describeGrant(before) : null, after: describeGrant(after) });
     return { grant: after, created: before === undefined };
   });
-  const granted = { platformId, scopes: JSON.parse(grant.scopes) as string[], connectionId: grant.connection_id };
+  const granted = { platformId, scopes: readScopes(grant.scopes, grant.id), connectionId: grant.connection_id };
   const remaining = await whatRemains(services, agent, granted, broker.clock());
   return { grant, created, warnings, remaining, connections };
 }

@@ -15,6 +15,7 @@ import { listConnections } from '../store/connections.ts';
 import { findPlatform } from '../store/governed-versions.ts';
 import type { AgentTable, ConnectionTable, GrantTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import { ChangeRefused } from './refused.ts';
 
 /** What is absent stays as it is. */
@@ -134,10 +135,10 @@ export function changedGrant(
   now: Instant,
 ): GrantTable {
   const { scopes, lastsMs } = patch;
-  const held: readonly string[] = before ? JSON.parse(before.scopes) : [];
+  const held: readonly string[] = before ? readScopes(before.scopes, before.id) : [];
   if (!before && !scopes) throw new ChangeRefused('invalid_request', 'scopes: a new grant needs some.');
   const wanted = scopes === undefined ? held : 'all' in scopes ? scopes.all : [...held, ...scopes.more];
-  const limits = before ? (JSON.parse(before.constraints) as Constraints) : {};
+  const limits = before ? readConstraints(before.constraints, before.id) : {};
   return {
     organisation_id: agent.organisation_id,
     id: before?.id ?? uuidv4(),
@@ -163,11 +164,11 @@ function changedLimits(before: Constraints, patch: GrantPatch): Constraints {
 
 /** A grant as an event tells it: who receives is nobody's business there, so of recipients only how many. */
 export function describeGrant(grant: GrantTable): JsonObject {
-  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
   return {
     grant_id: grant.id,
     connection_id: grant.connection_id,
-    scopes: JSON.parse(grant.scopes),
+    scopes: readScopes(grant.scopes, grant.id),
     require_approval: grant.require_approval === 1,
     expires_at: grant.expires_at === null ? null : new Date(grant.expires_at).toISOString(),
     ...(recipients && { recipients: recipients.length }),

@@ -3,8 +3,9 @@
 import { beginOfSpan } from '../config-file/expiry.ts';
 import type { Path } from '../config-file/problems.ts';
 import { GovernanceDocument, type GovernanceDocumentInput } from '../config-file/schema.ts';
-import type { Constraints, Instant } from '../policy/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
+import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import type { Present } from './present.ts';
 
 type Agents = NonNullable<GovernanceDocumentInput['agents']>;
@@ -73,7 +74,7 @@ function exportGrants(
   const lists: Record<string, { terms: Terms; expiry: string | undefined }[]> = {};
   for (const grant of grants) {
     const manifest = present.platforms.get(grant.platform_id);
-    const scopes = JSON.parse(grant.scopes) as string[];
+    const scopes = readScopes(grant.scopes, grant.id);
     const known = scopes.filter(
       (scope) => manifest && (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope)),
     );
@@ -104,7 +105,7 @@ function exportGrants(
 }
 
 function exportTerms(grant: GrantTable, scopes: string[], connection: string | undefined): Terms {
-  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
   return {
     scopes,
     ...(grant.expires_at !== null && { expires: momentOf(grant, grant.expires_at) }),

@@ -8,6 +8,7 @@ import { uuidv4 } from '../crypto/ids.ts';
 import type { Constraints } from '../policy/facts.ts';
 import { deleteGrant, putGrant } from '../store/agents.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
+import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import { addNew, addStep, difference, listDifference, type Planning } from './planning.ts';
 
 type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };
@@ -48,7 +49,7 @@ export function removeGrants(planning: Planning, agent: AgentTable): void {
 function warnOfLostScopes(planning: Planning, agent: AgentTable, grant: GrantTable): void {
   const manifest = planning.governance.manifests.get(grant.platform_id);
   if (!manifest || manifest.kind === 'mcp') return;
-  const lost = (JSON.parse(grant.scopes) as string[]).filter((scope) => !Object.hasOwn(manifest.scopes, scope));
+  const lost = readScopes(grant.scopes, grant.id).filter((scope) => !Object.hasOwn(manifest.scopes, scope));
   if (lost.length === 0) return;
   planning.warnings.push({
     path: ['platforms', grant.platform_id, 'scopes'],
@@ -99,7 +100,7 @@ function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known:
 
 function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): void {
   const { organisationId } = planning;
-  const details = [`scopes: ${(JSON.parse(grant.scopes) as string[]).join(', ')}`];
+  const details = [`scopes: ${readScopes(grant.scopes, grant.id).join(', ')}`];
   const name = nameOf(planning, agent, grant);
   addStep(planning, { action: 'delete', kind: 'grant', name, details }, (db) =>
     deleteGrant(db, organisationId, grant.id),
@@ -117,8 +118,8 @@ function constraintsOf({ recipients, repos, allow_repo_creation }: GrantTerms): 
 /** Lists are compared as sets: their order decides nothing. */
 function grantDifference(planning: Planning, known: GrantTable | undefined, grant: GrantTable): string[] {
   const [before, after] = [
-    known && (JSON.parse(known.constraints) as Constraints),
-    JSON.parse(grant.constraints) as Constraints,
+    known && readConstraints(known.constraints, known.id),
+    readConstraints(grant.constraints, grant.id),
   ];
   const connection = (id: string | null) =>
     [...planning.connectionIds].find(([, known]) => known === id)?.[0] ?? (id === null ? 'the default' : id);
@@ -127,11 +128,7 @@ function grantDifference(planning: Planning, known: GrantTable | undefined, gran
     return old && now ? listDifference(field, old, now) : difference(field, old, now);
   };
   return [
-    ...listDifference(
-      'scopes',
-      known ? (JSON.parse(known.scopes) as string[]) : [],
-      JSON.parse(grant.scopes) as string[],
-    ),
+    ...listDifference('scopes', known ? readScopes(known.scopes, known.id) : [], readScopes(grant.scopes, grant.id)),
     ...(known ? difference('connection', connection(known.connection_id), connection(grant.connection_id)) : []),
     ...difference('require_approval', (known?.require_approval ?? 0) === 1, grant.require_approval === 1),
     ...limit('recipients'),

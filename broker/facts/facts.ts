@@ -6,6 +6,7 @@ import type { AgentFacts, BreakerFacts, Facts, Grant, Instant, ParentFacts } fro
 import { present } from '../policy/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import type { GrantTable } from '../store/schema.ts';
+import { readConstraints, readScopes } from '../store/stored-terms.ts';
 import type { Compiled, CompiledPlatform } from './compiled.ts';
 
 /** The connection that a grant leads to. */
@@ -31,8 +32,8 @@ export function grantOf(row: GrantTable): Grant {
     id: row.id,
     platformId: row.platform_id,
     connectionId: row.connection_id,
-    scopes: JSON.parse(row.scopes),
-    constraints: JSON.parse(row.constraints),
+    scopes: readScopes(row.scopes, row.id),
+    constraints: readConstraints(row.constraints, row.id),
     requireApproval: row.require_approval === 1,
     expiresAt: row.expires_at,
   };
@@ -40,9 +41,9 @@ export function grantOf(row: GrantTable): Grant {
 
 /** The grant of a row that has one. */
 export function grantOfFacts(row: FactsRow): Grant {
-  const connection = connectionOf(row);
+  const [connection, id] = [connectionOf(row), present(row.grant_id, 'grant')];
   return {
-    id: present(row.grant_id, 'grant'),
+    id,
     platformId: row.platform_id ?? '',
     connectionId: row.grant_connection_id,
     ...(connection && {
@@ -51,8 +52,8 @@ export function grantOfFacts(row: FactsRow): Grant {
         status: connection.credential === null ? 'not_connected' : connection.status,
       },
     }),
-    scopes: JSON.parse(present(row.grant_scopes, 'scopes')),
-    constraints: JSON.parse(present(row.grant_constraints, 'constraints')),
+    scopes: readScopes(present(row.grant_scopes, 'scopes'), id),
+    constraints: readConstraints(present(row.grant_constraints, 'constraints'), id),
     requireApproval: row.grant_require_approval === 1,
     expiresAt: row.grant_expires_at,
   };
@@ -126,8 +127,7 @@ export function hasStandingParent({ parent_id, parent_status, parent_expires_at 
 /** Until when what an agent asks of people waits for them: as long as its organisation says, and no longer than it lives. */
 export function waitsUntil(agent: FactsRow, now: Instant): Instant {
   const lives = earliest(agent.expires_at, agent.parent_expires_at ?? null);
-  const waits = now + agent.approval_ttl_ms;
-  return lives === null ? waits : Math.min(waits, lives);
+  return Math.min(now + agent.approval_ttl_ms, lives ?? Number.POSITIVE_INFINITY);
 }
 
 /** Undefined: it has none. */
@@ -160,8 +160,8 @@ function grantOfParent(row: FactsRow, platformId: string): Grant {
     id: present(row.parent_grant_id, 'grant'),
     platformId,
     connectionId: row.parent_grant_connection_id ?? null,
-    scopes: JSON.parse(present(row.parent_grant_scopes, 'scopes')),
-    constraints: JSON.parse(present(row.parent_grant_constraints, 'constraints')),
+    scopes: readScopes(present(row.parent_grant_scopes, 'scopes'), row.parent_grant_id ?? ''),
+    constraints: readConstraints(present(row.parent_grant_constraints, 'constraints'), row.parent_grant_id ?? ''),
     requireApproval: row.parent_grant_require_approval === 1,
     expiresAt: row.parent_grant_expires_at ?? null,
   };

@@ -1,4 +1,5 @@
 /** What an owner can give an MCP client on the consent page: in a click, and in words that say what it will be. */
+
 import { z } from 'zod';
 import { isOffered } from '../admin/mcp-consent.ts';
 import { splitScopes } from '../admin/new-agent.ts';
@@ -10,6 +11,7 @@ import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
 import type { AgentTable, GrantTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { readScopes } from '../store/stored-terms.ts';
 import { ScopesOn } from './registering.ts';
 
 const AgentNamed = z.object({ agent_id: z.string(), name: z.string() });
@@ -85,7 +87,7 @@ export async function consentOffer(
 
 const scopesOf = (grant: GrantTable) => ({
   platformId: grant.platform_id,
-  scopes: JSON.parse(grant.scopes) as string[],
+  scopes: readScopes(grant.scopes, grant.id),
 });
 
 const isScopesAlone = ({ constraints, require_approval, expires_at, connection_id }: GrantTable): boolean =>

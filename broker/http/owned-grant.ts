@@ -1,7 +1,9 @@
 /** Grants as owners see them. */
+
 import { z } from 'zod';
-import type { Constraints, Instant } from '../policy/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
+import { readConstraints, readScopes } from '../store/stored-terms.ts';
 
 export const Grant = z
   .object({
@@ -27,14 +29,14 @@ export function grantShown(
   connections: readonly ConnectionTable[],
   now: Instant,
 ): z.output<typeof Grant> {
-  const { recipients, repos, allow_repo_creation } = JSON.parse(grant.constraints) as Constraints;
+  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
   const { connection_id } = grant;
   const label = connections.find(({ id }) => id === connection_id)?.label ?? null;
   return {
     grant_id: grant.id,
     platform: grant.platform_id,
     connection: connection_id === null ? null : { connection_id, label },
-    scopes: JSON.parse(grant.scopes),
+    scopes: readScopes(grant.scopes, grant.id),
     require_approval: grant.require_approval === 1,
     expires_at: grant.expires_at === null ? null : new Date(grant.expires_at).toISOString(),
     expired: grant.expires_at !== null && grant.expires_at <= now,
