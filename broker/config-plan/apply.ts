@@ -14,6 +14,7 @@ import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
 import type { Db, Store } from '../store/store.ts';
 import { finish, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
+import { writeTogether } from './write-together.ts';
 
 export type ApplyResult =
   | {
@@ -126,7 +127,7 @@ async function plan(
 type Rows = { policies: NewRows[]; agents: NewRows[]; tokens: BootstrapToken[]; forget(): Promise<void> };
 
 /** Everything of the new rows that can be done before the transaction. */
-async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, now }: Planning): Promise<Rows> {
+async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, together, now }: Planning): Promise<Rows> {
   const rest = pacer();
   const minted: OneTimeTokenTable[] = [];
   const tokens: BootstrapToken[] = [];
@@ -144,6 +145,7 @@ async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, now 
     await prepareNewRows(store, 'agents', newRows.agents, rest),
     await prepareNewRows(store, 'one_time_tokens', minted, rest),
     await prepareNewRows(store, 'grants', newRows.grants, rest),
+    await prepareNewRows(store, 'grants', together.changedGrants, rest, { replaces: true }),
   ];
   const forget = async () => {
     for (const rows of [...policies, ...agents]) await rows.forget();
@@ -164,6 +166,7 @@ async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
   for (const each of rows.policies) await each.make(db);
   await makeSteps(steps.slice(0, stepsOfAgents));
   for (const each of rows.agents) await each.make(db);
+  await writeTogether(db, planned.planning, made, rest);
   await adoptAgents(db, organisationId, adopted);
   await makeSteps(steps.slice(stepsOfAgents));
   return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended: made.ended };

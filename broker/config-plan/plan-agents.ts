@@ -1,19 +1,15 @@
 /** Agents: made, put under another owner or policy, given another key, revoked when the file names them no more. */
 
-import { REVOCABLE, setAgentStatus } from '../admin/change-agent-status.ts';
+import { setAgentStatus } from '../admin/change-agent-status.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import type { AgentEntry } from '../config-file/schema.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
-import { updateAgent } from '../store/agents.ts';
-import { revokeAgent } from '../store/revoke-agent.ts';
 import type { AgentTable } from '../store/schema.ts';
 import { type Meant, newAgent, planCreation, SUSPENDED_DETAIL } from './plan-agent-creation.ts';
 import { keepGrants, planGrants, removeGrants } from './plan-grants.ts';
 import { keyOf, mint, planKey } from './plan-keys.ts';
-import { addConflict, addProblem, addStep, difference, type Planning } from './planning.ts';
-
-/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
-const REMOVED_DETAIL = 'Removed from the governance file.';
+import { addConflict, addProblem, addStep, addTogether, difference, type Planning } from './planning.ts';
+import { REMOVED_DETAIL } from './write-together.ts';
 
 const isLive = (agent: AgentTable) => agent.status !== 'revoked' && agent.status !== 'deleted';
 
@@ -108,7 +104,7 @@ function planUpdate(
   { suspended }: AgentEntry,
   { ownerId, policyId, key }: Meant,
 ): void {
-  const { organisationId, now } = planning;
+  const { now } = planning;
   const returns = known.status === 'revoked';
   // An MCP client's agent has no key to wait for: its client comes back through an owner's consent.
   const waits = known.public_key_pem === null && known.agent_type !== 'mcp_client';
@@ -120,9 +116,13 @@ function planUpdate(
     ...(to === known.status ? [] : difference('status', known.status, to === 'pending_bind' && key ? 'active' : to)),
   ];
   if (details.length === 0) return;
-  addStep(planning, { action: 'update', kind: 'agent', name: known.name, details }, async (db, made) => {
-    await updateAgent(db, organisationId, known.id, { owner_id: ownerId, policy_id: policyId });
-    if (to === known.status) return;
+  const change = { action: 'update' as const, kind: 'agent' as const, name: known.name, details };
+  if (ownerId !== known.owner_id || policyId !== known.policy_id) reassign(planning, known.id, { ownerId, policyId });
+  if (to === known.status) {
+    planning.steps.push({ change });
+    return;
+  }
+  addStep(planning, change, async (db, made) => {
     const because = suspended
       ? { cause: 'owner_manual' as const, detail: SUSPENDED_DETAIL }
       : { cause: null, detail: null };
@@ -132,9 +132,19 @@ function planUpdate(
   });
 }
 
+function reassign(
+  { together }: Planning,
+  id: string,
+  { ownerId, policyId }: Pick<Meant, 'ownerId' | 'policyId'>,
+): void {
+  const key = `${ownerId} ${policyId}`;
+  const group = together.reassigned.get(key) ?? { change: { owner_id: ownerId, policy_id: policyId }, ids: [] };
+  group.ids.push(id);
+  together.reassigned.set(key, group);
+}
+
 /** Never deleted: receipts speak of it. What it was granted is taken away, so that nothing waits for its return. */
 function planRemoval(planning: Planning, agent: AgentTable): void {
-  const { now } = planning;
   removeGrants(planning, agent);
   planning.futureAgents.push({
     id: agent.id,
@@ -144,12 +154,9 @@ function planRemoval(planning: Planning, agent: AgentTable): void {
     live: false,
   });
   const details = [`status: ${agent.status} → revoked`];
-  addStep(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, async (db, made) => {
-    const ending = { from: REVOCABLE, cause: 'owner_manual', detail: REMOVED_DETAIL } as const;
-    const ended = await revokeAgent(db, agent, ending, now);
-    if (!ended) throw changedMeanwhile(agent);
-    made.ended.push(...ended);
-  });
+  addTogether(planning, { action: 'delete', kind: 'agent', name: agent.name, details }, ({ revoked }) =>
+    revoked.push(agent),
+  );
 }
 
 function keep(planning: Planning, agent: AgentTable): void {

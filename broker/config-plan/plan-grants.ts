@@ -6,10 +6,9 @@ import { listNames, type Path } from '../config-file/problems.ts';
 import type { AgentEntry, GrantTerms } from '../config-file/schema.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Constraints } from '../policy/facts.ts';
-import { deleteGrant, putGrant } from '../store/agents.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
-import { addNew, addStep, difference, listDifference, type Planning } from './planning.ts';
+import { addNew, addTogether, difference, listDifference, type Planning } from './planning.ts';
 
 type Wanted = { platformId: string; terms: GrantTerms; connectionId: string | null; path: Path };
 
@@ -94,16 +93,17 @@ function planGrant(planning: Planning, agent: AgentTable, wanted: Wanted, known:
   const details = grantDifference(planning, known, grant);
   if (details.length === 0) return;
   const name = nameOf(planning, agent, grant);
-  if (known) addStep(planning, { action: 'update', kind: 'grant', name, details }, (db) => putGrant(db, grant));
-  else addNew(planning, { action: 'create', kind: 'grant', name, details }, 'grants', grant);
+  if (known) {
+    const change = { action: 'update' as const, kind: 'grant' as const, name, details };
+    addTogether(planning, change, ({ changedGrants }) => changedGrants.push(grant));
+  } else addNew(planning, { action: 'create', kind: 'grant', name, details }, 'grants', grant);
 }
 
 function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): void {
-  const { organisationId } = planning;
   const details = [`scopes: ${readScopes(grant.scopes, grant.id).join(', ')}`];
   const name = nameOf(planning, agent, grant);
-  addStep(planning, { action: 'delete', kind: 'grant', name, details }, (db) =>
-    deleteGrant(db, organisationId, grant.id),
+  addTogether(planning, { action: 'delete', kind: 'grant', name, details }, ({ removedGrants }) =>
+    removedGrants.push(grant.id),
   );
 }
 

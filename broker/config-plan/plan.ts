@@ -82,6 +82,7 @@ export async function planOn(
     atStart,
     steps: [],
     newRows: { policies: [], policy_versions: [], agents: [], keyless: [], grants: [] },
+    together: { revoked: [], removedGrants: [], changedGrants: [], reassigned: new Map() },
     stepsOfAgents: 0,
     problems: [],
     warnings: [],

@@ -54,7 +54,18 @@ export type NewRowsOf = {
   grants: GrantTable[];
 };
 
-/** Without `make`: it is among the new rows. */
+/** What goes or changes alike, which is written together, after the steps of agents: a file may change thousands. */
+export type Together = {
+  revoked: AgentTable[];
+  /** Ids. */
+  removedGrants: string[];
+  /** With their new terms. */
+  changedGrants: GrantTable[];
+  /** By what they get. */
+  reassigned: Map<string, { change: { owner_id: string; policy_id: string }; ids: string[] }>;
+};
+
+/** Without `make`: it is among what is written together. */
 export type Step = { change: Change; make?: (db: Db, made: Made) => Promise<void> };
 
 /** An agent as it will be. `live`: it is, or may again be, at work. */
@@ -83,6 +94,7 @@ export type Planning = {
   readonly atStart: boolean;
   readonly steps: Step[];
   readonly newRows: NewRowsOf;
+  readonly together: Together;
   /** How many of the steps come before the new agents and grants. */
   stepsOfAgents: number;
   readonly problems: Finding[];
@@ -101,6 +113,12 @@ export type Planning = {
 
 export function addStep(planning: Planning, change: Change, make: NonNullable<Step['make']>): void {
   planning.steps.push({ change, make });
+}
+
+/** A change that is written together with its like. */
+export function addTogether(planning: Planning, change: Change, add: (together: Together) => void): void {
+  add(planning.together);
+  planning.steps.push({ change });
 }
 
 /** A change that is nothing but new rows. */

@@ -69,39 +69,49 @@ export async function putAgent(db: Db, agent: AgentTable): Promise<void> {
   await db.insertInto('agents').values(agent).execute();
 }
 
-/** Updates the governed columns of an agent. A new owner also becomes the owner of its children and of its registration. */
+/** One agent, or several: at most some thousands, for SQLite takes 32,766 parameters in a statement. */
+export type AgentRef = { organisationId: string; id: string | readonly string[] };
+
+/** Updates the governed columns of agents. A new owner also becomes the owner of their children and of their registrations. */
 export async function updateAgent(
   db: Db,
   organisationId: string,
-  id: string,
+  id: AgentRef['id'],
   change: Partial<Pick<AgentTable, 'name' | 'owner_id' | 'policy_id'>>,
 ): Promise<void> {
   await db
     .updateTable('agents')
     .set(change)
     .where('organisation_id', '=', organisationId)
-    .where('id', '=', id)
+    .where('id', 'in', [id].flat())
     .execute();
   if (change.owner_id === undefined) return;
   await db
     .updateTable('agents')
     .set({ owner_id: change.owner_id })
     .where('organisation_id', '=', organisationId)
-    .where('parent_id', '=', id)
+    .where('parent_id', 'in', [id].flat())
     .execute();
   await db
     .updateTable('registrations')
     .set({ owner_id: change.owner_id })
     .where('organisation_id', '=', organisationId)
-    .where('agent_id', '=', (eb) =>
+    .where('agent_id', 'in', (eb) =>
       eb
         .selectFrom('agents')
         .select('agents.agent_id')
         .where('agents.organisation_id', '=', organisationId)
-        .where('agents.id', '=', id),
+        .where('agents.id', 'in', [id].flat()),
     )
     .execute();
 }
+
+export type StatusMove = {
+  from: readonly AgentStatus[];
+  to: AgentStatus;
+  cause: HaltCause | null;
+  detail: string | null;
+};
 
 /**
  * Moves an agent from one of the statuses `from` to another, in one guarded statement. Answers whether it moved; false
@@ -110,18 +120,28 @@ export async function updateAgent(
 export async function moveAgent(
   db: Db,
   agent: { organisationId: string; id: string },
-  move: { from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null; detail: string | null },
+  move: StatusMove,
   now: number,
 ): Promise<boolean> {
+  return (await moveAgents(db, agent, move, now)) === 1;
+}
+
+/** The same of several. Answers how many moved. */
+export async function moveAgents(
+  db: Db,
+  { organisationId, id }: AgentRef,
+  move: StatusMove,
+  now: number,
+): Promise<number> {
   const moved = await db
     .updateTable('agents')
     .set({ status: move.to, status_since: now, status_cause: move.cause, status_detail: move.detail })
-    .where('organisation_id', '=', agent.organisationId)
-    .where('id', '=', agent.id)
+    .where('organisation_id', '=', organisationId)
+    .where('id', 'in', [id].flat())
     .where('status', 'in', move.from)
     .returning('id')
-    .executeTakeFirst();
-  return moved !== undefined;
+    .execute();
+  return moved.length;
 }
 
 /** An agent's grants, or all grants of an organisation, in a stable order. */
@@ -141,7 +161,7 @@ export async function putGrant(db: Db, grant: GrantTable): Promise<void> {
     .execute();
 }
 
-/** Deletes a grant; effective at the next decision. */
-export async function deleteGrant(db: Db, organisationId: string, id: string): Promise<void> {
-  await db.deleteFrom('grants').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
+/** Deletes a grant, or several; effective at the next decision. */
+export async function deleteGrant(db: Db, organisationId: string, id: string | readonly string[]): Promise<void> {
+  await db.deleteFrom('grants').where('organisation_id', '=', organisationId).where('id', 'in', [id].flat()).execute();
 }

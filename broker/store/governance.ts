@@ -43,10 +43,10 @@ export async function adoptAgents(db: Db, organisationId: string, ids: readonly 
       .execute();
 }
 
-/** Invalidates the unused tokens of an agent or owner. */
+/** Invalidates the unused tokens of an agent or owner, or of several. */
 export async function endOneTimeTokens(
   db: Db,
-  token: { organisationId: string; kind: OneTimeTokenTable['kind']; subject: string },
+  token: { organisationId: string; kind: OneTimeTokenTable['kind']; subject: string | readonly string[] },
   now: number,
 ): Promise<void> {
   await db
@@ -54,7 +54,7 @@ export async function endOneTimeTokens(
     .set({ used_at: now })
     .where('organisation_id', '=', token.organisationId)
     .where('kind', '=', token.kind)
-    .where('subject', '=', token.subject)
+    .where('subject', 'in', [token.subject].flat())
     .where('used_at', 'is', null)
     .execute();
 }

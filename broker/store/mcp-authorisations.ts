@@ -1,5 +1,6 @@
 /** Authorisations of MCP clients to act as agents. */
 import type { AgentStatus } from '../policy/facts.ts';
+import type { AgentRef } from './agents.ts';
 import type { McpAuthorisationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -49,17 +50,13 @@ export async function endMcpAuthorisation(
   return ended !== undefined;
 }
 
-/** Revokes all active ones of an agent that was revoked. */
-export async function endMcpAuthorisationsOf(
-  db: Db,
-  agent: { organisationId: string; id: string },
-  now: number,
-): Promise<void> {
+/** Revokes all active ones of agents that were revoked. */
+export async function endMcpAuthorisationsOf(db: Db, { organisationId, id }: AgentRef, now: number): Promise<void> {
   await db
     .updateTable('mcp_authorisations')
     .set({ ended_at: now, ended_because: 'owner' })
-    .where('organisation_id', '=', agent.organisationId)
-    .where('agent_id', '=', agent.id)
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', 'in', [id].flat())
     .where('ended_at', 'is', null)
     .execute();
 }

@@ -1,4 +1,4 @@
-/** Many new rows for one transaction, which is to be as short as can be. */
+/** Many new or changed rows for one transaction, which is to be as short as can be. */
 import { type CompiledQuery, sql } from 'kysely';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Schema } from './schema.ts';
@@ -24,15 +24,18 @@ const WORTH_STAGING = 200;
  * Elsewhere the statements are compiled, which takes as long as running them.
  *
  * @param rest awaited between pieces of the work
+ * @param replaces whether rows with the same id may be there, which become these
  */
 export async function prepareNewRows<T extends Table>(
   { db, dialect }: Pick<Store, 'db' | 'dialect'>,
   table: T,
   rows: readonly object[],
   rest: () => Promise<void>,
+  { replaces = false }: { replaces?: boolean } = {},
 ): Promise<NewRows> {
-  if (dialect === 'sqlite' && rows.length >= WORTH_STAGING) return await stage(db, table, rows, rest);
-  const statements = await compile(db, table, rows, rest);
+  const replaced = replaces && rows.length > 0 ? columnsOf(rows).filter((column) => !IDENTITY.includes(column)) : [];
+  if (dialect === 'sqlite' && rows.length >= WORTH_STAGING) return await stage(db, table, rows, rest, replaced);
+  const statements = await compile(db, table, rows, rest, replaced);
   return {
     make: async (tx) => {
       for (const statement of statements) {
@@ -44,11 +47,15 @@ export async function prepareNewRows<T extends Table>(
   };
 }
 
+const IDENTITY: readonly string[] = ['organisation_id', 'id', 'created_at'];
+const columnsOf = (rows: readonly object[]): string[] => Object.keys(rows[0] ?? {});
+
 async function compile(
   db: Db,
   table: string,
   rows: readonly object[],
   rest: () => Promise<void>,
+  replaced: readonly string[] = [],
 ): Promise<CompiledQuery[]> {
   const statements: CompiledQuery[] = [];
   for (let at = 0; at < rows.length; at += ROWS_A_STATEMENT) {
@@ -57,6 +64,18 @@ async function compile(
       db
         .insertInto(table as keyof Schema)
         .values(values as never)
+        .$if(replaced.length > 0, (insert) =>
+          insert.onConflict((conflict) =>
+            conflict
+              .columns(['organisation_id', 'id'] as never)
+              .doUpdateSet(
+                (eb) =>
+                  Object.fromEntries(
+                    replaced.map((column) => [column, eb.ref(`excluded.${column}` as never)]),
+                  ) as never,
+              ),
+          ),
+        )
         .compile(),
     );
     await rest();
@@ -65,10 +84,18 @@ async function compile(
 }
 
 /** The temporary tables are those of the one connection that Kysely writes on, and go with it. */
-async function stage(db: Db, table: string, rows: readonly object[], rest: () => Promise<void>): Promise<NewRows> {
+async function stage(
+  db: Db,
+  table: string,
+  rows: readonly object[],
+  rest: () => Promise<void>,
+  replaced: readonly string[],
+): Promise<NewRows> {
   const batch = uuidv4();
   const staged = `staged_${table}`;
-  const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
+  const columns = sql.join(columnsOf(rows).map((column) => sql.ref(column)));
+  const set = sql.join(replaced.map((column) => sql`${sql.ref(column)} = ${sql.ref(`excluded.${column}`)}`));
+  const onConflict = replaced.length > 0 ? sql`on conflict (organisation_id, id) do update set ${set}` : sql``;
   await sql`create temporary table if not exists ${sql.table(staged)} as
     select '' as batch, * from ${sql.table(table)} where false`.execute(db);
   // In the order of the primary key SQLite finds the place of the next row beside that of the last.
@@ -80,7 +107,7 @@ async function stage(db: Db, table: string, rows: readonly object[], rest: () =>
   return {
     make: async (tx) => {
       await sql`insert into ${sql.table(table)} (${columns})
-        select ${columns} from ${sql.table(staged)} where batch = ${batch} order by rowid`.execute(tx);
+        select ${columns} from ${sql.table(staged)} where batch = ${batch} order by rowid ${onConflict}`.execute(tx);
     },
     forget: async () => {
       await sql`delete from ${sql.table(staged)} where batch = ${batch}`.execute(db);

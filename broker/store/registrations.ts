@@ -1,4 +1,5 @@
 /** Registrations of agents (specification, Registration): pending, decided, expired; and their keys until they are claimed. */
+import type { AgentRef } from './agents.ts';
 import type { AgentTable, RegistrationTable } from './schema.ts';
 import type { Db } from './store.ts';
 
@@ -182,27 +183,28 @@ export async function listUncollected(
  * called in the transaction that ends the agent, after updating the agent's row: claiming takes locks in the same order, so
  * that there is no deadlock.
  */
-export async function destroyUncollectedKey(db: Db, agent: { organisationId: string; id: string }): Promise<void> {
+export async function destroyUncollectedKey(db: Db, { organisationId, id }: AgentRef): Promise<void> {
   const destroyed = await db
     .updateTable('registrations')
     .set({ private_key: null })
-    .where('organisation_id', '=', agent.organisationId)
-    .where('agent_id', '=', (eb) =>
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', 'in', (eb) =>
       eb
         .selectFrom('agents')
         .select('agents.agent_id')
-        .where('agents.organisation_id', '=', agent.organisationId)
-        .where('agents.id', '=', agent.id),
+        .where('agents.organisation_id', '=', organisationId)
+        .where('agents.id', 'in', [id].flat()),
     )
     .where('private_key', 'is not', null)
-    .returning('id')
-    .executeTakeFirst();
-  if (!destroyed) return;
+    .returning('agent_id')
+    .execute();
+  if (destroyed.length === 0) return;
+  const publicIds = destroyed.map(({ agent_id }) => agent_id);
   await db
     .updateTable('agents')
     .set({ public_key_pem: null, key_fingerprint: null })
-    .where('organisation_id', '=', agent.organisationId)
-    .where('id', '=', agent.id)
+    .where('organisation_id', '=', organisationId)
+    .where('agent_id', 'in', publicIds)
     .where('status', 'not in', ['active', 'suspended'])
     .execute();
 }

@@ -1,6 +1,6 @@
 /** Revoking and expiring agents: the only code that writes it, with all side effects. */
 import type { AgentStatus, HaltCause } from '../policy/facts.ts';
-import { moveAgent } from './agents.ts';
+import { type AgentRef, moveAgent, moveAgents } from './agents.ts';
 import { expireChild, freeChildPlace } from './children.ts';
 import { endOneTimeTokens } from './governance.ts';
 import { endMcpAuthorisationsOf } from './mcp-authorisations.ts';
@@ -13,6 +13,8 @@ export type Ending = 'expired' | { from: readonly AgentStatus[]; cause: HaltCaus
 /** A held call, or an access request. */
 export type EndedRequest = { organisation_id: string; id: string };
 
+type Revocable = { organisation_id: string; id: string; parent_id: string | null; expires_at: number | null };
+
 /**
  * Revokes an agent in the transaction of `db`, with what belongs to it: its child slot, an unclaimed private key, its bootstrap
  * tokens, its MCP clients' authorisations, and the held calls and access requests of it and its children. Returns the requests
@@ -23,7 +25,7 @@ export type EndedRequest = { organisation_id: string; id: string };
  */
 export async function revokeAgent(
   db: Db,
-  agent: { organisation_id: string; id: string; parent_id: string | null; expires_at: number | null },
+  agent: Revocable,
   ending: Ending,
   now: number,
 ): Promise<EndedRequest[] | undefined> {
@@ -36,26 +38,48 @@ export async function revokeAgent(
       ? await expireChild(db, place, now)
       : await moveAgent(db, place, { ...ending, to: 'revoked' }, now);
   if (!isEnded) return undefined;
-  await destroyUncollectedKey(db, place);
-  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
-  await endMcpAuthorisationsOf(db, place, now);
-  return await endWaitingOf(db, place, ending === 'expired' ? (expiresAt ?? now) : now);
+  return await endWhatTheyHave(db, place, now, ending === 'expired' ? (expiresAt ?? now) : now);
 }
 
-/** Expires, as of `at`, the pending requests of an agent and its children. Returns which. */
-async function endWaitingOf(
+/**
+ * The same of several agents of an organisation, none of them a child, at most some thousands, with one statement of each kind.
+ * Undefined: one of them is in none of the statuses, and the transaction has to be rolled back.
+ */
+export async function revokeAgents(
   db: Db,
-  { organisationId, id }: { organisationId: string; id: string },
-  at: number,
-): Promise<EndedRequest[]> {
+  { organisationId, ids }: { organisationId: string; ids: readonly string[] },
+  ending: Exclude<Ending, 'expired'>,
+  now: number,
+): Promise<EndedRequest[] | undefined> {
+  const agents = { organisationId, id: ids };
+  const moved = await moveAgents(db, agents, { ...ending, to: 'revoked' }, now);
+  return moved === ids.length ? await endWhatTheyHave(db, agents, now, now) : undefined;
+}
+
+/** Ends keys, tokens and authorisations, and expires, as of `at`, pending requests. Returns the requests. */
+async function endWhatTheyHave(db: Db, agents: AgentRef, now: number, at: number): Promise<EndedRequest[]> {
+  const { organisationId, id } = agents;
+  await destroyUncollectedKey(db, agents);
+  await endOneTimeTokens(db, { organisationId, kind: 'bootstrap', subject: id }, now);
+  await endMcpAuthorisationsOf(db, agents, now);
+  return await endWaitingOf(db, agents, at);
+}
+
+/** Expires, as of `at`, the pending requests of agents and their children. Returns which. */
+async function endWaitingOf(db: Db, { organisationId, id }: AgentRef, at: number): Promise<EndedRequest[]> {
+  const ids = [id].flat();
   const family = () =>
     db
       .selectFrom('agents')
       .select('id')
       .where('organisation_id', '=', organisationId)
-      .where('id', '=', id)
+      .where('id', 'in', ids)
       .unionAll(
-        db.selectFrom('agents').select('id').where('organisation_id', '=', organisationId).where('parent_id', '=', id),
+        db
+          .selectFrom('agents')
+          .select('id')
+          .where('organisation_id', '=', organisationId)
+          .where('parent_id', 'in', ids),
       );
   const end = (table: 'approvals' | 'access_requests') =>
     db

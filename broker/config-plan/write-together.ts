@@ -1,0 +1,41 @@
+/** What a file changes alike of many agents and grants, written with few statements: one by one, thousands keep the store for a second. */
+import { REVOCABLE } from '../admin/change-agent-status.ts';
+import { deleteGrant, updateAgent } from '../store/agents.ts';
+import { revokeAgents } from '../store/revoke-agent.ts';
+import type { Db } from '../store/store.ts';
+import type { Made, Planning } from './planning.ts';
+
+/** Says of a revoked agent that the file left it out; such a one comes back when the file names it again. */
+export const REMOVED_DETAIL = 'Removed from the governance file.';
+
+/** Ids in one statement: SQLite takes 32,766 parameters. */
+const AT_ONCE = 1_000;
+
+/** Everything but the grants that change, which are rows (`prepareRows`). `rest`: awaited between statements. */
+export async function writeTogether(
+  db: Db,
+  { together, organisationId, now }: Planning,
+  made: Made,
+  rest: () => Promise<void>,
+): Promise<void> {
+  for (const { change, ids } of together.reassigned.values())
+    for (const some of inParts(ids)) {
+      await updateAgent(db, organisationId, some, change);
+      await rest();
+    }
+  for (const some of inParts(together.removedGrants)) {
+    await deleteGrant(db, organisationId, some);
+    await rest();
+  }
+  const ending = { from: REVOCABLE, cause: 'owner_manual', detail: REMOVED_DETAIL } as const;
+  for (const some of inParts(together.revoked.map(({ id }) => id))) {
+    const ended = await revokeAgents(db, { organisationId, ids: some }, ending, now);
+    if (!ended) throw new Error('An agent changed its status meanwhile; apply again.');
+    made.ended.push(...ended);
+    await rest();
+  }
+}
+
+function* inParts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  for (let at = 0; at < items.length; at += AT_ONCE) yield items.slice(at, at + AT_ONCE);
+}
