@@ -64,6 +64,7 @@ export async function governanceVersions(db: Kysely<unknown>, dialect: Store['di
     .addColumn('organisation_id', 'text', (c) => c.primaryKey())
     .addColumn('version', 'text', (c) => c.notNull())
     .execute();
+  await sql`create index agents_children_by_id on agents (id) where parent_id is not null`.execute(db);
   if (dialect === 'postgres') await watchOnPostgres(db);
   else await watchOnSqlite(db);
 }
@@ -74,8 +75,9 @@ async function watchOnSqlite(db: Kysely<unknown>): Promise<void> {
   for (const watch of WATCHES) {
     const { table, on } = watch;
     const row = rowOf(watch);
-    const parent = `(select parent_id from agents where organisation_id = ${row}.organisation_id and id = ${row}.agent_id)`;
-    const conditions = [...conditionOf(watch), ...(table === 'grants' ? [`${parent} is null`] : [])];
+    // By the index of children, which are few: the primary key has every agent.
+    const child = `select 1 from agents where id = ${row}.agent_id and parent_id is not null and +organisation_id = ${row}.organisation_id`;
+    const conditions = [...conditionOf(watch), ...(table === 'grants' ? [`not exists (${child})`] : [])];
     const organisation = `${row}.${table === 'organisations' ? 'id' : 'organisation_id'}`;
     await sql
       .raw(
