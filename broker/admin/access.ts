@@ -1,4 +1,4 @@
-/** What stands between an agent and a scope today: the decision that calls get, and the connection that they would use. */
+/** Why an agent cannot use a scope now: by the decision for calls, and by the connection that they would use. */
 
 import { connectionLack } from '../calls/connect.ts';
 import type { FactsLoader } from '../facts/facts.ts';
@@ -25,8 +25,8 @@ export type Standing =
 type Rows = readonly FactsRow[];
 
 /**
- * Whether an agent lacks a scope, and whether its owners could give it. Without a scope: the platform as a whole, as the
- * best that can be said of any of its scopes.
+ * Whether an agent lacks a scope, and whether its owners could grant it. Without a scope: the best result of any scope of the
+ * platform.
  *
  * @param rows the facts about the agent and that platform
  */
@@ -47,7 +47,7 @@ export async function standingOf(
   return { kind: 'refused', detail: detail.replace(/\.$/, '') };
 }
 
-/** Where a call would have to name a connection: the best that can be said of one. */
+/** If a call has to name a connection: the best result of any connection. */
 function standingOfScope(loaded: LoadedFacts, rows: Rows, ask: Ask, now: Instant): Standing {
   const { platform, grants } = loaded.facts;
   const choices = connectionChoices(grants, ask, present(platform, 'platform').defaultConnectionId);
@@ -121,7 +121,7 @@ function standingOnPlatform(loaded: LoadedFacts, rows: Rows, platformId: string,
   return { kind: 'usable', detail: `the agent can use ${usable.join(', ')} there. Name the scope that it lacks` };
 }
 
-/** Of a platform with tokens per person the shared connection says nothing. */
+/** On a platform with tokens per person, the shared connection is not relevant. */
 function lackOf({ facts, platform, connections }: LoadedFacts, rows: Rows, ask: Ask) {
   const { manifest } = present(platform, 'platform');
   if (manifest.per_person?.enabled) return undefined;

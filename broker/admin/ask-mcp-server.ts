@@ -19,7 +19,7 @@ const { version } = readBuild();
 /** `sent`: whether the server was asked at all. `detail`: our own words. */
 export type AskedServer = { ok: true } | { ok: false; detail: string; sent: boolean };
 
-/** Reads the tools through the platform's default connection, and notes what is new. Never throws for what a server does. */
+/** Reads the tools through the platform's default connection, and stores new ones. Never throws because of the server. */
 export async function askServer(
   services: Recording & { credentials: Credentials; oauth: OAuthConnections },
   place: ToolPlace & { manifest: Manifest },
@@ -47,7 +47,7 @@ export async function askServer(
     if (typeof offered !== 'string') return { ok: true };
     const detail =
       offered === 'not_mcp'
-        ? 'The server lists a tool twice, or one whose text is broken.'
+        ? 'The server lists a duplicate tool, or one with invalid text.'
         : unreachable(offered, true).detail;
     return { ok: false, detail, sent: true };
   }

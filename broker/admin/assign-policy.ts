@@ -10,7 +10,7 @@ import { loadAgent } from './find-agent.ts';
 import { ChangeRefused } from './refused.ts';
 
 /**
- * Answers the agent as it is then. Changes of an organisation's agents, and governance files, come one after the other.
+ * Returns the updated agent. Serialised with other changes of the organisation's agents, and with governance files.
  *
  * @param policy its id or its name
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
@@ -33,7 +33,7 @@ export async function assignPolicy(
     if (!policy) throw new ChangeRefused('invalid_request', `policy: the organisation has none of this id or name.`);
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (now.status === 'revoked')
-      throw new ChangeRefused('conflict', 'This agent is stopped for good; no policy changes that.');
+      throw new ChangeRefused('conflict', 'This agent is revoked; its policy cannot be changed.');
     await updateAgent(db, organisationId, agent.id, { policy_id: policy.id });
     note({ policy: { id: policy.id, name: policy.name, version: policy.version }, before: now.policy_id });
     return { ...now, policy_id: policy.id };

@@ -19,13 +19,13 @@ import { changedGrant, describeGrant, findGrant, findGrantContext, type GrantCon
 import { ChangeRefused } from './refused.ts';
 import { secretAuthorizationStatusAt } from './secret-authorization.ts';
 
-/** What came is good for nothing: in a transaction, undoes it. Why, its sender is not told. */
+/** The secret is refused: rolls back the transaction. The sender is not told why. */
 export class SecretRefused extends Error {}
 
-/** What is sent: for whom the sender believes it to be, and what only the broker can read. */
+/** The sent message: claimed agent and platform, and the encrypted content. */
 export type SentSecret = { agentId: string; platformId: string; sealed: string };
 
-/** A secret that may be taken, if it is taken in time. */
+/** A secret with an open authorisation. */
 export type Acceptable = { authorization: SecretAuthorizationTable; context: GrantContext; secret: Secret };
 
 /**

@@ -1,4 +1,4 @@
-/** How an agent brings its own key: with a bootstrap token or an invite (specification, Registration and binding). */
+/** Binding an agent's own key: with a bootstrap token or an invite (specification, Registration and binding). */
 
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
@@ -29,7 +29,7 @@ const gone = () =>
 
 export type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
 
-/** The agent that a bootstrap token is for. Throws AgentRefused when it is good for nothing. */
+/** The agent of a bootstrap token. Throws AgentRefused when it is invalid. */
 export async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
   const tokenHash = hashToken(token, 'bootstrap');
   const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
@@ -41,8 +41,8 @@ export async function findBootstrap(db: Db, token: string, now: Instant): Promis
 }
 
 /**
- * In a transaction: uses the token up, gives the agent its key, and ends its other bootstrap tokens. Of any number at once
- * one does, and its key is the agent's. A key that the agent had stops with the commit. Answers the agent as it is then.
+ * In a transaction: consumes the token, binds the key, and invalidates the agent's other bootstrap tokens. One of concurrent
+ * callers wins. A former key stops working with the commit. Returns the updated agent.
  */
 export async function bindByBootstrap(
   db: Db,
@@ -56,15 +56,15 @@ export async function bindByBootstrap(
   const before = await findAgent(db, organisationId, id);
   if (!before || !takesKey(before) || (hasKey(before) && !rotates)) throw gone();
   await refuseSharedKey(db, { organisationId, id }, key);
-  // An owner who revokes it does not wait for this transaction.
+  // The agent may be revoked concurrently.
   if (!(await giveKey(db, { organisationId, id }, key, now))) throw gone();
   note({ fingerprint: key.fingerprint, before: before.key_fingerprint, ...(rotates && { rotate: true }) });
   return present(await findAgent(db, organisationId, id), 'agent');
 }
 
 /**
- * In a transaction: gives an agent its key, whoever brings it. One that it had not collected is destroyed, and tokens for
- * bringing one are good for nothing now. Answers false when it takes none any more; then the transaction has to be undone.
+ * In a transaction: binds a key to an agent, deletes its unclaimed key, and invalidates its bootstrap tokens. Returns false when
+ * the agent takes no key any more; then the transaction has to be rolled back.
  */
 export async function giveKey(
   db: Db,

@@ -14,7 +14,7 @@ import { ChangeRefused } from './refused.ts';
 
 type Move = { reason: string; from: readonly AgentStatus[]; to: AgentStatus; cause: HaltCause | null };
 
-/** `reason`: of the event on record. */
+/** `reason`: of the audit event. */
 const MOVES = {
   suspend: { reason: 'agent_suspended', from: ['active'], to: 'suspended', cause: 'owner_manual' },
   resume: { reason: 'agent_resumed', from: ['suspended'], to: 'active', cause: null },
@@ -33,7 +33,7 @@ export type AgentVerb = keyof typeof MOVES;
 export const REVOCABLE = MOVES.revoke.from;
 
 /**
- * Changes the status of an agent, on record. Answers the agent as it is then.
+ * Changes the status of an agent, and records it. Returns the updated agent.
  *
  * @param detail the owner's own words, shown to the agent as the detail of its halt
  * @throws ChangeRefused when there is no such agent, or it is in a status that `verb` does not take; AuditUnavailable
@@ -69,9 +69,9 @@ export async function changeAgentStatus(
 }
 
 /**
- * Moves an agent in the transaction of `db`, to any status but `revoked`. Who looked at what was refused lets an agent begin
- * again; who brings one back that was revoked does not bring back its MCP clients. Answers false when it is in none of the
- * statuses `from`; then the transaction has to be undone.
+ * Changes an agent's status in the transaction of `db`, to any but `revoked`. Resuming resets its count of refusals; restoring a
+ * revoked one does not restore its MCP clients. Returns false when it is in none of the statuses `from`; then the transaction
+ * has to be rolled back.
  */
 export async function setAgentStatus(
   db: Db,

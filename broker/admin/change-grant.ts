@@ -1,4 +1,4 @@
-/** Owners grant an agent something, or change what it is granted: in force at the very next decision on every replica. */
+/** Owners create and change grants: effective at the next decision on every replica. */
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Compiled } from '../facts/compiled.ts';
@@ -40,7 +40,7 @@ export type ChangedGrant = {
 };
 
 /**
- * Makes or changes a grant, on record. Changes of an organisation's grants, and governance files, come one after the other.
+ * Creates or changes a grant, and records it. Serialised with other changes of the organisation's grants, and with governance files.
  *
  * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */

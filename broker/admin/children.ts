@@ -17,7 +17,7 @@ import type { Db } from '../store/store.ts';
 import { type Holdings, type PassedOn, passOn, type WantedGrant } from './child-grants.ts';
 import { endLifetime } from './end-lifetime.ts';
 
-/** Live children of one agent: those that are neither revoked nor over. */
+/** Limit of live children of an agent: neither revoked nor expired. */
 export const MAX_LIVE_CHILDREN = 50;
 /** In seconds. */
 export const CHILD_TTL = { default: 3600, most: 24 * 3600 } as const;
@@ -31,12 +31,12 @@ export type Issued =
   /** The parent was stopped meanwhile. */
   | { kind: 'parent_not_active' }
   | { kind: 'too_many'; limit: number }
-  /** No key that signs such tokens is here; nothing was made. */
+  /** No signing key is available; nothing was created. */
   | { kind: 'no_key' };
 
 class NoPlace extends Error {}
 
-/** Places that may be freed, and taken by somebody else, before this is given up. */
+/** Attempts to free a slot for a new child, in case others take it. */
 const MOST_TRIES = 200;
 
 /**
@@ -70,7 +70,7 @@ export async function issueChild(
       if (!(error instanceof NoPlace)) throw error;
     }
     const overdue = await listOverdueChildren(db, parent, { now: broker.clock(), limit: MAX_LIVE_CHILDREN });
-    // Others who need a place look at the same list.
+    // Random, because concurrent requests see the same list.
     const one = overdue[Math.floor(Math.random() * overdue.length)];
     if (one === undefined) break;
     await endLifetime(services, one);
@@ -95,14 +95,14 @@ function issuingKey({ broker }: { broker: Broker }, now: Instant): SigningKey | 
   try {
     return broker.keys.signer('issuing', now);
   } catch (error) {
-    broker.log.error({ err: error }, 'no issuing key can sign: children cannot be issued');
+    broker.log.error({ err: error }, 'no issuing key available: cannot issue children');
     return undefined;
   }
 }
 
 function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildWish, key: SigningKey, now: Instant) {
   const issuedAt = Math.floor(now / 1000);
-  // Tokens tell whole seconds: it lives for all of the time that was asked for, but not beyond its parent.
+  // Tokens have whole seconds: rounded up to the requested lifetime, but not beyond the parent's.
   const asked = Math.ceil(now / 1000 + wish.ttlSeconds);
   const expiresAt = parent.expires_at === null ? asked : Math.min(asked, Math.floor(parent.expires_at / 1000));
   const agentId = newAgentId();
@@ -119,7 +119,7 @@ function newChild({ broker }: { broker: Broker }, parent: FactsRow, wish: ChildW
     status_since: now,
     status_cause: null,
     status_detail: null,
-    // It is under whatever policy its parent is under.
+    // It has its parent's current policy.
     policy_id: null,
     origin: 'owner' as const,
     parent_id: parent.id,

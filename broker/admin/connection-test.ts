@@ -1,4 +1,4 @@
-/** Whether a connection works, as far as one harmless GET of the platform's own address can tell. */
+/** Tests a connection with one harmless GET of the platform's base URL. */
 
 import type { Broker } from '../broker.ts';
 import type { Credentials } from '../calls/forward.ts';
@@ -12,7 +12,7 @@ import { freshCredential } from './fresh-credential.ts';
 /** `detail`: our own words; of the platform's nothing but its status. `sent`: whether it may have been asked at all. */
 export type ConnectionTest = { ok: boolean; upstreamStatus: number | null; detail: string; sent: boolean };
 
-/** Whoever looks on while it is tested does not wait as long as a call may. */
+/** Timeout, shorter than that of a call, because an owner is waiting. */
 const PATIENCE_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
 
@@ -54,10 +54,9 @@ function judge(status: number): Pick<ConnectionTest, 'ok' | 'detail'> {
   if (status === 401) return { ok: false, detail: `${at}: it refused the credential. Replace it.` };
   if (status === 403)
     return { ok: false, detail: `${at}: it refused the credential, or this address to everybody. A real call tells.` };
-  if (status >= 500) return { ok: false, detail: `${at}: it was reached, and is not well.` };
+  if (status >= 500) return { ok: false, detail: `${at}: it was reached, but failed.` };
   if (status < 300) return { ok: true, detail: `${at}: it was reached, and did not refuse the credential.` };
-  if (status < 400)
-    return { ok: false, detail: `${at}: it sends one elsewhere, where no call follows. Look at base_url.` };
+  if (status < 400) return { ok: false, detail: `${at}: a redirect, which calls do not follow. Check base_url.` };
   return {
     ok: true,
     detail: `${at}: it was reached, and did not refuse the credential; there is nothing more to see.`,

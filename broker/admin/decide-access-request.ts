@@ -50,7 +50,7 @@ export type RequestDecided =
   | { kind: 'already_decided'; status: AccessRequestTable['status'] }
   | { kind: 'expired' };
 
-/** Undoes the transaction of whoever was not first. */
+/** Rolls back the transaction of a concurrent decision that lost. */
 class Lost extends Error {}
 
 /**
@@ -136,7 +136,7 @@ async function prepare(
   if (!scopes) throw new ChangeRefused('invalid_request', 'scopes: say which; the agent named none.');
   const context = await findGrantContext(services, request.organisation_id, request.agent_id, platformId);
   if (typeof context === 'string')
-    throw new ChangeRefused('conflict', 'The agent or the platform is no longer there. Deny the request.');
+    throw new ChangeRefused('conflict', 'The agent or the platform no longer exists. Deny the request.');
   checkTerms(context, { scopes: [...scopes] });
   return { context, scopes, granting };
 }

@@ -24,7 +24,7 @@ export type DidDocument = {
   service: { id: string; type: string; serviceEndpoint: string }[];
 };
 
-/** `gone`: the identity is over for good (DID Resolution, deactivated). */
+/** `gone`: the identity is deactivated (DID Resolution). */
 export type Resolution =
   | { kind: 'document'; document: DidDocument }
   | { kind: 'gone'; id: string }
@@ -42,7 +42,7 @@ type Issuer = Pick<Broker, 'baseUrl' | 'did'>;
 export async function resolveAgent(broker: Broker, agentId: string): Promise<Resolution> {
   const agent = await findPublishedIdentity(broker.store.db, agentId);
   if (!agent) return { kind: 'not_found' };
-  // Whoever's lifetime is over is as good as revoked: no call of it is taken any more.
+  // An expired agent is treated as revoked: its calls are refused.
   const over = agent.expires_at !== null && agent.expires_at <= broker.clock();
   if (over || agent.status === 'revoked' || agent.status === 'deleted')
     return { kind: 'gone', id: didOfAgent(broker, agent.agent_id) };

@@ -1,15 +1,15 @@
-/** Agents that end for good, on record: owners revoke them, their time is over, or nobody collected their key. */
+/** Ends agents, recorded: revoked by owners, expired, or with an unclaimed key. */
 import { type Change, type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import { type Ending, revokeAgent } from '../store/revoke-agent.ts';
 
-/** Undoes the event of whoever was not first. */
+/** Rolls back the event of a concurrent caller that lost. */
 class EndedBefore extends Error {}
 
 /**
- * Ends an agent and what only a live one has a use for, announces the held calls and access requests that ended with it, and
- * records the event, in one transaction. Answers whether it did: false when the agent is in none of the statuses of `ending`.
- * Throws AuditUnavailable; then nothing is changed.
+ * Ends an agent with everything that belongs to it, announces the ended held calls and access requests, and records the event,
+ * in one transaction. Returns false when the agent is in none of the statuses of `ending`. Throws AuditUnavailable; then nothing
+ * is changed.
  *
  * @param facts for the event and its receipt
  */

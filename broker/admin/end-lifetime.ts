@@ -25,7 +25,7 @@ export async function endLifetime(services: Changing, child: EndingChild): Promi
   } catch (error) {
     services.broker.log.warn(
       { err: error, agent: child.agent_id },
-      'the end of a child could not be recorded; it is refused all the same',
+      'could not record the expiry of a child; it is refused anyway',
     );
   }
 }

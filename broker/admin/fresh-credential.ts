@@ -29,7 +29,7 @@ export async function freshCredential(
     }
   }
   if (typeof credential === 'object' && credential.oauth && isExpired(credential.oauth, broker.clock()))
-    return none('The consent to this connection is over: connect it again.');
+    return none('The consent of this connection was revoked or has expired: connect it again.');
   if (credential === undefined) return none('The connection has no secret yet: give it one.');
   if (credential === 'unreadable') return none('The stored secret cannot be opened: replace it.');
   return { ok: true, credential };

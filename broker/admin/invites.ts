@@ -64,9 +64,9 @@ export const inviteStatusAt = (
 ): InviteStatus => (claimed_at !== null ? 'claimed' : expires_at <= now ? 'expired' : 'open');
 
 const gone = () =>
-  new AgentRefused('gone', 'This invite is unknown, used, taken back or over. Ask an owner for another.');
+  new AgentRefused('gone', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
 
-/** The invite with this secret. Throws AgentRefused when it is good for nothing. */
+/** The invite with this secret. Throws AgentRefused when it is invalid. */
 export async function findOpenInvite(db: Db, secret: string, now: Instant): Promise<InviteTable> {
   const hash = hashToken(secret, 'invite');
   const invite = hash === undefined ? undefined : await findInviteByToken(db, hash);
@@ -78,8 +78,8 @@ export async function findOpenInvite(db: Db, secret: string, now: Instant): Prom
 export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
 
 /**
- * In a transaction: uses the invite up and makes the agent, active, with the key. Of any number at once one does. Scopes
- * that the platforms have lost since are dropped. Answers the agent. Throws AgentRefused.
+ * In a transaction: consumes the invite and creates the active agent with the key. One of concurrent callers wins. Scopes that
+ * the platforms no longer have are dropped. Returns the agent. Throws AgentRefused.
  */
 export async function bindByInvite(
   db: Db,

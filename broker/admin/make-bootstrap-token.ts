@@ -30,7 +30,7 @@ export async function makeBootstrapToken(
     await lockOrganisation(db, organisationId);
     const now = present(await findAgent(db, organisationId, agent.id), 'agent');
     if (!takesKey(now))
-      throw new ChangeRefused('conflict', 'This agent takes no key: it is stopped for good, or has none of its own.');
+      throw new ChangeRefused('conflict', 'This agent takes no key: it is revoked, or has no key of its own.');
     if (hasKey(now) && !rotates)
       throw new ChangeRefused(
         'agent_has_key',

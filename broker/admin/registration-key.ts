@@ -44,7 +44,7 @@ export function openPrivateKey(
 
 export const KEY_COLLECTED = 'The key was collected already. If it was not you, have an owner revoke the agent.';
 const TOO_LATE =
-  'Nobody collected the key within an hour of the approval, so it is destroyed, and the agent is stopped for good. Register again.';
+  'Nobody collected the key within an hour of the approval, so it was deleted, and the agent is revoked. Register again.';
 const STOPPED =
   'An owner stopped the agent for good before its key was collected, and the key is destroyed. Ask the owner before you register again.';
 const OTHERWISE =
