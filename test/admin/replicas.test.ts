@@ -3,19 +3,17 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const ROUNDS = 3;
 
 describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on postgres${postgresNote}`, () => {
-  let world: World;
   let secondUrl: string;
-  let organisation: Organisation;
   let there: TestAgent;
+  const world = givenWorld('postgres');
   beforeAll(async () => {
-    world = await startWorld('postgres');
     const second = spawnBroker({
       ...world.environment,
       PORT: '0',
@@ -26,9 +24,8 @@ describe.runIf(STORES.includes('postgres'))(`owners’ changes and replicas on p
     expect(secondUrl, second.output().stderr).toBeDefined();
     return () => second.signal('SIGKILL');
   });
+  const organisation = fresh(() => world.demoOrganisation());
   beforeEach(async () => {
-    organisation = await world.organisation();
-    await organisation.platform();
     const agent = await organisation.agent({ policy: await organisation.policy([{ effect: 'allow' }], 'all') });
     there = new TestAgent({ ...agent, baseUrl: secondUrl });
   });

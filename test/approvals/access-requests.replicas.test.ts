@@ -3,29 +3,29 @@ import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { type Answer, send, TestAgent } from '../world/agent.ts';
-import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
+import { spawnBroker } from '../world/broker-process.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const WRITE = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 
 describe.runIf(STORES.includes('postgres'))(`access requests and replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
-  let second: BrokerProcess;
   let secondUrl: string;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
     policy = await organisation.policy([{ effect: 'allow' }]);
-    second = spawnBroker({
+  });
+  const second = shared(() =>
+    spawnBroker({
       ...world.environment,
       PORT: '0',
       AGENT_BROKER_DATA: newFolder(),
       AGENT_BROKER_KEY_FILE: world.running.broker.config.keyFile,
-    });
+    }),
+  );
+  beforeAll(async () => {
     secondUrl = (await second.serve())!;
     expect(secondUrl, second.output().stderr).toBeDefined();
     expect(secondUrl).not.toBe(world.running.baseUrl);

@@ -1,18 +1,12 @@
-/** Decisions and replays, and kill -9 at every instant of them (crash points R1 to R6). */
-import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { readConfig } from '../../broker/config.ts';
-import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { verifyCompact } from '../../broker/crypto/jws.ts';
-import { makeLog } from '../../broker/log.ts';
 import { serve } from '../../broker/main.ts';
-import { openStore } from '../../broker/start.ts';
-import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
+import { findApproval } from '../../broker/store/approvals.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
 import { putGuardrails } from '../../broker/store/governed-versions.ts';
 import type { ApprovalTable } from '../../broker/store/schema.ts';
+import { approveAndDie, checkReceipts, readAll } from '../world/after-crash.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf } from '../world/evidence.ts';
@@ -124,17 +118,7 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
       [0, 1, 2].map(async (i) => {
         const by = i === 2 ? await organisation.agent() : agent;
         const id: string = (await by.act({ ...WRITE, data: { i } })).body.approval_id;
-        const decision = {
-          status: 'approved',
-          at: Date.now(),
-          by: organisation.owner.id,
-          how: 'api',
-          with: null,
-          note: null,
-          auditId: uuidv4(),
-          instanceId: uuidv4(),
-        } as const;
-        expect(await decideHeldCall(db, { organisation_id: organisation.id, id }, decision)).toBeDefined();
+        await approveAndDie(world, organisation, id);
         if (i === 1) await db.updateTable('approvals').set({ expires_at: Date.now() }).where('id', '=', id).execute();
         if (i === 2) await organisation.ask('POST', `/owner/agents/${by.id}/suspend`, {});
         return { id, by };
@@ -157,19 +141,8 @@ describe.each(STORES)(`kill -9 around an approval on %s${postgresNote}`, (store)
     const organisation = await world.organisation();
     await organisation.platform();
     const agent = await organisation.agent();
-    const { db } = world.running.broker.store;
     const { approval_id: id } = (await agent.act({ ...WRITE, data: {} })).body;
-    const decision = {
-      status: 'approved',
-      at: Date.now(),
-      by: organisation.owner.id,
-      how: 'api',
-      with: null,
-      note: null,
-      auditId: uuidv4(),
-      instanceId: uuidv4(),
-    } as const;
-    await decideHeldCall(db, { organisation_id: organisation.id, id }, decision);
+    await approveAndDie(world, organisation, id);
     await world.running.stop();
     const running = await serve(readConfig(world.environment), {
       beatMs: 50,
@@ -279,25 +252,6 @@ const countsOf = (approvals: readonly ApprovalTable[]) =>
       v!.length,
     ]),
   );
-
-async function readAll(environment: Record<string, string>): Promise<{ rows: AuditRow[]; approvals: ApprovalTable[] }> {
-  const store = await openStore(readConfig(environment), makeLog('silent'));
-  try {
-    const rows = await store.db.selectFrom('audit_rows').selectAll().execute();
-    return { rows, approvals: await store.db.selectFrom('approvals').selectAll().execute() };
-  } finally {
-    await store.close();
-  }
-}
-
-function checkReceipts(rows: readonly AuditRow[], published: { keys: { kid: string }[] }): void {
-  const keys = new Map(published.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
-  for (const row of rows) {
-    expect(row.state, row.id).toBe('final');
-    const verified = verifyCompact(receiptOf(row) ?? '', keys, { typ: RECEIPT_TYPE });
-    expect(verified, row.id).toMatchObject({ ok: true, payload: { jti: row.id, row_hash: rowHash(row) } });
-  }
-}
 
 /** Which item each held call is about: only a broker can open it. */
 async function itemsOf(world: World, approvals: readonly ApprovalTable[]): Promise<Map<string, number>> {

@@ -1,9 +1,8 @@
 /** Requests that are made to deceive whoever decides on them, and pages that want to decide for them. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { complaintsOf, hold, isDisabled, linkOf, openHeld, PHONE, pictures, signIn, text } from '../world/held-page.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 const MARKUP = [
   `</p><script>document.title='owned'</script>`,
@@ -17,25 +16,18 @@ describe.skipIf(withoutChromium)(
   `hostile requests${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: 60_000 },
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let agent: TestAgent;
-    let page: Page;
-
+    const world = givenWorld();
+    const organisation = shared(() => world.organisation());
     beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
       const scopes = { 'demo:write': ['POST /items', 'POST /items/*'] };
       const recipients = { 'POST /items': ['/to/*'], 'POST /items/*': ['/to/*'] };
       await organisation.platform({ manifest: { scopes, recipients } });
-      agent = await organisation.agent();
-      page = await (await startBrowser()).page(PHONE);
+    });
+    const agent = shared(() => organisation.agent());
+    const page = shared(async () => await (await startBrowser()).page(PHONE));
+    beforeAll(async () => {
       await page.resize(PHONE, 'phone');
       await signIn(page, world, organisation.owner);
-    });
-    beforeEach(() => {
-      world.upstream.answer = undefined;
-      world.upstream.seen.length = 0;
     });
 
     /** In the page: whether the buttons that decide stand wholly in the window. */

@@ -1,12 +1,14 @@
 /** What the approval page may read by its link alone. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { send, type TestAgent } from '../world/agent.ts';
+import { send } from '../world/agent.ts';
 import { leaksOf } from '../world/canary.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { enrol } from '../world/passkeys.ts';
 import { postgresNote, STORES } from '../world/stores.ts';
-import { CANARY, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS } from '../world/times.ts';
+import { CANARY, startWorld } from '../world/world.ts';
 
 const WORDS = 'because-the-customer-asked';
 const WRITE = {
@@ -18,22 +20,11 @@ const WRITE = {
   headers: { 'X-Kept': 'kept', Cookie: 'not-sent' },
   reason: WORDS,
 };
-const DAY_MS = 24 * 3600 * 1000;
 
 describe.each(STORES)(`GET /approve/{id}/request on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  beforeAll(async () => {
-    world = await startWorld(store);
-    organisation = await world.organisation();
-    await organisation.platform({ manifest: { recipients: { 'POST /items': ['/to'] } } });
-    agent = await organisation.agent();
-  });
-  beforeEach(() => {
-    world.clock.skewMs = 0;
-    world.upstream.answer = undefined;
-  });
+  const world = givenWorld(store);
+  const organisation = shared(() => world.demoOrganisation({ manifest: { recipients: { 'POST /items': ['/to'] } } }));
+  const agent = shared(() => organisation.agent());
 
   async function hold(): Promise<string> {
     const answer = await withoutCalls(world, () => agent.act(WRITE));

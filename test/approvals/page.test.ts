@@ -1,8 +1,8 @@
 /** The approval page in a real browser: from its link, on a phone, with a passkey and without a session. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
-import type { Authenticator } from '../world/authenticator.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import {
   complaintsOf,
   DESK,
@@ -18,9 +18,8 @@ import {
   signOut,
   text,
 } from '../world/held-page.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { DAY_MS } from '../world/times.ts';
 
-const DAY_MS = 24 * 3600 * 1000;
 const REFUND = {
   platform: 'payments',
   endpoint: '/refunds?subject=Your%20refund',
@@ -41,16 +40,11 @@ describe.skipIf(withoutChromium)(
   `the approval page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: 60_000 },
   () => {
-    let world: World;
-    let organisation: Organisation;
     let agent: TestAgent;
-    let page: Page;
-    let authenticator: Authenticator;
 
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
     beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
       const scopes = { 'payments:refunds.create': ['POST /refunds'] };
       const recipients = { 'POST /refunds': ['/receipt_to/*'] };
       await organisation.platform({ id: 'payments', manifest: { scopes, recipients } });
@@ -60,14 +54,12 @@ describe.skipIf(withoutChromium)(
       );
       const grants = { demo: {}, payments: { scopeList: Object.keys(scopes) } };
       agent = await organisation.agent({ name: 'support-triage', policy, grants });
-      page = await (await startBrowser()).page(PHONE);
+    });
+    const page = shared(async () => await (await startBrowser()).page(PHONE));
+    beforeAll(async () => {
       await page.resize(PHONE, 'phone');
-      authenticator = await page.authenticator();
     });
-    beforeEach(() => {
-      world.upstream.answer = undefined;
-      world.upstream.seen.length = 0;
-    });
+    const authenticator = shared(() => page.authenticator());
 
     test('without a passkey and without a session it shows the request, asks to sign in, and comes back', async () => {
       const id = await hold(agent, REFUND);

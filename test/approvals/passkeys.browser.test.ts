@@ -1,13 +1,11 @@
 /** What a real browser makes of our options, and what we make of its answers: Chromium with authenticators of software. */
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import type { TestAgent } from '../world/agent.ts';
 import type { Authenticator } from '../world/authenticator.ts';
-import { openPage, type Page, withoutChromium } from '../world/chromium.ts';
+import { openPage, withoutChromium } from '../world/chromium.ts';
 import { evidenceOf } from '../world/evidence.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
 
 /** Runs in the page: our routes, and the library that our pages use. */
 const CEREMONIES = `(async () => {
@@ -45,20 +43,15 @@ const CEREMONIES = `(async () => {
 describe.skipIf(withoutChromium)(
   `passkeys in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let agent: TestAgent;
-    let page: Page;
     let device: Authenticator | undefined;
-    beforeAll(async () => {
-      world = await startWorld();
-      page = await openPage({ width: 800, height: 600 });
-    });
+    const world = givenWorld();
+    const page = shared(() => openPage({ width: 800, height: 600 }));
     beforeEach(async () => {
       await device?.remove();
-      organisation = await world.organisation();
-      await organisation.platform();
-      agent = await organisation.agent();
+    });
+    const organisation = fresh(() => world.demoOrganisation());
+    const agent = fresh(() => organisation.agent());
+    beforeEach(async () => {
       await page.open((await signInLink(world.running.broker, organisation.owner)).url);
       await page.until(`location.pathname === '/console'`);
       await page.value(CEREMONIES);

@@ -1,31 +1,26 @@
 /** An owner's passkeys in a real browser: adding, renaming, removing, and what a disabled one says. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Authenticator } from '../world/authenticator.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { look, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { complaintsOf, DESK, hold, PHONE, pictures, signIn, signOut, text } from '../world/held-page.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(
   `the passkeys page${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: 60_000 },
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let page: Page;
-    let authenticator: Authenticator;
     const at = () => `${world.running.baseUrl}/console/passkeys`;
     const listed = () =>
       page.value<string[]>(`[...document.querySelectorAll('#passkeys strong')].map((name) => name.innerText)`);
     const inStore = async () => (await organisation.ask('GET', '/owner/passkeys')).body.passkeys;
 
+    const world = givenWorld();
+    const organisation = shared(() => world.organisation());
+    const page = shared(async () => await (await startBrowser()).page(PHONE));
     beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      page = await (await startBrowser()).page(PHONE);
       await page.resize(PHONE, 'phone');
-      authenticator = await page.authenticator();
     });
+    const authenticator = shared(() => page.authenticator());
 
     test('without a session it leads to sign-in, and back', async () => {
       await page.open(at());

@@ -1,37 +1,28 @@
 /** Many at once, and several brokers: an approval is decided once, a counter is used once. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
-import { type Answer, send, type TestAgent } from '../world/agent.ts';
+import { type Answer, send } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { expectEnvelope } from '../world/evidence.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
 import { approveWith, assertionFor, enrol, registerFinish, signBegin, signFinish } from '../world/passkeys.ts';
+import { WRITE } from '../world/requests.ts';
 import { Authenticator } from '../world/software-authenticator.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
 
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
 const MANY = 50;
 
 const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
 const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort((a, b) => a - b);
 
 describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  let key: Authenticator;
-  beforeAll(async () => {
-    world = await startWorld(store);
-  });
-  beforeEach(async () => {
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
-    key = await enrol(world, organisation);
-  });
+  const world = givenWorld(store);
+  const organisation = fresh(() => world.demoOrganisation());
+  const agent = fresh(() => organisation.agent());
+  const key = fresh(() => enrol(world, organisation));
 
   const hold = async (): Promise<string> => (await agent.act(WRITE)).body.approval_id;
   const own = async (by?: OwnerTable) =>
@@ -135,16 +126,12 @@ describe.each(STORES)(`passkeys in races on %s${postgresNote}`, (store) => {
 });
 
 describe.runIf(STORES.includes('postgres'))(`passkeys and replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
   /** The other process's own address: to browsers both have one. */
   let there: string;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent();
     const folder = newFolder();
     const second = spawnBroker({
       ...world.environment,

@@ -2,16 +2,16 @@
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import { decideHeldCall, findApproval } from '../../broker/store/approvals.ts';
+import { findApproval } from '../../broker/store/approvals.ts';
 import { forgetInstance, heartbeat } from '../../broker/store/instances.ts';
 import { takeClaim } from '../../broker/store/replays.ts';
+import { approveAndDie } from '../world/after-crash.ts';
 import { TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { evidenceOf, verifyReceipt } from '../world/evidence.ts';
+import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
 import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
 
 describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres${postgresNote}`, () => {
   let world: World;
@@ -150,18 +150,7 @@ describe.runIf(STORES.includes('postgres'))(`held calls and replicas on postgres
   /** As a process leaves it that dies right after its decision. */
   async function claimedBy(instanceId: string): Promise<string> {
     const id = await hold();
-    const ref = { organisation_id: organisation.id, id };
-    const decision = {
-      status: 'approved',
-      at: Date.now(),
-      by: organisation.owner.id,
-      how: 'api',
-      with: null,
-      note: null,
-      auditId: uuidv4(),
-      instanceId,
-    } as const;
-    expect(await decideHeldCall(db(), ref, decision)).toBeDefined();
+    await approveAndDie(world, organisation, id, instanceId);
     return id;
   }
 

@@ -1,48 +1,22 @@
-/** The command line beside an identity provider: it says where to sign in, and lets the operator in without it. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BIN } from '../world/checkout.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { runCommand, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const data = newFolder();
 /** Nobody listens there: the provider is not asked for any of this. */
 const PROVIDER = { OIDC_ISSUER: 'http://127.0.0.1:9', OIDC_CLIENT_ID: 'broker', OIDC_CLIENT_SECRET: 'a secret' };
 
-const start = (words: readonly string[], env: Record<string, string> = {}): ChildProcess =>
-  spawn(process.execPath, [BIN, ...words], {
-    cwd: data,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-
 async function run(words: readonly string[]): Promise<string> {
-  const child = start(words);
-  let stdout = '';
-  child.stdout!.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  expect(await new Promise((done) => child.on('close', done)), words.join(' ')).toBe(0);
+  const { code, stdout } = await runCommand(words, { cwd: data, env: { AGENT_BROKER_DATA: data } });
+  expect(code, words.join(' ')).toBe(0);
   return stdout.trim();
 }
 
-let server: ChildProcess;
 let greeting = '';
 let url = '';
 beforeAll(async () => {
-  server = start(['serve', '--no-sandbox'], { ...PROVIDER, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' });
-  await new Promise<void>((ready, reject) => {
-    server.stdout!.on('data', (chunk) => {
-      greeting += chunk;
-      if (greeting.includes('Next,')) ready();
-    });
-    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
-  });
-  url = /running at (\S+)/.exec(greeting)![1]!;
-});
-afterAll(async () => {
-  const ended = new Promise((done) => server.once('exit', done));
-  server.kill('SIGTERM');
-  await ended;
+  const env = { AGENT_BROKER_DATA: data, ...PROVIDER };
+  ({ greeting, url } = await startServe(['--no-sandbox'], { cwd: data, env }, 'Next,'));
 });
 
 test('the greeting leads to the sign-in page, and holds no link that signs anybody in', () => {

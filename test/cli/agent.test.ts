@@ -1,14 +1,12 @@
-/** `agent create` and `doctor`, as a person types them: real processes against a real broker. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mcpSnippets } from '../../bin/mcp-snippets.ts';
 import { afterFile } from '../world/after-file.ts';
-import { BIN } from '../world/checkout.ts';
+import { runCommand, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
@@ -16,50 +14,12 @@ const data = join(folder, 'data');
 /** The machine of an agent, which has no data folder of a broker. */
 const elsewhere = join(folder, 'elsewhere');
 
-type Ran = { code: number | null; stdout: string; stderr: string };
+const run = (words: readonly string[], env: Record<string, string> = {}, input?: string) =>
+  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, ...(input !== undefined && { input }) });
 
-function run(words: readonly string[], env: Record<string, string> = {}, input?: string): Promise<Ran> {
-  const child = spawn(process.execPath, [BIN, ...words], {
-    cwd: folder,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-  });
-  child.stdin?.end(input);
-  let stdout = '';
-  let stderr = '';
-  child.stdout!.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr!.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
-}
-
-let server: ChildProcess;
 let url = '';
-
 beforeAll(async () => {
-  server = spawn(process.execPath, [BIN, 'serve'], {
-    cwd: folder,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let greeting = '';
-  await new Promise<void>((ready, reject) => {
-    server.stdout!.on('data', (chunk) => {
-      greeting += chunk;
-      if (greeting.includes('agent-broker demo')) ready();
-    });
-    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
-  });
-  url = /running at (\S+)/.exec(greeting)![1]!;
-});
-
-afterAll(async () => {
-  const ended = new Promise((done) => server.once('exit', done));
-  server.kill('SIGTERM');
-  await ended;
+  ({ url } = await startServe([], { cwd: folder, env: { AGENT_BROKER_DATA: data } }));
 });
 
 const READS = 'sandbox=sandbox:issues.read,sandbox:mail.read';

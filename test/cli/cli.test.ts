@@ -1,59 +1,26 @@
-/** The command line, as a person types it: real processes against a real broker. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeKeyPair } from '../world/agent.ts';
-import { BIN } from '../world/checkout.ts';
+import { runCommand, type Served, startServe } from '../world/command.ts';
 import { newFolder } from '../world/stores.ts';
 
 const folder = newFolder();
 const data = join(folder, 'data');
 
-type Ran = { code: number | null; stdout: string; stderr: string };
+const run = (words: readonly string[], { env, input = '' }: { env?: Record<string, string>; input?: string } = {}) =>
+  runCommand(words, { cwd: folder, env: { AGENT_BROKER_DATA: data, ...env }, input });
 
-function run(words: readonly string[], options: { env?: Record<string, string>; input?: string } = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [BIN, ...words], {
-    cwd: folder,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, ...options.env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  child.stdin!.end(options.input ?? '');
-  let stdout = '';
-  let stderr = '';
-  child.stdout!.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr!.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  return new Promise((resolveRun) => child.on('close', (code) => resolveRun({ code, stdout, stderr })));
-}
-
-let server: ChildProcess;
+let served: Served;
 let greeting = '';
 let url = '';
-
 beforeAll(async () => {
-  server = spawn(process.execPath, [BIN, 'serve', '--print-link'], {
-    cwd: folder,
-    env: { PATH: process.env.PATH!, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  await new Promise<void>((ready, reject) => {
-    server.stdout!.on('data', (chunk) => {
-      greeting += chunk;
-      if (greeting.includes('agent-broker demo')) ready();
-    });
-    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
-  });
-  url = /running at (\S+)/.exec(greeting)![1]!;
+  served = await startServe(['--print-link'], { cwd: folder, env: { AGENT_BROKER_DATA: data } });
+  ({ greeting, url } = served);
 });
 
 afterAll(async () => {
-  const ended = new Promise((done) => server.once('exit', done));
-  server.kill('SIGTERM');
-  expect(await ended).toBe(0);
+  expect(await served.stop()).toBe(0);
 });
 
 async function callSandbox(action: Record<string, unknown>) {

@@ -1,5 +1,3 @@
-/** `agent-broker connect`, as a person types it: from nothing to a client that calls a platform. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import {
   existsSync,
   lstatSync,
@@ -14,8 +12,8 @@ import { dirname, join, relative } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { parse } from 'jsonc-parser';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BIN } from '../world/checkout.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { runCommand, startServe } from '../world/command.ts';
 import { BARE } from '../world/mcp.ts';
 import { newFolder } from '../world/stores.ts';
 
@@ -24,45 +22,12 @@ const data = join(folder, 'data');
 const home = join(folder, 'home');
 const project = join(folder, 'shop');
 
-let server: ChildProcess;
 beforeAll(async () => {
   for (const path of [home, project]) mkdirSync(path);
-  server = spawn(process.execPath, [BIN, 'serve'], {
-    cwd: folder,
-    env: { ...BARE, AGENT_BROKER_DATA: data, PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let greeting = '';
-  await new Promise<void>((ready, reject) => {
-    server.stdout!.on('data', (chunk) => {
-      greeting += chunk;
-      if (greeting.includes('agent-broker demo')) ready();
-    });
-    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
-  });
-});
-afterAll(async () => {
-  const ended = new Promise((done) => server.once('exit', done));
-  server.kill('SIGTERM');
-  await ended;
+  await startServe([], { cwd: folder, env: { ...BARE, AGENT_BROKER_DATA: data } });
 });
 
-async function run(...words: string[]) {
-  const child = spawn(process.execPath, [BIN, ...words], {
-    cwd: project,
-    env: { PATH: process.env.PATH!, HOME: home, AGENT_BROKER_DATA: data },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const code = await new Promise<number | null>((over) => child.on('close', over));
-  return { code, stdout, stderr };
-}
+const run = (...words: string[]) => runCommand(words, { cwd: project, env: { HOME: home, AGENT_BROKER_DATA: data } });
 
 const READS = ['--policy', 'sandbox', '--grant', 'sandbox=sandbox:issues.read'];
 const agents = async () =>

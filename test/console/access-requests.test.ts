@@ -2,29 +2,24 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { listGrants, putGrant } from '../../broker/store/agents.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const PATCH = { platform: 'demo', endpoint: '/items/1', method: 'PATCH', scope: 'demo:write', data: { title: 'x' } };
 
 describe.skipIf(withoutChromium)(
   `access requests in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let browser: Browser;
-    let page: Page;
     let agent: TestAgent;
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
     beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
       const policy = await organisation.policy([{ effect: 'allow' }]);
       agent = await organisation.agent({ name: 'triage', policy, grants: { demo: { scopeList: ['demo:read'] } } });
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
     });
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     /** Asks, and answers where to poll and the card's selector. */
     async function ask(body: Record<string, unknown> = {}) {

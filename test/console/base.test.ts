@@ -1,20 +1,15 @@
 /** What every page of the console stands on: its files and libraries, texts made visible, the way to sign in and back. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import { openPage, type Page, withoutChromium } from '../world/chromium.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { openPage, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 describe.skipIf(withoutChromium)(`the console's base${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let page: Page;
   const at = (path: string) => world.running.baseUrl + path;
 
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    page = await openPage({ width: 800, height: 600 });
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation());
+  const page = shared(() => openPage({ width: 800, height: 600 }));
 
   test('without a session a page leads to sign-in, and from there back to where somebody wanted to go', async () => {
     await page.open(at('/console?from=here'));

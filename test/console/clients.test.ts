@@ -1,31 +1,24 @@
 /** The console's page of MCP clients: who was let in, with what, and putting one out. */
 import { decodeJwt } from 'jose';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { REFRESH_LEEWAY_MS } from '../../broker/oauth-server/adapter.ts';
 import { expireUnusableAuthorisations } from '../../broker/store/mcp-authorisations.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { askConsent, browserOf, openConsent } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 describe.skipIf(withoutChromium)(
   `MCP clients in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let browser: Browser;
-    let page: Page;
-    beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
-      await organisation.policy(DEMO_RULES, 'default');
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
-    });
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
       await on.open(world.running.baseUrl + path);

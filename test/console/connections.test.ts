@@ -1,32 +1,24 @@
 /** An owner connects a platform in a real browser: from the button, by way of a real OAuth server on another site, and back. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
-import {
-  type AuthorizationServer,
-  CLIENT_ID,
-  CLIENT_SECRET,
-  startAuthorizationServer,
-} from '../world/authorization-server.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { CLIENT_ID, CLIENT_SECRET, startAuthorizationServer } from '../world/authorization-server.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const READ = { platform: 'docs', endpoint: '/items', method: 'GET', scope: 'docs:read' };
 
 describe.skipIf(withoutChromium)(
   `connections in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let server: AuthorizationServer;
-    let world: World;
-    let organisation: Organisation;
-    let browser: Browser;
-    let page: Page;
     let connection: string;
-    beforeAll(async () => {
-      server = await startAuthorizationServer();
-      world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: server.address });
+    const server = shared(() => startAuthorizationServer());
+    const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: server.address }));
+    beforeAll(() => {
       server.serve(world.running.baseUrl);
-      organisation = await world.organisation();
+    });
+    const organisation = shared(() => world.organisation());
+    beforeAll(async () => {
       await organisation.ask('POST', '/owner/governance/apply', {
         text: JSON.stringify({
           platforms: {
@@ -48,9 +40,9 @@ describe.skipIf(withoutChromium)(
         values: { 'env:ID': CLIENT_ID, 'env:SECRET': CLIENT_SECRET },
       });
       connection = (await organisation.ask('GET', '/owner/connections')).body.connections[0].id;
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
     });
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const at = (query = '') => `${world.running.baseUrl}/console/connections${query}`;
     const row = () => `[data-connection="${connection}"]`;

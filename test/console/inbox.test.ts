@@ -1,30 +1,20 @@
 /** The console in a real browser: sign in by link, see at once what waits, look at it, decide. */
 import { sql } from 'kysely';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { uuidv4 } from '../../broker/crypto/ids.ts';
-import type { TestAgent } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, look, openConsole, PHONE, said, says, WAITING } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const HOSTILE = '</p><script>document.title="owned"</script><img src=x onerror=alert(1)>\u202eevil\u2066\u200b';
 const ALREADY = (lines: number) => `System: already approved by Alice.${'\n'.repeat(lines)}Press Approve.`;
 
 describe.skipIf(withoutChromium)(`the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  let browser: Browser;
-  let page: Page;
-
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent({ name: 'triage' });
-    browser = await startBrowser();
-    page = await openConsole(world, browser, organisation.owner, PHONE);
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent({ name: 'triage' }));
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner, PHONE));
 
   const hold = async (text: string, reason = text) => {
     const held = await agent.act({

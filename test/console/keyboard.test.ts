@@ -1,26 +1,22 @@
 /** The console by keyboard alone: nothing needs a pointer, and nothing is decided by accident. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, isLive, openConsole, said, says, WAITING } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 describe.skipIf(withoutChromium)(
   `the console by keyboard${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let agent: TestAgent;
-    let page: Page;
     let ids: string[];
 
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const agent = shared(() => organisation.agent({ name: 'triage' }));
     beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
-      agent = await organisation.agent({ name: 'triage' });
       ids = [await hold('one'), await hold('two'), await hold('three')];
-      page = await openConsole(world, await startBrowser(), organisation.owner);
+    });
+    const page = shared(async () => await openConsole(world, await startBrowser(), organisation.owner));
+    beforeAll(async () => {
       await page.until(`${WAITING} === 3`);
     });
 

@@ -1,24 +1,15 @@
 /** Whether the console hears what happens, and what it does while it does not. */
-import { beforeAll, describe, expect, test } from 'vitest';
-import type { TestAgent } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describe, expect, test } from 'vitest';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { card, isLive, look, openConsole, says, WAITING } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 describe.skipIf(withoutChromium)(`a live console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let agent: TestAgent;
-  let browser: Browser;
-  let page: Page;
-  beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation();
-    await organisation.platform();
-    agent = await organisation.agent({ name: 'triage' });
-    browser = await startBrowser();
-    page = await openConsole(world, browser, organisation.owner);
-  });
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation());
+  const agent = shared(() => organisation.agent({ name: 'triage' }));
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner));
   const hold = async (): Promise<string> => {
     const held = await agent.act({
       platform: 'demo',

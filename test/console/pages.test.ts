@@ -2,31 +2,22 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestAgent } from '../world/agent.ts';
 import { childOf } from '../world/child.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 
 describe.skipIf(withoutChromium)(
   `the console’s pages${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let browser: Browser;
-    let page: Page;
-    let triage: TestAgent;
-    let bot: TestAgent;
-    beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
-      triage = await organisation.agent({ name: 'triage' });
-      bot = await organisation.agent({ name: HOSTILE });
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
-    });
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation());
+    const triage = shared(() => organisation.agent({ name: 'triage' }));
+    const bot = shared(() => organisation.agent({ name: HOSTILE }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
       await on.open(world.running.baseUrl + path);

@@ -5,7 +5,7 @@ import { listOwners } from '../../broker/store/organisations.ts';
 import { send, type TestAgent } from '../world/agent.ts';
 import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, openConsole, PHONE } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const SCOPES = {
   'codehost:contents.read': ['GET /repos/**'],
@@ -27,17 +27,15 @@ const unasked = process.env.CI || process.env.PICTURES ? undefined : 'set PICTUR
 const skipped = withoutChromium ?? unasked;
 
 describe.skipIf(skipped)(`pictures${skipped ? ` (skipped: ${skipped})` : ''}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let page: Page;
   const agents: Record<string, TestAgent> = {};
 
   const act = async (name: string, platform: string, call: Record<string, unknown>) =>
     await agents[name]!.act({ platform, ...call });
 
+  const world = givenWorld();
+  const organisation = shared(() => world.organisation({ name: 'Acme' }));
   beforeAll(async () => {
-    world = await startWorld();
-    organisation = await world.organisation({ name: 'Acme' });
     await organisation.platform({ id: 'codehost', manifest: { scopes: SCOPES } });
     await organisation.platform({
       id: 'mail',

@@ -1,29 +1,21 @@
 /** Agents that ask to be let in, in the console's inbox. */
 import { createPrivateKey } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { openConsole, PHONE, says, WAITING } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const DEMO = [{ platformId: 'demo', scopes: ['demo:read', 'demo:write'] }];
 
 describe.skipIf(withoutChromium)(
   `registrations in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let browser: Browser;
-    let page: Page;
-    beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation();
-      await organisation.platform();
-      await organisation.policy([{ effect: 'allow' }], 'default');
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
-    });
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation({ rules: [{ effect: 'allow' }] }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     /** Registers, and answers its token and the selector of its card. Of one address ten are taken in a minute. */
     async function register(name: string, body: Record<string, unknown> = {}, owner: OwnerTable = organisation.owner) {

@@ -1,9 +1,9 @@
 /** The organisation's settings and what agents reported, in a real browser. */
-import { beforeAll, describe, expect, test } from 'vitest';
-import { send, type TestAgent } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { describe, expect, test } from 'vitest';
+import { send } from '../world/agent.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>\u202e';
 const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:nothing' };
@@ -12,19 +12,11 @@ describe.skipIf(withoutChromium)(
   `settings and reports in the console${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`,
   { timeout: 60_000 },
   () => {
-    let world: World;
-    let organisation: Organisation;
-    let agent: TestAgent;
-    let browser: Browser;
-    let page: Page;
-    beforeAll(async () => {
-      world = await startWorld();
-      organisation = await world.organisation({ name: `acme ${HOSTILE}` });
-      await organisation.platform();
-      agent = await organisation.agent({ name: HOSTILE });
-      browser = await startBrowser();
-      page = await openConsole(world, browser, organisation.owner);
-    });
+    const world = givenWorld();
+    const organisation = shared(() => world.demoOrganisation({ name: `acme ${HOSTILE}` }));
+    const agent = shared(() => organisation.agent({ name: HOSTILE }));
+    const browser = shared(() => startBrowser());
+    const page = shared(() => openConsole(world, browser, organisation.owner));
 
     const go = async (path: string, on = page) => {
       await on.open(world.running.baseUrl + path);

@@ -3,26 +3,25 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { callOf, connected, SEARCH } from '../upstream-mcp/connected.ts';
 import { afterFile } from '../world/after-file.ts';
 import type { TestAgent } from '../world/agent.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
 import { isLive, openConsole, PHONE, says } from '../world/console.ts';
-import { startMcpServer, type TestMcp } from '../world/mcp-server.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { startMcpServer } from '../world/mcp-server.ts';
+import type { Organisation } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`tools in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let mcp: TestMcp;
-  let world: World;
   let organisation: Organisation;
   let agent: TestAgent;
-  let browser: Browser;
-  let page: Page;
-  beforeAll(async () => {
-    mcp = await startMcpServer();
+  const mcp = shared(() => startMcpServer());
+  beforeAll(() => {
     afterFile(() => mcp.close());
-    world = await startWorld('sqlite', { AGENT_BROKER_ALLOW_PRIVATE: mcp.address });
-    ({ organisation, agent } = await connected(world, mcp));
-    browser = await startBrowser();
-    page = await openConsole(world, browser, organisation.owner);
   });
+  const world = givenWorld('sqlite', () => ({ AGENT_BROKER_ALLOW_PRIVATE: mcp.address }));
+  beforeAll(async () => {
+    ({ organisation, agent } = await connected(world, mcp));
+  });
+  const browser = shared(() => startBrowser());
+  const page = shared(() => openConsole(world, browser, organisation.owner));
   const open = async (on = page) => {
     await on.open(`${world.running.baseUrl}/console/connections`);
     await isLive(on);

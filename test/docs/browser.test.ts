@@ -1,20 +1,14 @@
 /** The documentation in a real browser, within the strict policy: at a desk and on a phone, light and dark. */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { send } from '../world/agent.ts';
-import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
-import { startWorld, type World } from '../world/world.ts';
+import { startBrowser, withoutChromium } from '../world/chromium.ts';
+import { givenWorld, shared } from '../world/given.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-});
+const world = givenWorld();
 const get = (path: string) => send(world.running.baseUrl + path, {});
 
 describe.skipIf(withoutChromium)(`in a browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let page: Page;
-  beforeAll(async () => {
-    page = await (await startBrowser()).page({ width: 1280, height: 900 });
-  });
+  const page = shared(async () => await (await startBrowser()).page({ width: 1280, height: 900 }));
   const SIZES = [
     ['desk', { width: 1280, height: 900 }, 'window'],
     ['phone', { width: 360, height: 740 }, 'phone'],

@@ -1,23 +1,20 @@
 /** The documentation that a broker serves: whole, linked, and within the strict policy. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { renderMarkdown } from '../../broker/docs/guide-pages.ts';
 import { DECISIONS, listGuides, readGuide } from '../../broker/http/guides.ts';
 import { isPublic } from '../../broker/http/routes/openapi.ts';
 import { servedRoutes } from '../../broker/main.ts';
 import { send } from '../world/agent.ts';
 import { ROOT } from '../world/checkout.ts';
+import { givenWorld } from '../world/given.ts';
 import { addressesOfPage, makeReader } from '../world/links.ts';
-import { startWorld, type World } from '../world/world.ts';
 
 const GUIDES = listGuides();
 const PAGES = ['/docs', '/docs/reference', '/docs/owner-reference', ...GUIDES.map(({ name }) => `/docs/${name}`)];
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld('sqlite');
-});
+const world = givenWorld();
 const get = (path: string, headers: Record<string, string> = {}) => send(world.running.baseUrl + path, { headers });
 
 describe('the pages', () => {

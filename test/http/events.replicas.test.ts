@@ -6,23 +6,20 @@ import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
 import { TestAgent } from '../world/agent.ts';
 import { spawnBroker } from '../world/broker-process.ts';
 import { type EventReader, readEvents } from '../world/event-stream.ts';
+import { givenWorld, shared } from '../world/given.ts';
+import { WRITE } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const WRITE = { platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write', data: { title: 'x' } };
+import type { Organisation } from '../world/world.ts';
 
 describe.runIf(STORES.includes('postgres'))(`events and replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let there: TestAgent;
   let mine: EventReader;
   let theirs: EventReader;
   const count = (reader: EventReader): number => reader.events.at(-1)?.data.waiting.approvals;
 
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
     const second = spawnBroker({
       ...world.environment,
       PORT: '0',

@@ -4,28 +4,23 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { afterFile } from '../world/after-file.ts';
-import { type Browser, type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
+import { type Page, startBrowser, withoutChromium } from '../world/chromium.ts';
 import { DESKTOP, isLive, PHONE } from '../world/console.ts';
+import { givenWorld, shared } from '../world/given.ts';
 import { browserOf } from '../world/mcp-person.ts';
 import { callMcp, OAuthClient } from '../world/oauth-client.ts';
-import { DEMO_RULES, type Organisation, startWorld, type World } from '../world/world.ts';
+import { DEMO_RULES } from '../world/world.ts';
 
 describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skipped: ${withoutChromium})` : ''}`, () => {
-  let world: World;
-  let organisation: Organisation;
-  let browser: Browser;
   let baseUrl: string;
   /** The site of the client: another one than the broker's. */
   let site: string;
   let called: string[] = [];
   let html = '';
+  const world = givenWorld();
+  const organisation = shared(() => world.demoOrganisation({ rules: DEMO_RULES }));
+  const browser = shared(() => startBrowser());
   beforeAll(async () => {
-    world = await startWorld();
-    baseUrl = world.running.baseUrl;
-    organisation = await world.organisation();
-    await organisation.platform();
-    await organisation.policy(DEMO_RULES, 'default');
-    browser = await startBrowser();
     const server = createServer((request, response) => {
       called.push(request.url!);
       response.setHeader('content-type', 'text/html');
@@ -37,6 +32,7 @@ describe.skipIf(withoutChromium)(`in a real browser${withoutChromium ? ` (skippe
       server.closeAllConnections();
       server.close();
     });
+    baseUrl = world.running.baseUrl;
   });
   beforeEach(() => {
     called = [];

@@ -1,12 +1,6 @@
-import { createPublicKey } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { RECEIPT_TYPE, receiptOf, rowHash } from '../../broker/audit/receipt.ts';
-import { readConfig } from '../../broker/config.ts';
-import { verifyCompact } from '../../broker/crypto/jws.ts';
-import { makeLog } from '../../broker/log.ts';
-import { openStore } from '../../broker/start.ts';
 import type { AuditRow } from '../../broker/store/audit.ts';
-import type { ApprovalTable } from '../../broker/store/schema.ts';
+import { checkReceipts, readAll } from '../world/after-crash.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { type CallKind, type Sent, startLoad } from '../world/load.ts';
 import { makeRandom, type Random } from '../world/random.ts';
@@ -69,7 +63,7 @@ describe.each(STORES)(`kill -9 at ${KILLS} random instants on %s (CRASH_SEED=${S
     expect(await next.ended, next.output().stderr).toEqual({ code: 0, signal: null });
 
     const { rows, approvals } = await readAll(environment);
-    checkRows(rows, keys);
+    checkReceipts(rows, keys);
     checkPlatform(world.upstream.seen, rows);
     checkAnswers(load.sent, rows);
     const held = rows.filter((row) => row.result === 'held');
@@ -121,26 +115,6 @@ async function seed(store: StoreKind, random: Random) {
 async function countIntents(environment: Readonly<Record<string, string>>): Promise<number> {
   const [found] = await query(environment, `select count(*) as count from audit_rows where state = 'intent'`);
   return Number(found!.count);
-}
-
-async function readAll(environment: Record<string, string>): Promise<{ rows: AuditRow[]; approvals: ApprovalTable[] }> {
-  const store = await openStore(readConfig(environment), makeLog('silent'));
-  try {
-    const rows = await store.db.selectFrom('audit_rows').selectAll().execute();
-    return { rows, approvals: await store.db.selectFrom('approvals').selectAll().execute() };
-  } finally {
-    await store.close();
-  }
-}
-
-/** I3: each row is final, and its receipt verifies against the published keys and says what is stored. */
-function checkRows(rows: readonly AuditRow[], published: { keys: { kid: string }[] }): void {
-  const keys = new Map(published.keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]));
-  for (const row of rows) {
-    expect(row.state, row.id).toBe('final');
-    const verified = verifyCompact(receiptOf(row) ?? '', keys, { typ: RECEIPT_TYPE });
-    expect(verified, row.id).toMatchObject({ ok: true, payload: { jti: row.id, row_hash: rowHash(row) } });
-  }
 }
 
 const itemOf = (path: string | null): string | undefined => /^(?:\/v1)?\/items\/(.+)$/.exec(path ?? '')?.[1];

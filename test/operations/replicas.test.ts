@@ -7,23 +7,18 @@ import { makeKeyPair, send, signToken, TestAgent } from '../world/agent.ts';
 import { type BrokerProcess, spawnBroker } from '../world/broker-process.ts';
 import { childOf, TestChild } from '../world/child.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
+import { fresh, givenWorld, shared } from '../world/given.ts';
+import { READ } from '../world/requests.ts';
 import { newFolder, postgresNote, STORES } from '../world/stores.ts';
-import { type Organisation, startWorld, type World } from '../world/world.ts';
-
-const READ = { platform: 'demo', endpoint: '/items', method: 'GET', scope: 'demo:read' };
 
 describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}`, () => {
-  let world: World;
-  let organisation: Organisation;
   let policy: string;
-  let here: TestAgent;
   let there: TestAgent;
   let second: BrokerProcess;
   let secondUrl: string;
+  const world = givenWorld('postgres');
+  const organisation = shared(() => world.demoOrganisation());
   beforeAll(async () => {
-    world = await startWorld('postgres');
-    organisation = await world.organisation();
-    await organisation.platform();
     // One public address for both, as bearers of children name it.
     const port = await freePort();
     second = spawnBroker({
@@ -39,7 +34,9 @@ describe.runIf(STORES.includes('postgres'))(`replicas on postgres${postgresNote}
   });
   beforeEach(async () => {
     policy = await organisation.policy([{ effect: 'allow' }]);
-    here = await organisation.agent({ policy });
+  });
+  const here = fresh(() => organisation.agent({ policy }));
+  beforeEach(async () => {
     there = new TestAgent({ ...here, baseUrl: secondUrl });
     expect((await here.act(READ)).status).toBe(200);
     expect((await there.act(READ)).status).toBe(200);

@@ -1,0 +1,64 @@
+/** The command line as a person has it: real processes, ended with the test file. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { afterFile } from './after-file.ts';
+import { BIN } from './checkout.ts';
+
+export type Ran = { code: number | null; stdout: string; stderr: string };
+type Setting = { cwd: string; env?: Record<string, string>; input?: string };
+
+function start(words: readonly string[], { cwd, env }: Setting): ChildProcess {
+  return spawn(process.execPath, [BIN, ...words], {
+    cwd,
+    env: { PATH: process.env.PATH!, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+/** Runs a command to its end. `env`: all of its environment but PATH; `input`: what it reads, nothing if not said. */
+export function runCommand(words: readonly string[], setting: Setting): Promise<Ran> {
+  const child = start(words, setting);
+  let [stdout, stderr] = ['', ''];
+  child.stdout!.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr!.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  child.stdin!.on('error', () => {});
+  child.stdin!.end(setting.input ?? '');
+  return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
+}
+
+export type Served = {
+  url: string;
+  /** What it printed up to `greeted`. */
+  greeting: string;
+  /** Ends it as an operator does. Answers its exit code. */
+  stop(): Promise<number | null>;
+};
+
+/** `agent-broker serve` on a free port, once it has printed `greeted`. */
+export async function startServe(
+  words: readonly string[],
+  { env, ...setting }: Setting,
+  greeted = 'agent-broker demo',
+): Promise<Served> {
+  const own = { PORT: '0', DRAIN_SECONDS: '0', LOG_LEVEL: 'warn' };
+  const server = start(['serve', ...words], { ...setting, env: { ...own, ...env } });
+  server.stderr!.pipe(process.stderr, { end: false });
+  const ended = new Promise<number | null>((done) => server.once('close', done));
+  const stop = () => {
+    server.kill('SIGTERM');
+    return ended;
+  };
+  afterFile(stop);
+  let greeting = '';
+  await new Promise<void>((ready, reject) => {
+    server.stdout!.on('data', (chunk) => {
+      greeting += chunk;
+      if (greeting.includes(greeted)) ready();
+    });
+    server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
+  });
+  return { url: /running at (\S+)/.exec(greeting)![1]!, greeting, stop };
+}
