@@ -15,7 +15,7 @@ import type { Broker } from './broker.ts';
 import { act } from './calls/act.ts';
 import { noteBreaker } from './calls/breakers.ts';
 import type { CallServices } from './calls/call-services.ts';
-import { credentialOpener } from './calls/forward.ts';
+import { credentialOpener } from './calls/credentials.ts';
 import { freshRefusals } from './calls/fresh-refusals.ts';
 import { mcpSessions } from './calls/mcp-sessions.ts';
 import { toolChecks } from './calls/tool-checks.ts';

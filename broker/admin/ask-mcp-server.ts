@@ -2,7 +2,7 @@
 
 import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
-import type { Credentials } from '../calls/forward.ts';
+import type { Credentials } from '../calls/credentials.ts';
 import { restPlatform } from '../calls/forward.ts';
 import { listAll } from '../calls/mcp-list.ts';
 import { compareTools } from '../calls/mcp-tools.ts';

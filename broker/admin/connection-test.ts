@@ -1,7 +1,7 @@
 /** Tests a connection with one harmless GET of the platform's base URL. */
 
 import type { Broker } from '../broker.ts';
-import type { Credentials } from '../calls/forward.ts';
+import type { Credentials } from '../calls/credentials.ts';
 import { restPlatform } from '../calls/forward.ts';
 import { buildRequest } from '../egress/rest.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';

@@ -1,7 +1,7 @@
 /** The credential of a connection for what an owner asks of a platform: refreshed first, where it is a token that is over. */
 
 import type { Broker } from '../broker.ts';
-import type { Credential, Credentials } from '../calls/forward.ts';
+import type { Credential, Credentials } from '../calls/credentials.ts';
 import { isExpired } from '../oauth-client/credential.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';

@@ -23,11 +23,11 @@ import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } fr
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
-import type { StreamTaker } from './forward-stream.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refusal, refuse } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
 import { sendCall } from './send.ts';
+import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 

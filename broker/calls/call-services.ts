@@ -4,7 +4,7 @@ import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
-import type { Credentials } from './forward.ts';
+import type { Credentials } from './credentials.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
 import type { ToolChecks } from './tool-checks.ts';

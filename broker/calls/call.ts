@@ -7,7 +7,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
-import type { StreamTaker } from './forward-stream.ts';
+import type { StreamTaker } from './streamed.ts';
 
 /** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
 export type Call = {

@@ -7,7 +7,7 @@ import type { ConnectionFacts } from '../facts/facts.ts';
 import { setConnectionStatus } from '../store/connections.ts';
 import { closeByTrial, countUpstreamFailure, type Trial } from './breakers.ts';
 import type { Call } from './call.ts';
-import type { Concluded } from './forward.ts';
+import type { Concluded } from './forwarded.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 
 type Answered = Extract<Concluded, { kind: 'answer' }>;

@@ -8,7 +8,7 @@ import { isExpired } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Action } from '../wire/action.ts';
 import { type Call, withRecord } from './call.ts';
-import type { Credential, Credentials } from './forward.ts';
+import type { Credential, Credentials } from './credentials.ts';
 
 /** `call`: with the connection on record. */
 export type Connected = { call: Call } & (

@@ -5,7 +5,7 @@ import { decide } from '../policy/decide.ts';
 import type { Ask, Facts } from '../policy/facts.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import { type Call, decidedBy } from './call.ts';
-import type { Forwarded } from './forward.ts';
+import type { Forwarded } from './forwarded.ts';
 import { reloadPrincipal } from './reload.ts';
 
 /** Undefined: it may be sent. `isApproved`: a person approved it, which stands in for a hold. */

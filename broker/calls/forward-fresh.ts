@@ -6,7 +6,8 @@ import { isExpired, type OAuthCredential } from '../oauth-client/credential.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Call } from './call.ts';
-import type { Credential, Credentials, Forwarded } from './forward.ts';
+import type { Credential, Credentials } from './credentials.ts';
+import type { Forwarded } from './forwarded.ts';
 
 /** A platform that refuses a token which was just issued refuses more than the token. */
 const JUST_ISSUED_MS = 30_000;

@@ -1,28 +1,13 @@
 /** An allowed call whose answer is passed on as it comes. */
+
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
 import type { OutboundRequest } from '../egress/outbound-request.ts';
-import { StreamBroken, type StreamEnding, type Transferred } from '../egress/streamed-body.ts';
+import { StreamBroken } from '../egress/streamed-body.ts';
 import { type Call, familyOf } from './call.ts';
-import type { Credential, Forwarded } from './forward.ts';
-
-/** The beginning of a streamed answer, and its body in pieces. Neither holds the credential. */
-export type StreamedPart = {
-  auditId: string;
-  status: number;
-  /** Names in lower case, without those of one hop (RFC 9110 §7.6.1) and any that held the credential. */
-  headers: Readonly<Record<string, string | string[]>>;
-  body: AsyncIterable<Buffer>;
-};
-
-/**
- * Writes a streamed answer to whoever asked, as fast as it is taken, but neither its end nor, where the length was told, its last
- * byte: a door ends it when the call is on record, and breaks it off when it is not. Throws when whoever asked has left.
- */
-export type StreamTaker = (part: StreamedPart) => Promise<void>;
-
-/** How a stream went: `received` is what was passed on, `sent` the body of the request. */
-export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred };
+import type { Credential } from './credentials.ts';
+import type { Forwarded } from './forwarded.ts';
+import type { StreamedPart, StreamTaker } from './streamed.ts';
 
 /** RFC 9110 §7.6.1. */
 const ONE_HOP = new Set([

@@ -17,10 +17,10 @@ import { firstProblem } from '../wire/validation.ts';
 import { act } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
-import type { StreamTaker } from './forward-stream.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { inSession } from './session-marker.ts';
+import type { StreamTaker } from './streamed.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
 export type CallRequest = {

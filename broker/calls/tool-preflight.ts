@@ -11,9 +11,9 @@ import { beginCall, type Call, decidedBy, withRecord } from './call.ts';
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
-import { type Concluded, type Forwarded, isConcluded } from './forward.ts';
 import { forwardFresh } from './forward-fresh.ts';
 import { type McpRequest, whyUnlisted } from './forward-mcp.ts';
+import { type Concluded, type Forwarded, isConcluded } from './forwarded.ts';
 import { reloadPrincipal } from './reload.ts';
 import { mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 

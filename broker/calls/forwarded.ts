@@ -1,0 +1,30 @@
+/** What became of a call that was sent, or was about to be. */
+import type { Decided } from '../audit/outcome.ts';
+import type { ReadAnswer } from '../egress/answer.ts';
+import type { Verdict } from '../policy/facts.ts';
+import type { Streamed } from './streamed.ts';
+
+export type Forwarded =
+  /**
+   * `lapsed`: the credential works still, and will soon be over for good. `justIssued`: of a 401 to a token that the
+   * authorization server had just issued.
+   */
+  | { kind: 'answer'; status: number; read: ReadAnswer<string | Buffer>; lapsed?: boolean; justIssued?: boolean }
+  | {
+      kind: 'refused_locally';
+      error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
+      detail: string;
+    }
+  | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
+  /** The answer was passed on, as far as it came. */
+  | { kind: 'streamed'; status: number; streamed: Streamed }
+  /** The tool of an MCP server is not the one that was accepted. */
+  | { kind: 'quarantined'; detail: string }
+  /** While the call waited for a token it was forbidden. */
+  | { kind: 'denied_meanwhile'; verdict: Extract<Verdict, { kind: 'deny' }>; decided: Decided };
+
+/** What can be concluded without another decision. */
+export type Concluded = Exclude<Forwarded, { kind: 'quarantined' | 'denied_meanwhile' }>;
+
+export const isConcluded = (forwarded: Forwarded): forwarded is Concluded =>
+  forwarded.kind !== 'quarantined' && forwarded.kind !== 'denied_meanwhile';

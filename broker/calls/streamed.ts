@@ -1,0 +1,20 @@
+/** Answers that are passed on as they come. */
+import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
+
+/** The beginning of a streamed answer, and its body in pieces. Neither holds the credential. */
+export type StreamedPart = {
+  auditId: string;
+  status: number;
+  /** Names in lower case, without those of one hop (RFC 9110 §7.6.1) and any that held the credential. */
+  headers: Readonly<Record<string, string | string[]>>;
+  body: AsyncIterable<Buffer>;
+};
+
+/**
+ * Writes a streamed answer to whoever asked, as fast as it is taken, but neither its end nor, where the length was told, its last
+ * byte: a door ends it when the call is on record, and breaks it off when it is not. Throws when whoever asked has left.
+ */
+export type StreamTaker = (part: StreamedPart) => Promise<void>;
+
+/** How a stream went: `received` is what was passed on, `sent` the body of the request. */
+export type Streamed = { ended: StreamEnding; received: Transferred; sent: Transferred };
