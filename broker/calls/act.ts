@@ -118,6 +118,7 @@ async function attemptCall(
   let onFile = await toolOnFile(services, who.agent.organisation_id, loaded.platform, plain);
   if (onFile) {
     const preflight = await toolPreflight(services, call, { loaded, onFile, ask: plain, now, replay });
+    if (preflight.kind === 'facts_changed') return 'facts_changed';
     if (preflight.kind === 'failed') return await finish(preflight.outcome);
     if (preflight.kind === 'listed') {
       isListed = true;
@@ -151,8 +152,10 @@ async function attemptCall(
     if (held.reason === 'agent_ended') return 'facts_changed';
     return await finish({ kind: 'too_many_pending', limit: MAX_PENDING, call: call.record });
   }
-  if (!(await beginCall(call, replay !== undefined)))
-    return await finish({ kind: 'too_many_calls', call: call.record });
+  const begun = await beginCall(call, replay !== undefined);
+  if (begun === 'too_many') return await finish({ kind: 'too_many_calls', call: call.record });
+  // It keeps its place, and is decided again.
+  if (begun === 'after_wait') return 'facts_changed';
   const trials = await takeTrials(broker, who, loaded.facts, action.platform, now);
   if (trials === undefined) return 'facts_changed';
   const sent = makeCall(services, call, { connected, verdict, ask, trials, replay });

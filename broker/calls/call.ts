@@ -63,14 +63,18 @@ export const familyOf = ({ agent }: Pick<AgentPrincipal, 'agent'>): string => ag
 const APPROVED_PATIENCE_MS = 60_000;
 const AGAIN_MS = 100;
 
-/** Takes its place among the calls that are made at once. False: there are too many. */
-export async function beginCall({ lease }: Call, isApproved: boolean): Promise<boolean> {
+/**
+ * Takes its place among the calls that are made at once. `after_wait`: it has one now, and what decides it may be another than when
+ * it began to wait.
+ */
+export async function beginCall({ lease }: Call, isApproved: boolean): Promise<'at_once' | 'after_wait' | 'too_many'> {
+  if (lease.begin()) return 'at_once';
   const until = performance.now() + (isApproved ? APPROVED_PATIENCE_MS : 0);
-  while (!lease.begin()) {
-    if (performance.now() >= until) return false;
+  while (performance.now() < until) {
     await pause(AGAIN_MS);
+    if (lease.begin()) return 'after_wait';
   }
-  return true;
+  return 'too_many';
 }
 
 /** A decision with what it was made on, as it goes on record. */

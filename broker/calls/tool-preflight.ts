@@ -20,6 +20,8 @@ import { mayBeAccepted, type ToolOnFile, whyQuarantined, withEffect } from './to
 /** `listed`: the tools are on file now, and who asked for the call is as they are at `now`. */
 export type Preflight =
   | { kind: 'unneeded' }
+  /** The call waited for its place. */
+  | { kind: 'facts_changed' }
   | { kind: 'listed'; who: AgentPrincipal; now: Instant }
   | { kind: 'failed'; outcome: Outcome };
 
@@ -48,8 +50,9 @@ export async function toolPreflight(
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
   const call = withRecord(connected.call, { decided: decidedBy(verdict, loaded) });
-  if (!(await beginCall(call, replay !== undefined)))
-    return { kind: 'failed', outcome: { kind: 'too_many_calls', call: call.record } };
+  const begun = await beginCall(call, replay !== undefined);
+  if (begun === 'too_many') return { kind: 'failed', outcome: { kind: 'too_many_calls', call: call.record } };
+  if (begun === 'after_wait') return { kind: 'facts_changed' };
   const failure = await listTools(services, call, { ...connected, grant: verdict.grant });
   if (failure === undefined) {
     const who = await reloadPrincipal(services, call.who, call.action.platform);

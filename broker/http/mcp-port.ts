@@ -21,7 +21,7 @@ import { performCall } from './perform-call.ts';
 import type { Reply } from './reply.ts';
 import { MAX_BODY_BYTES } from './request-body.ts';
 import type { Context, Route } from './route.ts';
-import { agentKey, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
+import { agentKey, logRefused, nameable, refusalReply, takeLimit, validate } from './route-steps.ts';
 import { accessRequest, accessRequestStatus } from './routes/access-requests.ts';
 import { actions } from './routes/actions.ts';
 import { agentPermissions } from './routes/agent-permissions.ts';
@@ -137,6 +137,7 @@ async function answerWithin(
   } catch (error) {
     reply = refusalReply(error, route, outer, who);
   }
+  if (reply.status === 429) logRefused(limits, route, reply, who, outer.source);
   // The client's answer is made of this one, and ends with its request.
   if (reply.done && gone.aborted) reply.done();
   else if (reply.done) gone.addEventListener('abort', reply.done, { once: true });

@@ -17,11 +17,14 @@ describe.each(STORES)(`what the calls of one family may take on %s${postgresNote
   let other: TestAgent;
   /** Requests that the platform has not answered yet. */
   const waiting: http.ServerResponse[] = [];
+  /** Paths that the platform was asked for. */
+  const seen: string[] = [];
   const answerAll = () => {
     for (const response of waiting.splice(0)) response.end('{}');
   };
   beforeAll(async () => {
     const server = http.createServer((request, response) => {
+      seen.push(request.url ?? '');
       response.setHeader('content-type', 'application/json');
       if (request.url?.endsWith('/slow')) waiting.push(response);
       else response.end(request.url?.endsWith('/large') ? LARGE : '{}');
@@ -69,6 +72,25 @@ describe.each(STORES)(`what the calls of one family may take on %s${postgresNote
     expect(held.map(({ status }) => status)).toEqual(Array(20).fill(202));
     expect(budget()).toEqual({ calls: 0, bytes: 0 });
     expect((await agent.act(READ)).status).toBe(200);
+  });
+
+  test('an approved call waits for a place, and is decided again when it has one', async () => {
+    const held = await Promise.all([agent, other].map((who) => who.act({ ...READ, endpoint: '/items/held' })));
+    const [suspended, allowed] = held.map(({ body }) => body.approval_id as string);
+    const many = [...slow(agent, 16), ...slow(other, 16)];
+    await expect.poll(() => waiting.length).toBe(32);
+    const approve = (id: string | undefined) => organisation.ask('POST', `/owner/approvals/${id}/approve`, {});
+    const approving = Promise.all([approve(suspended), approve(allowed)]);
+    await expect.poll(async () => (await other.get(`/v1/approvals/${allowed}`)).body.status).toBe('approved');
+    expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {})).status).toBe(200);
+    const before = seen.length;
+    answerAll();
+    await Promise.all([...many, approving]);
+    expect((await other.get(`/v1/approvals/${allowed}?wait=20`)).body.result).toEqual({ status: 200, data: {} });
+    expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/resume`, {})).status).toBe(200);
+    const { body } = await agent.get(`/v1/approvals/${suspended}?wait=20`);
+    expect(body.execution_error).toMatch(/^agent_suspended/);
+    expect(seen.slice(before).filter((url) => url.endsWith('/held'))).toHaveLength(1);
   });
 
   test('answers that are not read are held against the next calls, and given back when the reader leaves', async () => {

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { makeRefusalLog } from '../broker/refusal-log.ts';
-import { send } from './world/agent.ts';
-import { READ } from './world/requests.ts';
-import { startWorld } from './world/world.ts';
+import { makeRefusalLog } from '../../broker/refusal-log.ts';
+import { send } from '../world/agent.ts';
+import { READ } from '../world/requests.ts';
+import { startWorld } from '../world/world.ts';
 
 const BEGINS = 'a limit begins to refuse';
 const GOES_ON = 'a limit refused so many in the last minute';
