@@ -29,7 +29,12 @@ describe('rate limits', () => {
     ['POST /v1/actions', 'actions', 60, (by) => by.act(READ)],
     ['GET /v1/audit/{id}/receipt', 'receipts', 60, (by) => by.get(`/v1/audit/${crypto.randomUUID()}/receipt`)],
   ])('%s: the limit is each agent’s own', async (_route, name, limit, ask) => {
-    const answers = await Promise.all(Array.from({ length: limit }, () => ask(agent)));
+    const answers: Answer[] = [];
+    // In groups: an agent has 16 calls under way at most.
+    while (answers.length < limit) {
+      const group = Math.min(15, limit - answers.length);
+      answers.push(...(await Promise.all(Array.from({ length: group }, () => ask(agent)))));
+    }
     for (const answer of answers) expect(answer.status).not.toBe(429);
     const left = answers.map((answer) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit')!)![1]));
     expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: limit }, (_, i) => i));
