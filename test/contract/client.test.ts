@@ -72,7 +72,7 @@ describe('the linter', () => {
   });
 
   test('would say it', async () => {
-    const broken = structuredClone(document);
+    const broken = JSON.parse(JSON.stringify(document));
     broken.paths['/health'].get.operationId = broken.paths['/version'].get.operationId;
     delete broken.paths['/health'].get.summary;
     writeFileSync(join(folder, 'broken.json'), JSON.stringify(broken));
