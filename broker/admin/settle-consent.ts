@@ -5,14 +5,12 @@ import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import { decideAccessRequest, listAccessRequests, type ShownRequest } from '../store/access-requests.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import { rollback } from '../store/transaction.ts';
 import { standingOf } from './access.ts';
 
 /** For the agent to read. */
 const NOTE = 'The platform was connected again, with the consent that was missing.';
 const MOST = 500;
-
-/** Undoes the transaction where somebody else has decided already. */
-class Lost extends Error {}
 
 /**
  * Approves what waits for more consent on a platform and could be called now, in the name of the owner who has just
@@ -46,16 +44,13 @@ async function settle(services: Changing, by: ChangingOwner, request: ShownReque
     platform: request.platform_id,
     ...(request.scope !== '' && { scope: request.scope }),
   };
-  try {
-    await recordChange(services, by, change, async (tx, note, auditId) => {
-      const decision = { status: 'approved' as const, note: NOTE, at: now, by: by.owner.id, granted: [], auditId };
-      if (!(await decideAccessRequest(tx, ref, decision))) throw new Lost();
-      note({ access_request: request.id, granted: [] });
-      await changes.announce(tx, ref);
-    });
-  } catch (error) {
-    if (error instanceof Lost) return;
-    throw error;
-  }
+  const done = await recordChange(services, by, change, async (tx, note, auditId) => {
+    const decision = { status: 'approved' as const, note: NOTE, at: now, by: by.owner.id, granted: [], auditId };
+    if (!(await decideAccessRequest(tx, ref, decision))) return rollback('decided_before');
+    note({ access_request: request.id, granted: [] });
+    await changes.announce(tx, ref);
+    return undefined;
+  });
+  if (done) return;
   changes.tell(ref);
 }

@@ -1,24 +1,18 @@
 /** Whether a row is stored, after a transaction with unknown result (connection lost at commit). */
 import { type AuditRow, findAuditRow, putAuditRow } from '../store/audit.ts';
 import type { Db } from '../store/store.ts';
+import { inTransaction, rollback } from '../store/transaction.ts';
 import { rowHash } from './receipt.ts';
-
-/** Rolls back the probing write. */
-class NotThere extends Error {}
 
 /**
  * Whether the final row, and so its transaction, is stored. Probes with a write that is rolled back: a write waits for a
  * transaction that the server is still committing, which a read would miss. Throws errors of the store.
  */
 export async function isRecorded(db: Db, row: AuditRow): Promise<boolean> {
-  try {
-    await db.transaction().execute(async (tx) => {
-      if (await putAuditRow(tx, row)) throw new NotThere();
-    });
-  } catch (error) {
-    if (error instanceof NotThere) return false;
-    throw error;
-  }
+  const probed = await inTransaction(db, async (tx) =>
+    (await putAuditRow(tx, row)) ? rollback('not_there') : undefined,
+  );
+  if (probed) return false;
   const stored = await findAuditRow(db, row.organisation_id, row.id);
   return stored?.row_hash === rowHash(row);
 }

@@ -113,6 +113,5 @@ const listRecord = (record: CallRecord): CallRecord => {
     path: '/tools',
     decided: undefined,
     droppedHeaders: [],
-    approval: undefined,
   };
 };
