@@ -4,6 +4,12 @@ import type { JsonObject } from '../../json/json-value.ts';
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];
 
+/** A ref that a push changes: its full name (`refs/heads/main`), and how, as the command of receive-pack says it. */
+export type GitRef = { name: string; action: 'create' | 'update' | 'delete' };
+
+/** What is known of a git request. `refs` is empty but for a push: an advertisement and git's probe name none. */
+export type GitAsk = { service: 'git-upload-pack' | 'git-receive-pack'; refs: readonly GitRef[] };
+
 /** The concrete part of an ask: a real call. Absent on standing questions (permissions, AuthZEN, TRQP). */
 export type CallAsk = {
   method: Method;
@@ -15,4 +21,6 @@ export type CallAsk = {
   body: JsonObject | undefined;
   /** Another method that the call counts as, for rules that hold or deny: a tool that destroys is sent as a POST. */
   actsAs?: Method;
+  /** Of a git request; its path is `/git/<owner>/<repo>/…`, without `.git`. Its body is not read as a whole. */
+  git?: GitAsk;
 };

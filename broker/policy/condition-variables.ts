@@ -9,7 +9,15 @@ export type Case<K> = Extract<Expr['exprKind'], { case: K }>;
 /** The variables; `open` maps may hold any member, others hold exactly these. */
 type Shape = 'text' | 'time' | 'open' | { readonly [member: string]: Shape };
 const VARIABLES: { readonly [name: string]: Shape } = {
-  request: { method: 'text', endpoint: 'text', query: 'open', query_all: 'open', body: 'open', headers: 'open' },
+  request: {
+    method: 'text',
+    endpoint: 'text',
+    query: 'open',
+    query_all: 'open',
+    body: 'open',
+    headers: 'open',
+    git: { service: 'text', refs: 'text' },
+  },
   agent: {
     id: 'text',
     agent_id: 'text',
@@ -22,6 +30,8 @@ const VARIABLES: { readonly [name: string]: Shape } = {
   scope: 'text',
   now: 'time',
 };
+/** Members that are there on some calls only: `request.git` on git requests. */
+const OPTIONAL = new Set(['request.git']);
 const TYPE_NAMES = new Set(['int', 'uint', 'double', 'bool', 'string', 'list', 'map', 'null_type', 'type']);
 
 export function isVariable(name: string): boolean {
@@ -55,7 +65,7 @@ export function pathOf(expr: Expr, loops: readonly string[]): string[] | undefin
 
 /**
  * Whether the member at the end of a chain may be missing on a call: members of the body, of the query, of the headers and
- * of what a loop visits. @throws Error when there can be no such member.
+ * of what a loop visits, and `request.git`. @throws Error when there can be no such member.
  */
 export function mayMiss(path: readonly string[], loops: readonly string[]): boolean {
   const [variable = '', ...rest] = path;
@@ -69,7 +79,7 @@ export function mayMiss(path: readonly string[], loops: readonly string[]): bool
     }
     shape = next;
   }
-  return false;
+  return OPTIONAL.has(path.join('.'));
 }
 
 /** The value of a text literal. */

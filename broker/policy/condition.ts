@@ -65,10 +65,14 @@ function withoutStackTraces<T>(work: () => T): T {
 /** What conditions know of whoever asks. */
 export type ConditionAgent = Pick<AgentFacts, 'id' | 'agentId' | 'name' | 'ownerId' | 'organisationId' | 'parent'>;
 
+/** Of a body that is not read as a whole nothing is known: whatever mentions it fails, and counts against the agent. */
+const UNREAD = new Error('the body of a git request is not read');
+
 /**
  * The variables of a call: `request` (method, endpoint without the query, query, query_all, body, headers), `agent`,
  * `platform`, `scope` and `now`. `request.query` has texts; a name given more than once is an error when it is read, since
  * two readers may pick different ones. `request.query_all` has a list of texts for every name. Header names are lower case.
+ * `request.git` (service, refs with name and action) is there on git requests only.
  *
  * @param isForm whether the body is sent as a form
  */
@@ -80,7 +84,7 @@ export function conditionInput(
 ): ConditionInput {
   const { call } = ask;
   const meter = newMeter();
-  const { body = {} } = call;
+  const { body = {}, git } = call;
   let maps: ReturnType<typeof queryMaps> | undefined;
   let form: CelValue | undefined;
   let headers: CelValue | undefined;
@@ -88,10 +92,11 @@ export function conditionInput(
   const request = {
     method: call.method,
     endpoint: call.path,
-    body: isForm ? () => (form ??= formMap(body, meter)) : body,
+    body: git && call.method !== 'GET' ? UNREAD : isForm ? () => (form ??= formMap(body, meter)) : body,
     query: () => queried().query,
     query_all: () => queried().query_all,
     headers: () => (headers ??= toCelValue(lowerCase(call.headers), meter)),
+    ...(git && { git }),
   };
   const who = {
     id: agent.id,

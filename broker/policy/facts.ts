@@ -3,7 +3,7 @@
  * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
  */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { type CallAsk, METHODS, type Method } from './call-ask.ts';
+import { type CallAsk, type GitAsk, type GitRef, METHODS, type Method } from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
@@ -11,7 +11,7 @@ import type { PlatformRules } from './platform-rules.ts';
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
 
-export type { CallAsk, JsonObject, JsonValue, Method };
+export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method };
 export { METHODS };
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;

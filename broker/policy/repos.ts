@@ -20,12 +20,13 @@ const LINKS = new Set(['sub_issues', 'sub_issue', 'dependencies']);
 /** What names another side or a new repository in a body, folded. In a query nothing of the kind is documented. */
 const NAMING = new Set(['head', 'head_repo', 'owner', 'name'].map(foldName));
 
-/** Whether a REST call stays within the listed repositories; undefined when it does. */
+/** Whether a REST or git call stays within the listed repositories; undefined when it does. */
 export function refuseRepositories(constraints: Constraints, call: CallAsk): RepositoryRefusal | undefined {
   const listed = constraints.repos ?? [];
   const refuse = (detail: string, ...violating: string[]): RepositoryRefusal => ({ violating, detail });
   if (listed.length === 0) return refuse('the grant allows no repository');
   if (/%2f/i.test(call.path)) return refuse('an escaped slash is not taken where repositories are limited');
+  if (call.git !== undefined) return refuseGitRepository(listed, call.path);
   if (call.method === 'GET' && FREE_READS.some((form) => form.test(call.path))) return undefined;
   const [, root, owner, repo, , ...rest] = call.path.split('/');
   const spellings = spellingsOf(call.path);
@@ -52,6 +53,16 @@ export function refuseRepositories(constraints: Constraints, call: CallAsk): Rep
   if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
   const foreign = foreignSide(call, isPart, rest, owner, repo);
   return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
+}
+
+/** The path of a git request names its repository without `.git`. */
+function refuseGitRepository(listed: readonly string[], path: string): RepositoryRefusal | undefined {
+  const [, root, owner = '', repo = ''] = path.split('/');
+  const name = `${owner}/${repo}`;
+  if (root !== 'git' || !NAME.test(owner) || !NAME.test(repo))
+    return { violating: [], detail: 'the git request names no repository' };
+  if (listed.some((entry) => covers(entry, name))) return undefined;
+  return { violating: [name], detail: `${name} is not in the agent's allowed repositories` };
 }
 
 /** The entries that lie in both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */

@@ -171,6 +171,41 @@ describe('reads without has()', () => {
   });
 });
 
+describe('conditions on git requests', () => {
+  const git = (...names: string[]): Partial<CallAsk> => ({
+    path: '/git/acme/app/git-receive-pack',
+    body: undefined,
+    git: { service: 'git-receive-pack', refs: names.map((name) => ({ name, action: 'update' as const })) },
+  });
+  const own = 'request.git.refs.all(r, r.name.startsWith("refs/heads/agent/") && r.action != "delete")';
+
+  test('see the service and the refs', () => {
+    expect(evaluate(own, git('refs/heads/agent/x', 'refs/heads/agent/y'))).toEqual({ ok: true, value: true });
+    expect(evaluate(own, git('refs/heads/agent/x', 'refs/heads/main'))).toEqual({ ok: true, value: false });
+    expect(evaluate(own, git())).toEqual({ ok: true, value: true });
+    expect(evaluate('request.git.service == "git-receive-pack"', git())).toEqual({ ok: true, value: true });
+  });
+
+  test('tell other calls apart', () => {
+    expect(evaluate('has(request.git)')).toEqual({ ok: true, value: false });
+    expect(evaluate('has(request.git)', git())).toEqual({ ok: true, value: true });
+    expect(evaluate(own).ok).toBe(false);
+    const compiled = compileCondition(`!has(request.git) || request.git.refs.size() < 3`);
+    expect(compiled.ok && compiled.condition.readsWithoutHas).toEqual([]);
+    const unsafe = compileCondition('request.git.refs.size() < 3');
+    expect(unsafe.ok && unsafe.condition.readsWithoutHas).toEqual(['request.git']);
+    expect(compileError('request.git.ref == "x"')).toContain('there is no member `ref`');
+  });
+
+  test('know nothing of the body, which is not read', () => {
+    expect(evaluate('has(request.body.amount)', git())).toEqual({
+      ok: false,
+      error: 'the body of a git request is not read',
+    });
+    expect(evaluate('has(request.body.amount)', { ...git(), method: 'GET' })).toEqual({ ok: true, value: false });
+  });
+});
+
 describe('DOS-06 and DOS-07: no condition stalls the broker', () => {
   const hostile: JsonObject = {
     list: Array(100_000).fill(1),

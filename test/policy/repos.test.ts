@@ -39,6 +39,29 @@ describe('within the list', () => {
   });
 });
 
+describe('GT-02 git requests', () => {
+  const fetching = (path: string, constraints: Constraints = LIST) =>
+    refuseRepositories(constraints, {
+      ...(call({ method: 'POST', path }) as CallAsk),
+      git: { service: 'git-upload-pack', refs: [] },
+    });
+
+  test.each(['/git/acme/app/info/refs', '/git/ACME/App/git-upload-pack', '/git/tools/any/git-receive-pack'])(
+    '%s is within the list',
+    (path) => expect(fetching(path)).toBeUndefined(),
+  );
+
+  test.each([
+    ['/git/acme/secret/info/refs', ['acme/secret']],
+    ['/git/acme/app.git/info/refs', ['acme/app.git']],
+    ['/git/acme/app./info/refs', ['acme/app.']],
+    ['/git/acme/../info/refs', []],
+    ['/repos/acme/app/info/refs', []],
+  ])('%s is not', (path, violating) => expect(fetching(path)?.violating).toEqual(violating));
+
+  test('an empty list allows none', () => expect(fetching('/git/acme/app/info/refs', { repos: [] })).toBeDefined());
+});
+
 describe('GT-18 outside of the list', () => {
   test.each([
     ['GET /repos/acme/other', ['acme/other']],
