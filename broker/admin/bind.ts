@@ -1,5 +1,6 @@
 /** Binding an agent's own key: with a bootstrap token or an invite (specification, Registration and binding). */
 
+import { type Changing, recordChange } from '../audit/record-change.ts';
 import { hashToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
@@ -11,7 +12,7 @@ import { findOneTimeToken, useOneTimeToken } from '../store/one-time-tokens.ts';
 import { destroyUncollectedKey } from '../store/registrations.ts';
 import type { AgentTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { AgentRefused } from './refused.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** Whether an agent authenticates with a key of its own, and so can be given one. */
 export const takesKey = ({ agent_type, status }: Pick<AgentTable, 'agent_type' | 'status'>): boolean =>
@@ -22,15 +23,37 @@ export const hasKey = ({ public_key_pem, status }: Pick<AgentTable, 'public_key_
   public_key_pem !== null && (status === 'active' || status === 'suspended');
 
 const gone = () =>
-  new AgentRefused(
-    'gone',
+  new ChangeRefused(
+    'token_used',
     'This bootstrap token is unknown, used or over, or the agent has its key already and the token was not made to replace it. Ask an owner for another.',
   );
 
-export type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
+/**
+ * Binds an agent's key with a bootstrap token, and records it: the token is used up, and the agent's other ones end. One of
+ * concurrent callers wins. A former key stops working with the commit. Returns the updated agent.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
+ */
+export async function bindAgent(
+  services: Changing,
+  token: string,
+  key: AgentPublicKey,
+  correlationId: string,
+): Promise<AgentTable> {
+  const { store, clock } = services.broker;
+  const bootstrap = await findBootstrap(store.db, token, clock());
+  const { agent } = bootstrap;
+  const owner = { id: agent.agent_id, organisation_id: agent.organisation_id };
+  const by = { owner, how: 'token', correlationId } as const;
+  return await recordChange(services, by, { reason: 'agent_bound', agent }, (tx, note) =>
+    bindByBootstrap(tx, bootstrap, key, clock(), note),
+  );
+}
 
-/** The agent of a bootstrap token. Throws AgentRefused when it is invalid. */
-export async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
+type Bootstrap = { tokenHash: string; agent: AgentTable; rotates: boolean };
+
+/** The agent of a bootstrap token. Throws ChangeRefused when it is invalid. */
+async function findBootstrap(db: Db, token: string, now: Instant): Promise<Bootstrap> {
   const tokenHash = hashToken(token, 'bootstrap');
   const found = tokenHash === undefined ? undefined : await findOneTimeToken(db, 'bootstrap', tokenHash);
   if (!found || found.used_at !== null || found.expires_at <= now) throw gone();
@@ -40,11 +63,7 @@ export async function findBootstrap(db: Db, token: string, now: Instant): Promis
   return { tokenHash: found.token_hash, agent, rotates };
 }
 
-/**
- * In a transaction: consumes the token, binds the key, and invalidates the agent's other bootstrap tokens. One of concurrent
- * callers wins. A former key stops working with the commit. Returns the updated agent.
- */
-export async function bindByBootstrap(
+async function bindByBootstrap(
   db: Db,
   { tokenHash, agent: { organisation_id: organisationId, id }, rotates }: Bootstrap,
   key: AgentPublicKey,
@@ -88,12 +107,12 @@ export async function refuseSharedKey(
   key: AgentPublicKey,
 ): Promise<void> {
   if (await findOtherAgentWithKey(db, agent, key.fingerprint))
-    throw new AgentRefused(
+    throw new ChangeRefused(
       'invalid_request',
       'public_key_pem: this key is bound to another agent already. Every agent has its own: make a new key pair.',
     );
   if (await isFormerKey(db, agent.organisationId, key.fingerprint))
-    throw new AgentRefused(
+    throw new ChangeRefused(
       'invalid_request',
       'public_key_pem: this key was replaced by another one, and does not come back. Make a new key pair.',
     );

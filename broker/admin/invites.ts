@@ -1,107 +1,144 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
 
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
 import { newAgentId, uuidv4 } from '../crypto/ids.ts';
 import { hashToken, mintToken } from '../crypto/one-time-token.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
 import type { Secret } from '../crypto/secret.ts';
-import type { Instant, JsonObject } from '../policy/facts.ts';
+import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import { claimInvite, findInviteByToken, putInvite } from '../store/invites.ts';
-import type { AgentTable, InviteTable, OwnerTable, ScopesOn } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
+import {
+  claimInvite,
+  removeInvite as deleteInvite,
+  findInviteByToken,
+  listInvites as listStored,
+  putInvite,
+} from '../store/invites.ts';
+import type { AgentTable, InviteTable, ScopesOn } from '../store/schema.ts';
+import { readStored, ScopesOnPlatforms } from '../store/stored-json.ts';
 import { refuseSharedKey } from './bind.ts';
-import { choosePolicy, knownScopes, makeAgent, refuseTakenName } from './new-agent.ts';
-import { AgentRefused } from './refused.ts';
+import { choosePolicy, knownScopes, makeAgent, refuseTakenName, refuseUnknownScopes } from './new-agent.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** How long an invite can be used. */
 const INVITE_MS = 7 * 24 * 3_600_000;
 
 export type Inviting = { name: string; policy?: string; grants: readonly ScopesOn[] };
 
-/** In a transaction: makes an invite. `secret` is to be shown once. Throws AgentRefused. */
-export async function makeInvite(
-  db: Db,
-  owner: Pick<OwnerTable, 'id' | 'organisation_id'>,
+/** An invite without its secret, with its status and its grants as values. */
+export type ReadInvite = Omit<InviteTable, 'grants' | 'token_hash'> & { status: InviteStatus; grants: ScopesOn[] };
+
+const readInvite = ({ grants, ...invite }: InviteTable, now: Instant): ReadInvite => ({
+  ...invite,
+  status: inviteStatusAt(invite, now),
+  grants: grantsOf({ id: invite.id, grants }),
+});
+
+const grantsOf = ({ id, grants }: Pick<InviteTable, 'id' | 'grants'>): ScopesOn[] =>
+  readStored(ScopesOnPlatforms, grants, `grants of invite ${id}`);
+
+/** All of an organisation, newest first; those that are over stay for 30 days. */
+export async function listInvites(
+  { store: { db }, clock }: Pick<Broker, 'store' | 'clock'>,
+  organisationId: string,
+): Promise<ReadInvite[]> {
+  const now = clock();
+  return (await listStored(db, organisationId)).map((invite) => readInvite(invite, now));
+}
+
+/** Makes an invite. `secret` is to be shown once. Throws ChangeRefused; AuditUnavailable, and then there is none. */
+export async function createInvite(
+  services: Changing,
+  by: ChangingOwner,
   { name, policy: policyName, grants }: Inviting,
-  now: Instant,
-): Promise<{ invite: InviteTable; secret: Secret }> {
-  const { organisation_id } = owner;
-  await lockOrganisation(db, organisation_id);
-  const policy = await choosePolicy(db, organisation_id, policyName);
-  await refuseTakenName(db, organisation_id, name, 'Choose another name.');
-  const { out } = await knownScopes(db, organisation_id, grants);
-  const [unknown] = out;
-  if (unknown)
-    throw new AgentRefused(
-      'invalid_request',
-      `grants: no platform ${unknown.platformId} of the organisation has the scope ${unknown.scopes[0]}.`,
-    );
+): Promise<{ invite: ReadInvite; secret: Secret }> {
+  const now = services.broker.clock();
+  const { id: owner_id, organisation_id } = by.owner;
   const { token: secret, hash } = mintToken('invite');
-  const invite: InviteTable = {
-    organisation_id,
-    id: uuidv4(),
-    token_hash: hash,
-    agent_name: name,
-    policy_id: policy?.id ?? null,
-    grants: JSON.stringify(grants),
-    owner_id: owner.id,
-    created_at: now,
-    expires_at: now + INVITE_MS,
-    claimed_at: null,
-    agent_id: null,
-  };
-  await putInvite(db, invite);
-  return { invite, secret };
+  const invite = await recordChange(services, by, { reason: 'invite_created', detail: name }, async (db, note) => {
+    await lockOrganisation(db, organisation_id);
+    const policy = await choosePolicy(db, organisation_id, policyName);
+    await refuseTakenName(db, organisation_id, name, 'Choose another name.');
+    const { out } = await knownScopes(db, organisation_id, grants);
+    refuseUnknownScopes(out);
+    const made: InviteTable = {
+      organisation_id,
+      id: uuidv4(),
+      token_hash: hash,
+      agent_name: name,
+      policy_id: policy?.id ?? null,
+      grants: JSON.stringify(grants),
+      owner_id,
+      created_at: now,
+      expires_at: now + INVITE_MS,
+      claimed_at: null,
+      agent_id: null,
+    };
+    await putInvite(db, made);
+    note({ invite: made.id, policy: made.policy_id, grants: grantsOf(made) });
+    return made;
+  });
+  return { invite: readInvite(invite, now), secret };
+}
+
+/** Its secret is good for nothing from then on. Throws ChangeRefused, also when it was used. */
+export async function removeInvite(services: Changing, by: ChangingOwner, id: string): Promise<void> {
+  const { organisation_id: organisationId } = by.owner;
+  const known = (await listStored(services.broker.store.db, organisationId)).find((one) => one.id === id);
+  if (!known) throw new ChangeRefused('not_found', 'The organisation has no such invite.');
+  const change = { reason: 'invite_removed', detail: known.agent_name };
+  await recordChange(services, by, change, async (db, note) => {
+    if (!(await deleteInvite(db, organisationId, id)))
+      throw new ChangeRefused('conflict', 'This invite was used: there is an agent now. Revoke the agent instead.');
+    note({ invite: id });
+  });
 }
 
 export type InviteStatus = 'open' | 'claimed' | 'expired';
 
-export const inviteStatusAt = (
+const inviteStatusAt = (
   { claimed_at, expires_at }: Pick<InviteTable, 'claimed_at' | 'expires_at'>,
   now: Instant,
 ): InviteStatus => (claimed_at !== null ? 'claimed' : expires_at <= now ? 'expired' : 'open');
 
 const gone = () =>
-  new AgentRefused('gone', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
-
-/** The invite with this secret. Throws AgentRefused when it is invalid. */
-export async function findOpenInvite(db: Db, secret: string, now: Instant): Promise<InviteTable> {
-  const hash = hashToken(secret, 'invite');
-  const invite = hash === undefined ? undefined : await findInviteByToken(db, hash);
-  if (!invite || inviteStatusAt(invite, now) !== 'open') throw gone();
-  return invite;
-}
+  new ChangeRefused('token_used', 'This invite is unknown, used, revoked or expired. Ask an owner for another.');
 
 /** The ids of the agent that an invite is about to become. */
 export const newIds = () => ({ id: uuidv4(), agent_id: newAgentId() });
 
 /**
- * In a transaction: consumes the invite and creates the active agent with the key. One of concurrent callers wins. Scopes that
- * the platforms no longer have are dropped. Returns the agent. Throws AgentRefused.
+ * Makes the active agent of an invite, with its key, and records it: the invite is used up. One of concurrent callers wins.
+ * Scopes that the platforms no longer have are dropped. Returns the agent.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is changed
  */
-export async function bindByInvite(
-  db: Db,
-  invite: InviteTable,
-  ids: ReturnType<typeof newIds>,
+export async function bindInvite(
+  services: Changing,
+  secret: string,
   key: AgentPublicKey,
-  now: Instant,
-  note: (facts: JsonObject) => void,
+  correlationId: string,
 ): Promise<AgentTable> {
+  const { store, clock } = services.broker;
+  const hash = hashToken(secret, 'invite');
+  const invite = hash === undefined ? undefined : await findInviteByToken(store.db, hash);
+  if (!invite || inviteStatusAt(invite, clock()) !== 'open') throw gone();
   const { organisation_id, owner_id, policy_id, agent_name: name } = invite;
-  await lockOrganisation(db, organisation_id);
-  if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
-  await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
-  await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);
-  const { in: granted, out: dropped } = await knownScopes(db, organisation_id, JSON.parse(invite.grants) as ScopesOn[]);
-  const birth = { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner', status: 'active' } as const;
-  await makeAgent(db, birth, key, granted, now);
-  note({
-    invite: invite.id,
-    fingerprint: key.fingerprint,
-    granted: JSON.parse(JSON.stringify(granted)),
-    dropped: JSON.parse(JSON.stringify(dropped)),
+  const ids = newIds();
+  const by = { owner: { id: ids.agent_id, organisation_id }, how: 'token', correlationId } as const;
+  return await recordChange(services, by, { reason: 'agent_invited', agent: ids }, async (db, note) => {
+    const now = clock();
+    await lockOrganisation(db, organisation_id);
+    if (!(await claimInvite(db, invite, ids.id, now))) throw gone();
+    await refuseTakenName(db, organisation_id, name, 'Ask an owner for an invite by another name.');
+    await refuseSharedKey(db, { organisationId: organisation_id, id: ids.id }, key);
+    const { in: granted, out: dropped } = await knownScopes(db, organisation_id, grantsOf(invite));
+    const birth = { organisation_id, ...ids, name, owner_id, policy_id, origin: 'owner', status: 'active' } as const;
+    await makeAgent(db, birth, key, granted, now);
+    note({ invite: invite.id, fingerprint: key.fingerprint, granted, dropped });
+    return present(await findAgent(db, organisation_id, ids.id), 'agent');
   });
-  return present(await findAgent(db, organisation_id, ids.id), 'agent');
 }

@@ -1,6 +1,7 @@
 /** An owner lets an MCP client in: the agent that it acts as, what that may do, and the authorisation, all or nothing. */
 
 import { uuidv4 } from '../crypto/ids.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
 import { AUTHORISATION_SECONDS } from '../oauth-server/metadata.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant, JsonObject } from '../policy/facts.ts';
@@ -8,11 +9,10 @@ import { findAgent } from '../store/agents.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import { putMcpAuthorisation } from '../store/mcp-authorisations.ts';
 import { keepOAuthRecord, useOAuthRecord } from '../store/oauth-records.ts';
-import { listPlatforms } from '../store/platforms.ts';
 import type { AgentTable, McpAuthorisationTable, OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { choosePolicy, makeAgent, refuseTakenName, splitScopes } from './new-agent.ts';
-import { AgentRefused } from './refused.ts';
+import { choosePolicy, makeAgent, refuseTakenName, refuseUnknownScopes, splitScopes } from './new-agent.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** Of several decisions on one request the first counts. */
 export const DECIDED = 'This was decided already. Go back to the application.';
@@ -30,7 +30,7 @@ export type ConsentChoice =
 
 /**
  * In a transaction. `given`: of the scopes that it asked for, those that it gets. Answers the id of the authorisation.
- * Throws AgentRefused: `conflict` when the name is taken or somebody else has decided, `invalid_request` when a grant is of
+ * Throws ChangeRefused: `conflict` when the name is taken or somebody else has decided, `invalid_request` when a grant is of
  * nothing that there is or the agent is none of these.
  */
 export async function consentToMcpClient(
@@ -44,7 +44,7 @@ export async function consentToMcpClient(
 ): Promise<string> {
   const { organisation_id } = owner;
   await lockOrganisation(db, organisation_id);
-  if (!(await useOAuthRecord(db, asked.interaction, { now }))) throw new AgentRefused('conflict', DECIDED);
+  if (!(await useOAuthRecord(db, asked.interaction, { now }))) throw new ChangeRefused('conflict', DECIDED);
   if (choice.as === 'new') await bear(db, owner, choice, now);
   else await refuseOthers(db, organisation_id, choice.ids.id);
   const authorisationId = uuidv4();
@@ -67,7 +67,7 @@ export async function consentToMcpClient(
     client: asked.client_id,
     redirect_host: asked.redirect_host,
     scope: given.join(' '),
-    ...(choice.as === 'new' && { granted: JSON.parse(JSON.stringify(choice.grants)) }),
+    ...(choice.as === 'new' && { granted: [...choice.grants] }),
   });
   return authorisationId;
 }
@@ -76,7 +76,7 @@ export async function consentToMcpClient(
 async function refuseOthers(db: Db, organisationId: string, id: string): Promise<void> {
   const agent = await findAgent(db, organisationId, id);
   if (agent?.agent_type !== 'mcp_client' || agent.status === 'revoked' || agent.status === 'deleted')
-    throw new AgentRefused('invalid_request', 'agent: the organisation has no such agent that an MCP client acts as.');
+    throw new ChangeRefused('invalid_request', 'agent: the organisation has no such agent that an MCP client acts as.');
 }
 
 async function bear(
@@ -87,23 +87,14 @@ async function bear(
 ): Promise<void> {
   const { organisation_id } = owner;
   await refuseTakenName(db, organisation_id, name, 'Choose another name.');
-  const [unknown] = splitScopes(grants, isOffered(await listPlatforms(db, organisation_id))).out;
-  if (unknown)
-    throw new AgentRefused(
-      'invalid_request',
-      `grants: no platform ${unknown.platformId} of the organisation has the scope ${unknown.scopes[0]}.`,
-    );
+  refuseUnknownScopes(splitScopes(grants, isOffered(await loadManifests(db, organisation_id))).out);
   const policy = await choosePolicy(db, organisation_id, wanted);
   const birth = { organisation_id, ...ids, name, owner_id: owner.id, policy_id: policy?.id ?? null };
   await makeAgent(db, { ...birth, origin: 'owner', status: 'active' }, null, grants, now);
 }
 
 /** `(platform id, scope)` → whether an owner may let a client have it: what the manifests name, and nothing else. */
-export function isOffered(
-  platforms: readonly { platform_id: string; manifest: string }[],
-): (platformId: string, scope: string) => boolean {
-  const scopes = new Map(
-    platforms.map(({ platform_id, manifest }) => [platform_id, (JSON.parse(manifest) as Manifest).scopes]),
-  );
-  return (platformId, scope) => Object.hasOwn(scopes.get(platformId) ?? {}, scope);
-}
+export const isOffered =
+  (manifests: ReadonlyMap<string, Pick<Manifest, 'scopes'>>) =>
+  (platformId: string, scope: string): boolean =>
+    Object.hasOwn(manifests.get(platformId)?.scopes ?? {}, scope);

@@ -2,15 +2,14 @@
 
 import { uuidv4 } from '../crypto/ids.ts';
 import type { AgentPublicKey } from '../crypto/public-key.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import type { Instant } from '../policy/facts.ts';
 import { findLiveAgentNamed, putAgent, putGrant } from '../store/agents.ts';
-import { listPlatforms } from '../store/platforms.ts';
 import { findPolicy } from '../store/policies.ts';
 import type { AgentTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
-import { AgentRefused } from './refused.ts';
+import { ChangeRefused } from './refused.ts';
 
 /** The same scopes, each platform and each scope once. */
 export function mergeScopes(wanted: readonly ScopesOn[]): ScopesOn[] {
@@ -40,28 +39,35 @@ export function splitScopes(
 
 /** Which of the scopes the organisation's platforms have; those of MCP servers are their own affair. */
 export async function knownScopes(db: Db, organisationId: string, wanted: readonly ScopesOn[]) {
-  const platforms = new Map(
-    (await listPlatforms(db, organisationId)).map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]),
-  );
+  const platforms = await loadManifests(db, organisationId);
   return splitScopes(wanted, (platformId, scope) => {
     const manifest = platforms.get(platformId);
     return manifest !== undefined && (manifest.kind === 'mcp' || Object.hasOwn(manifest.scopes, scope));
   });
 }
 
-/** The policy of this id or name; without one, the organisation's default. Throws AgentRefused when it has none of it. */
+/** `out`: scopes that no platform has. Throws ChangeRefused with the first of them. */
+export function refuseUnknownScopes([unknown]: readonly ScopesOn[]): void {
+  if (unknown)
+    throw new ChangeRefused(
+      'invalid_request',
+      `grants: no platform ${unknown.platformId} of the organisation has the scope ${unknown.scopes[0]}.`,
+    );
+}
+
+/** The policy of this id or name; without one, the organisation's default. Throws ChangeRefused when it has none of it. */
 export async function choosePolicy(db: Db, organisationId: string, idOrName: string | undefined) {
   const policy = await findPolicy(db, organisationId, idOrName ?? DEFAULT_POLICY);
   if (!policy && idOrName !== undefined)
-    throw new AgentRefused('invalid_request', 'policy: the organisation has none of this id or name.');
+    throw new ChangeRefused('invalid_request', 'policy: the organisation has none of this id or name.');
   return policy;
 }
 
-/** Two agents of one name are taken for each other, by people and by governance files. Throws AgentRefused. */
+/** Two agents of one name are taken for each other, by people and by governance files. Throws ChangeRefused. */
 export async function refuseTakenName(db: Db, organisationId: string, name: string, whatToDo: string): Promise<void> {
   const namesake = await findLiveAgentNamed(db, organisationId, name);
   if (namesake)
-    throw new AgentRefused(
+    throw new ChangeRefused(
       'conflict',
       `There is an agent ${JSON.stringify(name)} (${namesake.agent_id}) already. ${whatToDo}`,
     );

@@ -1,20 +1,29 @@
 /**
- * Why an agent does not come to be, or gets no key. In a transaction, undoes it. `gone`: the token is unknown, used or over,
- * or whom it is for takes no key any more; which of these, nobody is told.
+ * Why an operation is not done, in words for whoever asked: routes answer it with this error code. In a transaction, undoes it.
+ * `token_used`: the token is unknown, used or expired, or whom it is for takes no key any more; which of these, nobody is told.
  */
-export class AgentRefused extends Error {
-  readonly code: 'invalid_request' | 'forbidden' | 'conflict' | 'gone';
-  constructor(code: AgentRefused['code'], detail: string) {
-    super(detail);
-    this.code = code;
-  }
-}
-
-/** Why a change cannot be made, in words for whoever asked. In a transaction, undoes it. */
 export class ChangeRefused extends Error {
-  readonly code: 'invalid_request' | 'not_found' | 'conflict' | 'agent_has_key';
-  constructor(code: ChangeRefused['code'], detail: string) {
+  readonly code:
+    | 'invalid_request'
+    | 'invalid_governance'
+    | 'invalid_endpoint'
+    | 'invalid_headers'
+    | 'forbidden'
+    | 'not_found'
+    | 'conflict'
+    | 'already_decided'
+    | 'registration_pending'
+    | 'request_expired'
+    | 'token_used'
+    | 'agent_has_key'
+    | 'key_gone'
+    | 'upstream_unreachable'
+    | 'credential_unreadable';
+  /** Members of the answer beside code and detail. */
+  readonly extra: Record<string, unknown>;
+  constructor(code: ChangeRefused['code'], detail: string, extra: Record<string, unknown> = {}) {
     super(detail);
     this.code = code;
+    this.extra = extra;
   }
 }

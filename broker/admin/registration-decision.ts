@@ -6,7 +6,7 @@ import { decideRegistration, type KnownRegistration } from '../store/registratio
 import type { OwnerTable, ScopesOn } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
 import { choosePolicy, knownScopes, makeAgent, mergeScopes, refuseTakenName, splitScopes } from './new-agent.ts';
-import { AgentRefused } from './refused.ts';
+import { ChangeRefused } from './refused.ts';
 import { CLAIM_MS } from './registration.ts';
 import { type makeKeyPair, sealPrivateKey } from './registration-key.ts';
 
@@ -25,7 +25,7 @@ export function mayDecide(
   return owner.role === 'admin' || registration.owner_id === owner.id;
 }
 
-/** The scopes that an approval is about. Throws AgentRefused for one that nobody asked for. */
+/** The scopes that an approval is about. Throws ChangeRefused for one that nobody asked for. */
 export function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | undefined): ScopesOn[] {
   const asked = JSON.parse(registration.requested_scopes) as ScopesOn[];
   if (given === undefined) return asked;
@@ -34,7 +34,7 @@ export function narrowed(registration: KnownRegistration, given: readonly Scopes
   const { in: narrow, out } = splitScopes(mergeScopes(given), stands);
   const [more] = out;
   if (more)
-    throw new AgentRefused(
+    throw new ChangeRefused(
       'invalid_request',
       `scopes: ${more.scopes[0]} on ${more.platformId} was not asked for. An approval narrows; grant more afterwards.`,
     );
@@ -53,7 +53,7 @@ export type Deciding = {
 /**
  * Makes the agent, under its policy, with those scopes that the organisation's platforms have. It is active once its key is
  * collected: until then nobody holds it.
- * `id`: the agent's uuid. Answers what was granted and what was dropped. Throws DecidedBefore, or AgentRefused.
+ * `id`: the agent's uuid. Answers what was granted and what was dropped. Throws DecidedBefore, or ChangeRefused.
  */
 export async function approveRegistration(
   { clock, vault }: Pick<Broker, 'clock' | 'vault'>,
@@ -79,7 +79,7 @@ export async function approveRegistration(
   const policy = await choosePolicy(db, organisation_id, policyName);
   // Which policy an agent is under changes what it may do: an admin says that, here as for every agent.
   if (by.role !== 'admin' && policy?.id !== (await choosePolicy(db, organisation_id, undefined))?.id)
-    throw new AgentRefused(
+    throw new ChangeRefused(
       'forbidden',
       'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
     );

@@ -1,12 +1,13 @@
 /** What the store holds for an organisation, as far as a governance file speaks of it. */
 
+import { guardrailsOf } from '../admin/guardrails.ts';
 import { pacer } from '../config-file/pace.ts';
+import { readManifest } from '../facts/stored-manifests.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import { listFormerKeys } from '../store/agent-keys.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import { findGuardrailRules } from '../store/governed-versions.ts';
 import { listOrganisations, listOwners } from '../store/organisations.ts';
 import { listPlatformSecrets } from '../store/platform-secrets.ts';
 import { listPlatforms } from '../store/platforms.ts';
@@ -20,6 +21,7 @@ import type {
   PlatformSecretTable,
 } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { readStoredRules } from '../store/stored-json.ts';
 
 export type Present = {
   organisation: OrganisationTable;
@@ -69,20 +71,13 @@ export async function loadPresent(db: Db, organisation: OrganisationTable): Prom
     ),
     formerKeys: new Set(formerKeys.map(({ fingerprint }) => fingerprint)),
     grants: Map.groupBy(grants, (grant) => grant.agent_id),
-    platforms: new Map(platforms.map((platform) => [platform.platform_id, JSON.parse(platform.manifest) as Manifest])),
+    platforms: new Map(platforms.map((platform) => [platform.platform_id, readManifest(platform)])),
     suspendedPlatforms: new Set(platforms.filter((one) => one.suspended === 1).map((one) => one.platform_id)),
     connections: await listConnections(db, id),
     platformSecrets: await listPlatformSecrets(db, id),
     policies: new Map(
-      policies.map((policy) => [policy.name, { id: policy.id, rules: JSON.parse(policy.rules) as RuleSource[] }]),
+      policies.map(({ id, name, rules }) => [name, { id, rules: readStoredRules(rules, `rules of policy ${id}`) }]),
     ),
-    guardrails: await loadGuardrails(db, organisation),
+    guardrails: (await guardrailsOf(db, organisation)).guardrails,
   };
-}
-
-async function loadGuardrails(db: Db, { id, guardrails_version: version }: OrganisationTable): Promise<RuleSource[]> {
-  if (version === 0) return [];
-  const rules = await findGuardrailRules(db, id, version);
-  if (rules === undefined) throw new Error(`Version ${version} of the guardrails is not in the store.`);
-  return JSON.parse(rules) as RuleSource[];
 }

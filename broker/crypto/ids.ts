@@ -7,6 +7,9 @@ export const AGENT_ID_PATTERN = /^agt_[a-z0-9]{20,21}$/;
 /** A UUID as text, in lower or upper case, without braces (RFC 9562 section 4). */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** A UUID as the store has it; of any other text '', which names nothing. */
+export const storedUuid = (text: string): string => (UUID_PATTERN.test(text) ? text.toLowerCase() : '');
+
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
 /** The largest multiple of 36 below 256: bytes from here on are rejected, because they would bias towards the first letters. */
 const UNBIASED = 252;

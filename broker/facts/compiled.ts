@@ -6,6 +6,7 @@ import type { PlatformRules } from '../policy/platform-rules.ts';
 import { compileGuardrails, compilePolicy } from '../policy/rules.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
 import { findGuardrailRules, findManifest, findPolicyRules } from '../store/governed-versions.ts';
+import { readStoredRules } from '../store/stored-json.ts';
 
 export type CompiledPlatform = { manifest: Manifest; rules: PlatformRules };
 
@@ -48,13 +49,13 @@ export function compiledGovernance(broker: Broker): Compiled {
           await findPolicyRules(db, organisationId, id, version),
           `policy ${id} version ${version}`,
         );
-        return compilePolicy({ id, name, version, rules: JSON.parse(rules) });
+        return compilePolicy({ id, name, version, rules: readStoredRules(rules, `rules of policy ${id}`) });
       }),
     guardrails: (organisationId, version) =>
       guardrails(`${organisationId}/${version}`, async () => {
         if (version === 0) return compileGuardrails({ version, rules: [] });
         const rules = present(await findGuardrailRules(db, organisationId, version), `guardrails version ${version}`);
-        return compileGuardrails({ version, rules: JSON.parse(rules) });
+        return compileGuardrails({ version, rules: readStoredRules(rules, `guardrails version ${version}`) });
       }),
     platform: (organisationId, platformId, version) =>
       platforms(`${organisationId}/${platformId}/${version}`, async () => {

@@ -3,11 +3,10 @@
 import { z } from 'zod';
 import { isOffered } from '../admin/mcp-consent.ts';
 import { splitScopes } from '../admin/new-agent.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
 import { DEFAULT_POLICY } from '../policy/default-policy.ts';
 import { listAgents, listGrants } from '../store/agents.ts';
 import { listConnections } from '../store/connections.ts';
-import { listPlatforms } from '../store/platforms.ts';
 import { listPolicies } from '../store/policies.ts';
 import type { AgentTable, GrantTable, OwnerTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
@@ -43,15 +42,15 @@ export async function consentOffer(
   { organisation_id }: Pick<OwnerTable, 'organisation_id'>,
   clientName: string,
 ): Promise<z.output<typeof Offer>> {
-  const [agents, grants, platforms, connections, policies] = await Promise.all([
+  const [agents, grants, manifests, connections, policies] = await Promise.all([
     listAgents(db, organisation_id),
     listGrants(db, organisation_id),
-    listPlatforms(db, organisation_id),
+    loadManifests(db, organisation_id),
     listConnections(db, organisation_id),
     listPolicies(db, organisation_id),
   ]);
   const live = agents.filter(({ status }) => status !== 'revoked');
-  const offered = isOffered(platforms);
+  const offered = isOffered(manifests);
   const named = ({ agent_id, name }: AgentTable) => ({ agent_id, name });
   const connected = new Set(connections.filter(({ credential }) => credential !== null).map((one) => one.platform_id));
   return {
@@ -60,15 +59,13 @@ export async function consentOffer(
       .filter(({ agent_type }) => agent_type === 'mcp_client')
       .sort((a, b) => Number(b.name.startsWith(clientName)) - Number(a.name.startsWith(clientName)))
       .map(named),
-    platforms: platforms
-      .map(({ platform_id, manifest }) => ({ platform_id, manifest: JSON.parse(manifest) as Manifest }))
-      .map(({ platform_id, manifest }) => ({
-        platform: platform_id,
-        name: manifest.name ?? platform_id,
-        connected: connected.has(platform_id),
-        reads: Object.keys(manifest.scopes).filter((scope) => isRead(scope, manifest.scopes[scope] ?? [])),
-        all: Object.keys(manifest.scopes),
-      })),
+    platforms: [...manifests].map(([platform, { name, scopes }]) => ({
+      platform,
+      name: name ?? platform,
+      connected: connected.has(platform),
+      reads: Object.keys(scopes).filter((scope) => isRead(scope, scopes[scope] ?? [])),
+      all: Object.keys(scopes),
+    })),
     policies: policies
       .map(({ id, name }) => ({ id, name }))
       .sort((a, b) => Number(b.name === DEFAULT_POLICY) - Number(a.name === DEFAULT_POLICY)),

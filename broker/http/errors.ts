@@ -1,4 +1,5 @@
 /** The one catalogue of error codes: its status, and what a client may read of it. */
+import { ChangeRefused } from '../admin/refused.ts';
 
 export const ERRORS = {
   invalid_request: 400,
@@ -81,4 +82,10 @@ export class Refusal extends Error {
   get status(): number {
     return ERRORS[this.code];
   }
+}
+
+/** What an operation refuses, as it is answered; undefined: `error` is something else. */
+export function asRefusal(error: unknown): Refusal | undefined {
+  if (error instanceof ChangeRefused) return new Refusal(error.code, error.message, { extra: error.extra });
+  return error instanceof Refusal ? error : undefined;
 }

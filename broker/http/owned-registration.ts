@@ -2,7 +2,6 @@
 
 import { z } from 'zod';
 import { choosePolicy, knownScopes } from '../admin/new-agent.ts';
-import { AgentRefused } from '../admin/refused.ts';
 import { registrationStatusAt } from '../admin/registration.ts';
 import {
   type Approving,
@@ -156,7 +155,6 @@ export async function decideAs(context: Context<'owner'>, found: RegistrationTab
       await changes.announce(db, ref);
     });
   } catch (error) {
-    if (error instanceof AgentRefused && error.code !== 'gone') throw new Refusal(error.code, error.message);
     if (!(error instanceof DecidedBefore)) throw error;
     const after = await findRegistration(broker.store.db, found.organisation_id, found.id);
     if (after) refuseDecided(after, broker.clock());

@@ -1,13 +1,12 @@
 /** Steps that a route's answer takes, whether it came over the network or from within. */
 
 import type { ServerResponse } from 'node:http';
-import { ChangeRefused } from '../admin/refused.ts';
 import { AuditUnavailable, MaybeRecorded } from '../audit/audit-unavailable.ts';
 import type { Principal } from '../auth/principal.ts';
 import { present } from '../policy/present.ts';
 import { isConflict, isStoreOutage } from '../store/store-fault.ts';
 import { firstProblem } from '../wire/validation.ts';
-import { Refusal } from './errors.ts';
+import { asRefusal, Refusal } from './errors.ts';
 import { leaving } from './leaving.ts';
 import type { ParsedBody } from './parsed-body.ts';
 import { refusalIn } from './problem.ts';
@@ -96,9 +95,9 @@ export function refusalReply(
   who: Principal | undefined,
 ): Reply {
   const { log } = base.services.broker;
+  const refused = asRefusal(error);
   let refusal: Refusal;
-  if (error instanceof Refusal) refusal = error;
-  else if (error instanceof ChangeRefused) refusal = new Refusal(error.code, error.message);
+  if (refused) refusal = refused;
   else if (error instanceof AuditUnavailable) {
     // That rows cannot be stored was logged when it began; what may have been made is worth a line each.
     if (error.sent || !base.services.recorder.isFailing())

@@ -1,8 +1,7 @@
 /** The JSON columns of a grant, read by their schema: a row that was altered outside of the broker grants nothing. */
 import { z } from 'zod';
 import type { Constraints } from '../policy/facts.ts';
-
-const StoredScopes = z.array(z.string());
+import { readStored, Texts } from './stored-json.ts';
 
 const StoredConstraints = z.object({
   recipients: z.array(z.string()).exactOptional(),
@@ -15,7 +14,7 @@ const StoredConstraints = z.object({
  *
  * @throws Error that names the grant, when the column is no JSON list of texts.
  */
-export const readScopes = (text: string, id: string): string[] => read(StoredScopes, text, `scopes of grant ${id}`);
+export const readScopes = (text: string, id: string): string[] => readStored(Texts, text, `scopes of grant ${id}`);
 
 /**
  * The constraints of a grant. `id`: of the grant, for the error.
@@ -23,16 +22,4 @@ export const readScopes = (text: string, id: string): string[] => read(StoredSco
  * @throws Error that names the grant, when the column holds no constraints.
  */
 export const readConstraints = (text: string, id: string): Constraints =>
-  read(StoredConstraints, text, `constraints of grant ${id}`);
-
-function read<Value>(schema: z.ZodType<Value>, text: string, what: string): Value {
-  let parsed: z.ZodSafeParseResult<Value> | undefined;
-  try {
-    parsed = schema.safeParse(JSON.parse(text));
-  } catch {
-    // No JSON.
-  }
-  if (!parsed?.success)
-    throw new Error(`The stored ${what} cannot be read: was the row altered outside of the broker?`);
-  return parsed.data;
-}
+  readStored(StoredConstraints, text, `constraints of grant ${id}`);

@@ -1,13 +1,10 @@
 /** An agent brings its own key (specification, Registration and binding). The private half never comes here. */
 import { z } from 'zod';
-import { bindByBootstrap, findBootstrap } from '../../admin/bind.ts';
-import { bindByInvite, findOpenInvite, newIds } from '../../admin/invites.ts';
-import { AgentRefused } from '../../admin/refused.ts';
-import { recordChange } from '../../audit/record-change.ts';
+import { bindAgent as bind } from '../../admin/bind.ts';
+import { bindInvite as claim } from '../../admin/invites.ts';
 import type { Broker } from '../../broker.ts';
 import { type AgentPublicKey, parsePublicKey } from '../../crypto/public-key.ts';
 import { AGENT_STATUSES } from '../../policy/facts.ts';
-import type { AgentTable } from '../../store/schema.ts';
 import { Refusal } from '../errors.ts';
 import { json, type Reply } from '../reply.ts';
 import { route } from '../route.ts';
@@ -36,16 +33,8 @@ function readKey(pem: string): AgentPublicKey {
   return parsed;
 }
 
-/** Binds, with refusals as they are answered. */
-async function answered({ baseUrl }: Broker, bind: () => Promise<AgentTable>): Promise<Reply> {
-  try {
-    const { agent_id, owner_id, status } = await bind();
-    return json(200, { agent_id, owner_id, status, proxy_url: baseUrl });
-  } catch (error) {
-    if (!(error instanceof AgentRefused)) throw error;
-    throw new Refusal(error.code === 'gone' ? 'token_used' : error.code, error.message);
-  }
-}
+const bound = ({ baseUrl }: Broker, { agent_id, owner_id, status }: Awaited<ReturnType<typeof bind>>): Reply =>
+  json(200, { agent_id, owner_id, status, proxy_url: baseUrl });
 
 /** POST /v1/agents/bind */
 export const bindAgent = route({
@@ -61,19 +50,8 @@ export const bindAgent = route({
   answers: { 200: { description: 'The agent, which can sign with its key from now on.', schema: Bound } },
   errors: ERRORS,
   handle: async ({ services, body, correlationId }) => {
-    const { broker } = services;
     const key = readKey(body.public_key_pem);
-    return await answered(broker, async () => {
-      const bootstrap = await findBootstrap(broker.store.db, body.bootstrap_token, broker.clock());
-      const { agent } = bootstrap;
-      const by = { id: agent.agent_id, organisation_id: agent.organisation_id };
-      return await recordChange(
-        services,
-        { owner: by, how: 'token', correlationId },
-        { reason: 'agent_bound', agent },
-        (db, note) => bindByBootstrap(db, bootstrap, key, broker.clock(), note),
-      );
-    });
+    return bound(services.broker, await bind(services, body.bootstrap_token, key, correlationId));
   },
 });
 
@@ -91,18 +69,7 @@ export const bindInvite = route({
   answers: { 200: { description: 'The agent, which can sign with its key from now on.', schema: Bound } },
   errors: [...ERRORS, 'conflict'],
   handle: async ({ services, body, correlationId }) => {
-    const { broker } = services;
     const key = readKey(body.public_key_pem);
-    return await answered(broker, async () => {
-      const invite = await findOpenInvite(broker.store.db, body.bind_secret, broker.clock());
-      const ids = newIds();
-      const by = { id: ids.agent_id, organisation_id: invite.organisation_id };
-      return await recordChange(
-        services,
-        { owner: by, how: 'token', correlationId },
-        { reason: 'agent_invited', agent: ids },
-        (db, note) => bindByInvite(db, invite, ids, key, broker.clock(), note),
-      );
-    });
+    return bound(services.broker, await claim(services, body.bind_secret, key, correlationId));
   },
 });

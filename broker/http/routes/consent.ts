@@ -3,7 +3,6 @@
 import { z } from 'zod';
 import { newIds } from '../../admin/invites.ts';
 import { type AskedConsent, type ConsentChoice, consentToMcpClient } from '../../admin/mcp-consent.ts';
-import { AgentRefused } from '../../admin/refused.ts';
 import { AUTHORISATION_SECONDS, MCP_SCOPES, type McpScope, OAUTH_PATHS } from '../../oauth-server/metadata.ts';
 import { present } from '../../policy/present.ts';
 import { findAgent } from '../../store/agents.ts';
@@ -118,8 +117,6 @@ export const consentDecision = route({
     const location = await ownerChange(context, change, async (db, note) => {
       const id = await consentToMcpClient(db, who.owner, asked, choice, given, now, note);
       return await grantConsent(context, db, { id, client, asked, given });
-    }).catch((error: unknown) => {
-      throw error instanceof AgentRefused && error.code !== 'gone' ? new Refusal(error.code, error.message) : error;
     });
     return json(200, { location, agent_id: choice.ids.agent_id });
   },

@@ -1,12 +1,9 @@
 /** Invites: an admin describes an agent, and whoever holds the secret brings its key. */
 import { z } from 'zod';
-import { inviteStatusAt, makeInvite } from '../../../admin/invites.ts';
-import { AgentRefused } from '../../../admin/refused.ts';
-import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { listInvites, removeInvite } from '../../../store/invites.ts';
-import type { InviteTable } from '../../../store/schema.ts';
-import { Refusal } from '../../errors.ts';
-import { ownerChange } from '../../owner-change.ts';
+import { createInvite, listInvites, type ReadInvite, removeInvite } from '../../../admin/invites.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
+import { instant } from '../../instant.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { AgentName, ScopesOn, ScopesOnPlatforms } from '../../registering.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -31,16 +28,16 @@ const NewInvite = Invite.extend({
   bind_url: z.url().describe('where it is exchanged'),
 }).meta({ id: 'NewInvite' });
 
-const shown = (invite: InviteTable, now: number): z.output<typeof Invite> => ({
+const shown = (invite: ReadInvite): z.output<typeof Invite> => ({
   id: invite.id,
-  status: inviteStatusAt(invite, now),
+  status: invite.status,
   agent_name: invite.agent_name,
   policy_id: invite.policy_id,
-  grants: JSON.parse(invite.grants),
+  grants: invite.grants,
   owner_id: invite.owner_id,
   created_at: new Date(invite.created_at).toISOString(),
   expires_at: new Date(invite.expires_at).toISOString(),
-  claimed_at: invite.claimed_at === null ? null : new Date(invite.claimed_at).toISOString(),
+  claimed_at: instant(invite.claimed_at),
   agent: invite.agent_id,
 });
 
@@ -54,10 +51,8 @@ export const ownerInvites = route({
   summary: "The organisation's invites, newest first, without their secrets.",
   answers: { 200: { description: 'The invites.', schema: z.object({ invites: z.array(Invite) }) } },
   errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const invites = await listInvites(broker.store.db, who.organisationId);
-    return json(200, { invites: invites.map((invite) => shown(invite, broker.clock())) });
-  },
+  handle: async ({ services: { broker }, who }) =>
+    json(200, { invites: (await listInvites(broker, who.organisationId)).map(shown) }),
 });
 
 /** POST /owner/invites: the agent will be under whoever invites. */
@@ -76,30 +71,15 @@ export const inviteAgent = route({
   answers: { 200: { description: 'The invite.', schema: NewInvite } },
   errors: ['invalid_request', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body } = context;
-    const { broker } = services;
-    const now = broker.clock();
+    const { services, body } = context;
     const inviting = {
       name: body.agent_name,
       grants: body.grants ?? [],
       ...(body.policy !== undefined && { policy: body.policy }),
     };
-    try {
-      const { invite, secret } = await ownerChange(
-        context,
-        { reason: 'invite_created', detail: body.agent_name },
-        async (db, note) => {
-          const made = await makeInvite(db, who.owner, inviting, now);
-          note({ invite: made.invite.id, policy: made.invite.policy_id, grants: JSON.parse(made.invite.grants) });
-          return made;
-        },
-      );
-      const bind_url = `${broker.baseUrl}/v1/invites/bind`;
-      return json(200, { ...shown(invite, now), bind_secret: secret.reveal(), bind_url });
-    } catch (error) {
-      if (error instanceof AgentRefused && error.code !== 'gone') throw new Refusal(error.code, error.message);
-      throw error;
-    }
+    const { invite, secret } = await createInvite(services, changingOwner(context), inviting);
+    const bind_url = `${services.broker.baseUrl}/v1/invites/bind`;
+    return json(200, { ...shown(invite), bind_secret: secret.reveal(), bind_url });
   },
 });
 
@@ -117,15 +97,8 @@ export const removeOwnerInvite = route({
   },
   errors: ['not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, params } = context;
-    const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
-    const known = (await listInvites(services.broker.store.db, who.organisationId)).find((one) => one.id === id);
-    if (!known) throw new Refusal('not_found', 'The organisation has no such invite.');
-    await ownerChange(context, { reason: 'invite_removed', detail: known.agent_name }, async (db, note) => {
-      if (!(await removeInvite(db, who.organisationId, id)))
-        throw new Refusal('conflict', 'This invite was used: there is an agent now. Revoke the agent instead.');
-      note({ invite: id });
-    });
+    const id = storedUuid(context.params.id);
+    await removeInvite(context.services, changingOwner(context), id);
     return json(200, { id, removed: true });
   },
 });

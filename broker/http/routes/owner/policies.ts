@@ -1,22 +1,16 @@
 /** Policies: what agents may do within their grants. A version is never changed; a change is a new one. */
 import { z } from 'zod';
-import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
-import { uuidv4 } from '../../../crypto/ids.ts';
-import { lockOrganisation } from '../../../store/governance.ts';
-import { putPolicy } from '../../../store/governed-versions.ts';
-import { countAgentsByPolicy, findPolicy, listPolicies, listPolicyVersions } from '../../../store/policies.ts';
-import type { Db } from '../../../store/store.ts';
-import { Refusal } from '../../errors.ts';
 import {
-  knownPlatforms,
-  Rules,
-  refuseOtherVersion,
-  SeenVersion,
-  sayWhatIsWrong,
-  takeRules,
-  Warnings,
-} from '../../given-rules.ts';
-import { ownerChange } from '../../owner-change.ts';
+  changePolicy as change,
+  createPolicy,
+  type ListedPolicy,
+  listPolicies,
+  listPolicyVersions,
+  readPolicy,
+} from '../../../admin/policies.ts';
+import { PolicyName, PolicyRules } from '../../../config-file/schema.ts';
+import { Rules, SeenVersion, sayWhatIsWrong, Warnings } from '../../given-rules.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { pageSize, wholeNumber } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -40,19 +34,14 @@ const Version = z
   .meta({ id: 'PolicyVersion' });
 
 const params = { id: z.string().describe('the id of the policy, or its name') };
-const unknown = () => new Refusal('not_found', 'The organisation has no such policy.');
 
-async function load(db: Db, organisationId: string, idOrName: string) {
-  const found = idOrName.includes('\0') ? undefined : await findPolicy(db, organisationId, idOrName);
-  if (!found) throw unknown();
-  return found;
-}
-
-async function shown(db: Db, organisationId: string, id: string): Promise<z.output<typeof Policy>> {
-  const { name, version, created_at, rules } = await load(db, organisationId, id);
-  const agents = (await countAgentsByPolicy(db, organisationId)).get(id) ?? 0;
-  return { id, name, version, created_at: time(created_at), agents, rules: JSON.parse(rules) };
-}
+const listed = ({ id, name, version, created_at, agents }: ListedPolicy): z.output<typeof Listed> => ({
+  id,
+  name,
+  version,
+  created_at: time(created_at),
+  agents,
+});
 
 /** GET /owner/policies */
 export const ownerPolicies = route({
@@ -64,18 +53,8 @@ export const ownerPolicies = route({
   summary: "The organisation's policies.",
   answers: { 200: { description: 'All of them, by name.', schema: z.object({ policies: z.array(Listed) }) } },
   errors: [],
-  handle: async ({ services: { broker }, who }) => {
-    const { db } = broker.store;
-    const agents = await countAgentsByPolicy(db, who.organisationId);
-    const policies = (await listPolicies(db, who.organisationId)).map(({ id, name, version, created_at }) => ({
-      id,
-      name,
-      version,
-      created_at: time(created_at),
-      agents: agents.get(id) ?? 0,
-    }));
-    return json(200, { policies });
-  },
+  handle: async ({ services: { broker }, who }) =>
+    json(200, { policies: (await listPolicies(broker, who.organisationId)).map(listed) }),
 });
 
 /** GET /owner/policies/{id} */
@@ -90,9 +69,8 @@ export const ownerPolicy = route({
   answers: { 200: { description: 'The policy.', schema: Policy } },
   errors: ['not_found'],
   handle: async ({ services: { broker }, who, params }) => {
-    const { db } = broker.store;
-    const { id } = await load(db, who.organisationId, params.id);
-    return json(200, await shown(db, who.organisationId, id));
+    const policy = await readPolicy(broker, who.organisationId, params.id);
+    return json(200, { ...listed(policy), rules: policy.rules });
   },
 });
 
@@ -118,18 +96,10 @@ export const policyVersions = route({
     },
   },
   errors: ['invalid_request', 'not_found'],
-  handle: async ({ services: { broker }, who, params, query: { limit, before } }) => {
-    const { db } = broker.store;
-    const { organisationId } = who;
-    const { id } = await load(db, organisationId, params.id);
-    const found = await listPolicyVersions(db, { organisationId, id }, { limit, ...(before && { before }) });
-    const versions = found.map(({ version, rules, created_at }) => ({
-      version,
-      rules: JSON.parse(rules),
-      created_at: time(created_at),
-    }));
-    const last = found.length === limit ? found.at(-1) : undefined;
-    return json(200, { versions, next: last && last.version > 1 ? last.version : null });
+  handle: async ({ services: { broker }, who, params, query }) => {
+    const { versions, next } = await listPolicyVersions(broker, who.organisationId, params.id, query);
+    const shown = versions.map(({ version, rules, created_at }) => ({ version, rules, created_at: time(created_at) }));
+    return json(200, { versions: shown, next });
   },
 });
 
@@ -148,23 +118,8 @@ export const makePolicy = route({
   answers: { 201: { description: 'The policy.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body } = context;
-    const { organisationId } = who;
-    const { store, clock } = services.broker;
-    const platforms = await knownPlatforms(store.db, organisationId);
-    const { rules, warnings } = takeRules(body.rules, 'policy', 'rules', platforms);
-    const made = await ownerChange(context, { reason: 'policy_created' }, async (db, note) => {
-      await lockOrganisation(db, organisationId);
-      if ((await listPolicies(db, organisationId)).some(({ name }) => name === body.name))
-        throw new Refusal(
-          'conflict',
-          `There is a policy "${body.name}" already: send its new rules to its own address.`,
-        );
-      const policy = { organisationId, id: uuidv4(), name: body.name, rules: JSON.stringify(rules) };
-      note({ policy: { id: policy.id, name: body.name, version: await putPolicy(db, policy, clock()) } });
-      return await shown(db, organisationId, policy.id);
-    });
-    return json(201, { ...made, warnings });
+    const { rules, warnings, ...made } = await createPolicy(context.services, changingOwner(context), context.body);
+    return json(201, { ...listed(made), rules, warnings });
   },
 });
 
@@ -184,20 +139,9 @@ export const changePolicy = route({
   answers: { 200: { description: 'The policy as it is now.', schema: Changed } },
   errors: ['invalid_request', 'invalid_governance', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body } = context;
-    const { organisationId } = who;
-    const { store, clock } = services.broker;
-    const { id } = await load(store.db, organisationId, context.params.id);
-    const platforms = await knownPlatforms(store.db, organisationId);
-    const { rules, warnings } = takeRules(body.rules, 'policy', 'rules', platforms);
-    const changed = await ownerChange(context, { reason: 'policy_changed' }, async (db, note) => {
-      await lockOrganisation(db, organisationId);
-      const { name, version: inForce } = await load(db, organisationId, id);
-      refuseOtherVersion(body.version, inForce);
-      const version = await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, clock());
-      note({ policy: { id, name, version } });
-      return await shown(db, organisationId, id);
-    });
-    return json(200, { ...changed, warnings });
+    const { services, params, body } = context;
+    const command = { policy: params.id, rules: body.rules, seen: body.version };
+    const { rules, warnings, ...changed } = await change(services, changingOwner(context), command);
+    return json(200, { ...listed(changed), rules, warnings });
   },
 });

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { simulate } from '../../../calls/simulate.ts';
+import { simulateCall } from '../../../admin/simulate.ts';
 import { Guardrails, PolicyRules } from '../../../config-file/schema.ts';
 import { CONCRETE_CHECKS, DENY_REASONS, STANDING_CHECKS } from '../../../policy/facts.ts';
-import { findAgent } from '../../../store/agents.ts';
 import { Action } from '../../../wire/action.ts';
-import { Refusal } from '../../errors.ts';
-import { knownPlatforms, sayWhatIsWrong, takeRules, Warnings } from '../../given-rules.ts';
+import { sayWhatIsWrong, Warnings } from '../../given-rules.ts';
 import { AgentId } from '../../owned-agent.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
@@ -75,17 +73,9 @@ export const ownerSimulate = route({
   answers: { 200: { description: 'The decision.', schema: Simulation } },
   errors: ['invalid_request', 'invalid_governance', 'invalid_endpoint', 'invalid_headers', 'not_found', 'rate_limited'],
   handle: async ({ services, who: { organisationId }, body }) => {
-    const { agent_id, policy_rules, guardrails, ...action } = body;
-    const { db } = services.broker.store;
-    const agent = await findAgent(db, organisationId, agent_id);
-    if (!agent || agent.status === 'deleted') throw new Refusal('not_found', 'The organisation has no such agent.');
-    const platforms = await knownPlatforms(db, organisationId);
-    const policy = policy_rules && takeRules(policy_rules, 'policy', 'policy_rules', platforms);
-    const guards = guardrails && takeRules(guardrails, 'guardrail', 'guardrails', platforms);
-    const proposed = { ...(policy && { policy: policy.rules }), ...(guards && { guardrails: guards.rules }) };
-    const simulated = await simulate(services, agent.agent_id, action, proposed);
-    if (simulated.kind === 'invalid') throw new Refusal(simulated.refused.code, simulated.refused.detail);
-    const { verdict } = simulated;
+    const { agent_id: agentId, policy_rules: policyRules, guardrails, ...action } = body;
+    const question = { agentId, action, policyRules, guardrails };
+    const { verdict, ...simulated } = await simulateCall(services, organisationId, question);
     const { violating, suspend } = verdict.kind === 'deny' ? verdict : {};
     return json(200, {
       decision: DECISIONS[verdict.kind],
@@ -98,7 +88,7 @@ export const ownerSimulate = route({
       ...(suspend && { suspends: suspend.guardrail }),
       policy: simulated.policy,
       guardrails: simulated.guardrails,
-      warnings: [...(policy?.warnings ?? []), ...(guards?.warnings ?? [])],
+      warnings: simulated.warnings,
     });
   },
 });

@@ -1,0 +1,45 @@
+/** Rules that an owner gives, checked as those of a governance file are. */
+import { readRules } from '../config-file/rules.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import type { Db } from '../store/store.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Rules of the right shape; `problems` name them by the member `at`. */
+export type GivenRules = { kind: 'policy' | 'guardrail'; at: string; rules: Parameters<typeof readRules>[0] };
+
+/** Rules as they are stored, and warnings about them. Throws ChangeRefused `invalid_governance` with all problems. */
+export async function takeRules(
+  db: Db,
+  organisationId: string,
+  { kind, at, rules }: GivenRules,
+): Promise<{ rules: RuleSource[]; warnings: string[] }> {
+  const read = readRules(rules, kind, at, await loadManifests(db, organisationId));
+  if (!read.ok) throw rulesRefused('invalid_governance', read.problems);
+  return read;
+}
+
+const MOST_SAID = 3;
+
+/** A refusal that says the first problems, and holds all of them. */
+export function rulesRefused(
+  code: 'invalid_governance' | 'invalid_request',
+  problems: readonly string[],
+): ChangeRefused {
+  const more = problems.length > MOST_SAID ? ` And ${problems.length - MOST_SAID} more.` : '';
+  const said = `${problems.slice(0, MOST_SAID).join(' ')}${more}`;
+  const detail = code === 'invalid_governance' ? `The rules cannot be taken; nothing was changed. ${said}` : said;
+  return new ChangeRefused(code, detail, { problems });
+}
+
+/**
+ * Whoever changes what another has changed meanwhile is told so, if they say which version they saw.
+ *
+ * @throws ChangeRefused conflict
+ */
+export function refuseOtherVersion(seen: number | undefined, inForce: number): void {
+  if (seen !== undefined && seen !== inForce)
+    throw new ChangeRefused('conflict', `Version ${inForce} is in force, not ${seen}: load it, and change that.`, {
+      version: inForce,
+    });
+}

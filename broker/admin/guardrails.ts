@@ -1,0 +1,55 @@
+/** Guardrails, as owners read and change them: all of them at once, in force at the very next decision. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import { present } from '../policy/present.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import { findGuardrailRules, putGuardrails } from '../store/governed-versions.ts';
+import { findOrganisation } from '../store/organisations.ts';
+import type { OrganisationTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStoredRules } from '../store/stored-json.ts';
+import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
+
+/** `version`: 0 before there were any. */
+export type GuardrailsInForce = { version: number; guardrails: RuleSource[] };
+
+/** The guardrails in force. */
+export async function readGuardrails(
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisationId: string,
+): Promise<GuardrailsInForce> {
+  return await guardrailsOf(db, present(await findOrganisation(db, organisationId), 'organisation'));
+}
+
+/** Those of the version that the organisation's row names. Throws Error when they are not in the store, or altered. */
+export async function guardrailsOf(
+  db: Db,
+  { id, guardrails_version: version }: OrganisationTable,
+): Promise<GuardrailsInForce> {
+  if (version === 0) return { version, guardrails: [] };
+  const rules = present(await findGuardrailRules(db, id, version), `version ${version} of the guardrails`);
+  return { version, guardrails: readStoredRules(rules, `guardrails version ${version}`) };
+}
+
+/**
+ * Replaces them. `seen`: the version that was changed to these; when another is in force by now, nothing is changed.
+ * Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ */
+export async function changeGuardrails(
+  services: Changing,
+  by: ChangingOwner,
+  { rules: asked, seen }: { rules: GivenRules['rules']; seen: number | undefined },
+): Promise<GuardrailsInForce & { warnings: string[] }> {
+  const { store, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const given = { kind: 'guardrail', at: 'guardrails', rules: asked } as const;
+  const { rules, warnings } = await takeRules(store.db, organisationId, given);
+  return await recordChange(services, by, { reason: 'guardrails_changed' }, async (db, note) => {
+    const before = present(await lockOrganisation(db, organisationId), 'organisation');
+    refuseOtherVersion(seen, before.guardrails_version);
+    const version = await putGuardrails(db, organisationId, JSON.stringify(rules), clock());
+    note({ guardrails: { version } });
+    return { version, guardrails: rules, warnings };
+  });
+}

@@ -1,0 +1,111 @@
+/** Policies, as owners read and change them. A version is never changed; a change is a new one, in force at the next decision. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { RuleSource } from '../policy/facts.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import { putPolicy } from '../store/governed-versions.ts';
+import {
+  countAgentsByPolicy,
+  findPolicy,
+  listPolicies as listStored,
+  listPolicyVersions as listVersions,
+} from '../store/policies.ts';
+import type { PolicyTable, PolicyVersionTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStoredRules } from '../store/stored-json.ts';
+import { type GivenRules, refuseOtherVersion, takeRules } from './given-rules.ts';
+import { ChangeRefused } from './refused.ts';
+
+type Reading = Pick<Broker, 'store'>;
+
+/** `agents`: how many, not stopped for good, are under it. */
+export type ListedPolicy = PolicyTable & { agents: number };
+export type WholePolicy = ListedPolicy & { rules: RuleSource[] };
+/** `warnings`: what is allowed, and may not be what was meant. */
+export type ChangedPolicy = WholePolicy & { warnings: string[] };
+
+/** All of them, by name. */
+export async function listPolicies({ store: { db } }: Reading, organisationId: string): Promise<ListedPolicy[]> {
+  const agents = await countAgentsByPolicy(db, organisationId);
+  const policies = await listStored(db, organisationId);
+  return policies.map((policy) => ({ ...policy, agents: agents.get(policy.id) ?? 0 }));
+}
+
+/** With the rules in force. Throws ChangeRefused. */
+export const readPolicy = ({ store }: Reading, organisationId: string, idOrName: string): Promise<WholePolicy> =>
+  loadPolicy(store.db, organisationId, idOrName);
+
+async function loadPolicy(db: Db, organisationId: string, idOrName: string): Promise<WholePolicy> {
+  const found = await findPolicy(db, organisationId, idOrName);
+  if (!found) throw new ChangeRefused('not_found', 'The organisation has no such policy.');
+  const agents = (await countAgentsByPolicy(db, organisationId)).get(found.id) ?? 0;
+  return { ...found, agents, rules: readStoredRules(found.rules, `rules of policy ${found.id}`) };
+}
+
+export type PolicyVersion = Pick<PolicyVersionTable, 'version' | 'created_at'> & { rules: RuleSource[] };
+
+/** A page of the versions of a policy, newest first; `next`: of the next page. Throws ChangeRefused. */
+export async function listPolicyVersions(
+  { store: { db } }: Reading,
+  organisationId: string,
+  idOrName: string,
+  page: { limit: number; before?: number | undefined },
+): Promise<{ versions: PolicyVersion[]; next: number | null }> {
+  const { id } = await loadPolicy(db, organisationId, idOrName);
+  const { limit, before } = page;
+  const found = await listVersions(db, { organisationId, id }, { limit, ...(before && { before }) });
+  const versions = found.map((one) => ({
+    ...one,
+    rules: readStoredRules(one.rules, `rules of policy ${id} version ${one.version}`),
+  }));
+  const last = found.length === limit ? found.at(-1) : undefined;
+  return { versions, next: last && last.version > 1 ? last.version : null };
+}
+
+const given = (rules: GivenRules['rules']): GivenRules => ({ kind: 'policy', at: 'rules', rules });
+
+/** Makes a policy. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function createPolicy(
+  services: Changing,
+  by: ChangingOwner,
+  { name, rules: asked }: { name: string; rules: GivenRules['rules'] },
+): Promise<ChangedPolicy> {
+  const { store, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
+  return await recordChange(services, by, { reason: 'policy_created' }, async (db, note) => {
+    await lockOrganisation(db, organisationId);
+    if ((await listStored(db, organisationId)).some((one) => one.name === name))
+      throw new ChangeRefused(
+        'conflict',
+        `There is a policy "${name}" already: send its new rules to its own address.`,
+      );
+    const policy = { organisationId, id: uuidv4(), name, rules: JSON.stringify(rules) };
+    note({ policy: { id: policy.id, name, version: await putPolicy(db, policy, clock()) } });
+    return { ...(await loadPolicy(db, organisationId, policy.id)), warnings };
+  });
+}
+
+/**
+ * Gives a policy a new version of its rules. `seen`: the version that was changed to these; when another is in force by now,
+ * nothing is changed. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ */
+export async function changePolicy(
+  services: Changing,
+  by: ChangingOwner,
+  { policy, rules: asked, seen }: { policy: string; rules: GivenRules['rules']; seen: number | undefined },
+): Promise<ChangedPolicy> {
+  const { store, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const { id } = await loadPolicy(store.db, organisationId, policy);
+  const { rules, warnings } = await takeRules(store.db, organisationId, given(asked));
+  return await recordChange(services, by, { reason: 'policy_changed' }, async (db, note) => {
+    await lockOrganisation(db, organisationId);
+    const { name, version: inForce } = await loadPolicy(db, organisationId, id);
+    refuseOtherVersion(seen, inForce);
+    const version = await putPolicy(db, { organisationId, id, name, rules: JSON.stringify(rules) }, clock());
+    note({ policy: { id, name, version } });
+    return { ...(await loadPolicy(db, organisationId, id)), warnings };
+  });
+}

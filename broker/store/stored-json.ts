@@ -1,0 +1,42 @@
+/** JSON columns, read by their schema: a row that was altered outside of the broker is an error, never another meaning. */
+import { z } from 'zod';
+import { EFFECTS, METHODS, type RuleSource } from '../policy/facts.ts';
+
+/**
+ * The value of a JSON column. `what`: what it is, for the error.
+ *
+ * @throws Error that names it, when the column holds something else
+ */
+export function readStored<Value>(schema: z.ZodType<Value>, text: string, what: string): Value {
+  let parsed: z.ZodSafeParseResult<Value> | undefined;
+  try {
+    parsed = schema.safeParse(JSON.parse(text));
+  } catch {
+    // No JSON.
+  }
+  if (!parsed?.success)
+    throw new Error(`The stored ${what} cannot be read: was the row altered outside of the broker?`);
+  return parsed.data;
+}
+
+/** A column that holds a list of texts. */
+export const Texts = z.array(z.string());
+
+/** A column that holds `ScopesOn[]` (schema.ts). */
+export const ScopesOnPlatforms = z.array(z.object({ platformId: z.string(), scopes: Texts }));
+
+/** Strict: a condition that nobody reads would let a rule match more. */
+const StoredRules = z.array(
+  z.strictObject({
+    name: z.string().exactOptional(),
+    effect: z.enum([...EFFECTS, 'suspend']),
+    platforms: Texts.exactOptional(),
+    scopes: Texts.exactOptional(),
+    methods: z.array(z.enum(METHODS)).exactOptional(),
+    endpoints: Texts.exactOptional(),
+    when: z.string().exactOptional(),
+  }),
+);
+
+/** The rules of a version of a policy, or of the guardrails. `what`: which, for the error. @throws Error */
+export const readStoredRules = (text: string, what: string): RuleSource[] => readStored(StoredRules, text, what);

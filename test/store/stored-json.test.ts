@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest';
+import { DEFAULT_POLICY_RULES } from '../../broker/policy/default-policy.ts';
+import { readStoredRules } from '../../broker/store/stored-json.ts';
+
+describe('the stored rules of a version', () => {
+  test('are read as they were written', () => {
+    expect(readStoredRules(JSON.stringify(DEFAULT_POLICY_RULES), 'rules')).toEqual(DEFAULT_POLICY_RULES);
+    const all = {
+      name: 'n',
+      effect: 'suspend',
+      platforms: ['*'],
+      scopes: ['demo:read'],
+      methods: ['GET'],
+      endpoints: ['/**'],
+      when: 'true',
+    };
+    expect(readStoredRules(JSON.stringify([all]), 'rules')).toEqual([all]);
+  });
+
+  test.each([
+    ['no list', '{}'],
+    ['no JSON', '[{"effect":'],
+    ['an unknown effect', '[{"effect":"permit"}]'],
+    ['a condition under another name', '[{"effect":"allow","if":"request.body.amount < 10"}]'],
+    ['a method that there is not', '[{"effect":"allow","methods":["YELL"]}]'],
+  ])('%s is an error that names the rules, and never other rules', (_what, text) => {
+    expect(() => readStoredRules(text, 'rules of policy p')).toThrow('The stored rules of policy p cannot be read');
+  });
+});
