@@ -19,7 +19,7 @@ const name = (what: string) =>
 export const ConnectionName = name('Name of a connection.');
 
 /** An entry of the repository constraint (specification, Repository constraint); names as code hosts take them. */
-const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})$/;
+const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$|.*\.[Gg][Ii][Tt]$)[A-Za-z0-9._-]{1,100})$/;
 
 /** Names that only people read may have spaces. */
 const spacedName = (what: string) =>
@@ -152,7 +152,7 @@ export const GrantTerms = z
         'Who may receive what is sent: addresses, domains as "@acme.example", or ids of the platform as "C024BE91L". Absent: anybody; empty: nobody.',
       ),
     repos: z
-      .array(z.string().regex(REPOSITORY, 'is no repository; write "owner/name" or "owner/*"'))
+      .array(z.string().regex(REPOSITORY, 'is no repository; write "owner/name" (without ".git") or "owner/*"'))
       .max(64, 'has more than 64 entries; write "owner/*" for all of an owner')
       .optional()
       .describe('Repositories it is limited to: "owner/name" or "owner/*", at most 64. Absent: all; empty: none.'),

@@ -2,9 +2,8 @@
  * The repository constraint of a grant on the code host (specification, Repository constraint): what is not surely one
  * of the listed repositories is refused.
  */
-import { unescapeOnce } from './escapes.ts';
-import type { CallAsk, Constraints, JsonValue, Method } from './facts.ts';
-import { foldName, parameterNames } from './names.ts';
+import type { CallAsk, Constraints } from './facts.ts';
+import { foreignName, membersNamed, namedInQuery, outwardPart } from './repo-reach.ts';
 import { type Spelling, spellingsOf } from './spelling.ts';
 
 /** A refusal names the repositories, as far as the call names any, and says why. */
@@ -12,57 +11,28 @@ export type RepositoryRefusal = { violating: string[]; detail: string };
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 const FREE_READS = [/^\/user$/, /^\/rate_limit$/, /^\/user\/repos$/, /^\/orgs\/[A-Za-z0-9._-]{1,100}\/repos$/];
-const MAX_NAMED_LENGTH = 400;
-/** Parts of a repository that reach into, or become, another one. */
-const OUTWARD = new Set(['forks', 'transfer', 'import', 'merge-upstream']);
-/** Parts of an issue that are written with the ids of other issues, of any repository, which cannot be judged here. */
-const LINKS = new Set(['sub_issues', 'sub_issue', 'dependencies']);
-/** What names another side or a new repository in a body, folded. In a query nothing of the kind is documented. */
-const NAMING = new Set(['head', 'head_repo', 'owner', 'name'].map(foldName));
+/** The three paths of governed git (specification, Governed git). */
+const GIT = /^\/git\/([^/]+)\/([^/]+)\/(?:info\/refs|git-upload-pack|git-receive-pack)$/;
+/** Names that hosts may take for other ones. */
+const ALIAS = /\.(?:git)?$/i;
+const OWNER = new Set(['owner']);
 
-/** Whether a REST or git call stays within the listed repositories; undefined when it does. */
+/** Whether a call, REST or git, stays within the listed repositories; undefined when it does. */
 export function refuseRepositories(constraints: Constraints, call: CallAsk): RepositoryRefusal | undefined {
   const listed = constraints.repos ?? [];
-  const refuse = (detail: string, ...violating: string[]): RepositoryRefusal => ({ violating, detail });
   if (listed.length === 0) return refuse('the grant allows no repository');
   if (/%2f/i.test(call.path)) return refuse('an escaped slash is not taken where repositories are limited');
-  if (call.git !== undefined) return refuseGitRepository(listed, call.path);
   if (call.method === 'GET' && FREE_READS.some((form) => form.test(call.path))) return undefined;
-  const [, root, owner, repo, , ...rest] = call.path.split('/');
   const spellings = spellingsOf(call.path);
-  const isPart = (part: string) => spellings.some((spelling) => spelling[3] === part);
   const creates = creation(call);
-  const named = creates !== undefined || isPart('pulls') || isPart('merges') ? namedInQuery(call) : undefined;
-  if (named !== undefined) return refuse(`the query must not name \`${named}\` where repositories are limited`, named);
+  const queried = namedInQuery(call, creates !== undefined);
+  if (queried !== undefined)
+    return refuse(`the query must not name \`${queried}\` where repositories are limited`, queried);
   if (creates !== undefined) {
-    if (constraints.allow_repo_creation !== true)
-      return refuse('the grant does not allow creating repositories', ...creates.names);
-    const { owners } = creates;
-    if (owners.length === 0 || !owners.every((one) => listed.some((entry) => same(ownerOf(entry), one)))) {
-      return refuse('a repository may be created only under an owner in the list of the grant', ...creates.names);
-    }
-    if (!creates.fromTemplate) return undefined;
+    const refused = refuseCreation(constraints, listed, creates);
+    if (refused !== undefined || !creates.fromTemplate) return refused;
   }
-  if (root !== 'repos' || owner === undefined || repo === undefined || !NAME.test(owner) || !NAME.test(repo)) {
-    return refuse('the call names no repository, and may reach any; call an endpoint under /repos/<owner>/<repo>');
-  }
-  const name = `${owner}/${repo}`;
-  if (!listed.some((entry) => covers(entry, name)))
-    return refuse(`${name} is not in the agent's allowed repositories`, name);
-  const outward = outwardPart(call.method, spellings);
-  if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
-  const foreign = foreignSide(call, isPart, rest, owner, repo);
-  return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
-}
-
-/** The path of a git request names its repository without `.git`. */
-function refuseGitRepository(listed: readonly string[], path: string): RepositoryRefusal | undefined {
-  const [, root, owner = '', repo = ''] = path.split('/');
-  const name = `${owner}/${repo}`;
-  if (root !== 'git' || !NAME.test(owner) || !NAME.test(repo))
-    return { violating: [], detail: 'the git request names no repository' };
-  if (listed.some((entry) => covers(entry, name))) return undefined;
-  return { violating: [name], detail: `${name} is not in the agent's allowed repositories` };
+  return refuseTarget(listed, call, spellings);
 }
 
 /** The entries that lie in both lists: `acme/*` and `ACME/app` have `ACME/app` in common. */
@@ -71,6 +41,41 @@ export function intersectRepositories(a: readonly string[], b: readonly string[]
     ...a.filter((entry) => b.some((other) => covers(other, entry))),
     ...b.filter((entry) => a.some((other) => covers(other, entry) && !same(other, entry))),
   ];
+}
+
+function refuse(detail: string, ...violating: string[]): RepositoryRefusal {
+  return { violating, detail };
+}
+
+/** The repository that a path is under, and what else the call names. */
+function refuseTarget(
+  listed: readonly string[],
+  call: CallAsk,
+  spellings: readonly Spelling[],
+): RepositoryRefusal | undefined {
+  const git = gitRepository(call);
+  const [, root, owner = '', repo = ''] = git ?? call.path.split('/');
+  const isGit = git !== undefined;
+  if ((!isGit && (root !== 'repos' || call.git !== undefined)) || !NAME.test(owner) || !NAME.test(repo))
+    return refuse('the call names no repository, and may reach any; call an endpoint under /repos/<owner>/<repo>');
+  const name = `${owner}/${repo}`;
+  if (!listed.some((entry) => covers(entry, name)) || (isGit && ALIAS.test(repo)))
+    return refuse(`${name} is not in the agent's allowed repositories`, name);
+  if (isGit) return undefined;
+  const outward = outwardPart(call.path, spellings);
+  if (outward !== undefined) return refuse(`\`${outward}\` reaches beyond ${name}`, name);
+  const foreign = foreignName(call, owner, repo);
+  return foreign === undefined ? undefined : refuse(`\`${foreign}\` reaches beyond ${name}`, foreign);
+}
+
+/**
+ * The pieces of a path of governed git: its root, owner and repository. Git's own door has taken `.git` off the name, once;
+ * elsewhere that is done here. Undefined for other paths.
+ */
+function gitRepository({ path, git }: CallAsk): readonly ['', 'git', string, string] | undefined {
+  const [found, owner = '', given = ''] = GIT.exec(path) ?? [];
+  if (found === undefined) return undefined;
+  return ['', 'git', owner, git === undefined ? given.replace(/\.git$/, '') : given];
 }
 
 /** Whether a list entry (`owner/repo` or `owner/*`) covers a repository, or a narrower entry. Letter case is ignored. */
@@ -88,31 +93,22 @@ function same(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
 
-/** The part of a repository that reaches beyond it, in any spelling of the path. */
-function outwardPart(method: Method, spellings: readonly Spelling[]): string | undefined {
-  for (const [, , , part, , link] of spellings) {
-    if (part !== undefined && OUTWARD.has(part)) return part;
-    if (method !== 'GET' && part === 'issues' && link !== undefined && LINKS.has(link)) return link;
-  }
-  return undefined;
-}
+type Creation = { owners: string[]; fromTemplate?: true; names: string[] };
 
-/** The first parameter of a call that changes something which names what only a body should; undefined when none does. */
-function namedInQuery({ method, query }: CallAsk): string | undefined {
-  if (method === 'GET' || query === '') return undefined;
-  const names = [...new URLSearchParams(query.replaceAll(';', '&')).keys()];
-  return names.find((name) => parameterNames(name).some((one) => NAMING.has(one)));
-}
-
-/** The members of a body with that name, in any spelling, without those that are null. */
-function membersNamed(call: CallAsk, name: string): JsonValue[] {
-  const folded = foldName(name);
-  const members = Object.entries(call.body ?? {}).filter(([member]) => foldName(member) === folded);
-  return members.flatMap(([, value]) => (value === null ? [] : [value]));
+function refuseCreation(
+  constraints: Constraints,
+  listed: readonly string[],
+  { owners, names }: Creation,
+): RepositoryRefusal | undefined {
+  if (constraints.allow_repo_creation !== true)
+    return refuse('the grant does not allow creating repositories', ...names);
+  const isListed = (owner: string) => listed.some((entry) => same(ownerOf(entry), owner));
+  if (owners.length > 0 && owners.every(isListed)) return undefined;
+  return refuse('a repository may be created only under an owner in the list of the grant', ...names);
 }
 
 /** What a call creates: under an organisation, under whoever the credential is (unknown here), or from a template. */
-function creation(call: CallAsk): { owners: string[]; fromTemplate?: true; names: string[] } | undefined {
+function creation(call: CallAsk): Creation | undefined {
   if (call.method !== 'POST') return undefined;
   const segments = call.path.slice(1).split('/');
   const name = call.body?.name;
@@ -125,44 +121,10 @@ function creation(call: CallAsk): { owners: string[]; fromTemplate?: true; names
   }
   if (call.path === '/user/repos') return { owners: [], names: [] };
   if (segments[0] === 'repos' && segments[3] === 'generate') {
-    const given = membersNamed(call, 'owner');
-    const owners = given.filter((owner) => typeof owner === 'string' && NAME.test(owner)) as string[];
+    const given = membersNamed(call, OWNER).map(([, value]) => value);
+    const owners = given.flatMap((one) => (typeof one === 'string' && NAME.test(one) ? [one] : []));
     // One that cannot be read may be anybody.
     return { owners: owners.length < given.length ? [] : owners, fromTemplate: true, names: labels(owners) };
   }
   return undefined;
-}
-
-/**
- * The foreign side of a comparison (`compare/main...evil:branch`, `evil:repo:branch`) or of a pull request (`head`,
- * `head_repo`); undefined when both sides are the same repository's.
- */
-function foreignSide(
-  call: CallAsk,
-  isPart: (part: string) => boolean,
-  rest: readonly string[],
-  owner: string,
-  repo: string,
-): string | undefined {
-  const sides: string[] = [];
-  if (isPart('compare') || isPart('dependency-graph'))
-    sides.push(...rest.flatMap((s) => unescapeOnce(s).split(/\.{2,3}/)));
-  if (isPart('pulls') || isPart('merges')) sides.push(...membersNamed(call, 'head').map(textOf));
-  const otherRepo = membersNamed(call, 'head_repo').find((name) => !same(textOf(name), repo));
-  if (isPart('pulls') && otherRepo !== undefined) return shorten(textOf(otherRepo));
-  const foreign = sides.find((side) => {
-    const [name = '', ...more] = side.split(':');
-    return more.length > 1 || (more.length === 1 && !same(name, owner));
-  });
-  return foreign === undefined ? undefined : shorten(foreign);
-}
-
-/** What is no text is read as it is sent: an object may have a member `toString`. */
-function textOf(value: JsonValue): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** No repository and no branch has a longer name. */
-function shorten(text: string): string {
-  return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
 }

@@ -285,6 +285,7 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['two stars', { repos: ['acme/**'] }],
       ['a path', { repos: ['acme/../x'] }],
       ['no owner', { repos: ['x'] }],
+      ['a name with .git', { repos: ['acme/repo.git'] }],
       ['65 repositories', { repos: Array.from({ length: 65 }, (_, i) => `acme/r${i}`) }],
       ['repos as text', { repos: 'acme/*' }],
       ['repos null', { repos: null }],

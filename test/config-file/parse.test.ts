@@ -218,7 +218,7 @@ describe('a governance file', () => {
     [
       'a repository that is none',
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: ["*"] } } }`,
-      '11:64: agents.t.grants.crm.repos[0]: is no repository; write "owner/name" or "owner/*".',
+      '11:64: agents.t.grants.crm.repos[0]: is no repository; write "owner/name" (without ".git") or "owner/*".',
     ],
     [
       'more repositories than a grant may list',

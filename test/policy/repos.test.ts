@@ -25,8 +25,19 @@ describe('within the list', () => {
     'GET /user/repos',
     'GET /orgs/whoever/repos',
     'GET /repos/acme/app/pulls?head=evil:topic',
-    'GET /repos/acme/app/issues/1/sub_issues',
-    'GET /repos/acme/app/issues/1/dependencies/blocked_by',
+    'GET /repos/acme/app/issues/1/comments',
+    'GET /repos/acme/app/contents/x?ref=topic',
+    'GET /repos/acme/app/commits/feature/x',
+    'GET /repos/acme/app/contents/a:b',
+    'GET /repos/acme/app/codespaces/secrets',
+    'POST /repos/acme/app/dispatches',
+    'POST /repos/acme/app/releases/1/assets?name=app.zip',
+    'PUT /repos/acme/app/pulls/1/merge',
+    'GET /git/acme/app/info/refs?service=git-upload-pack',
+    'GET /git/acme/app.git/info/refs?service=git-receive-pack',
+    'POST /git/ACME/App.git/git-upload-pack',
+    'POST /git/acme/app/git-receive-pack',
+    'POST /git/tools/any.thing.git/git-receive-pack',
     'POST /repos/acme/app/issues/1/comments',
     'GET /repos/acme/app/contents/merge-upstream',
   ])('%s', (line) => {
@@ -98,6 +109,50 @@ describe('GT-18 outside of the list', () => {
     ['GET /repos/acme/app/compare/evil:main...topic', ['evil:main']],
     ['GET /repos/acme/app/compare/main...acme:other:topic', ['acme:other:topic']],
     ['GET /repos/acme/app/compare/main...evil%3Abranch', ['evil:branch']],
+    ['GET /repos/acme/app/compare/main...evil%253Abranch', ['evil:branch']],
+    ['GET /repos/acme/app/dependency-graph/compare/main...evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/commits/evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/tarball/evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/git/trees/evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/contents/x?ref=evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/commits?Sha=evil:branch', ['evil:branch']],
+    ['GET /repos/acme/app/commits?a=1;sha=evil:branch', ['evil:branch']],
+    ['GET /networks/acme/app/events', []],
+    ['GET /users/acme/events', []],
+    ['GET /users/acme/received_events', []],
+    ['GET /events', []],
+    ['GET /user/issues', []],
+    ['GET /orgs/acme/issues', []],
+    ['GET /user/starred', []],
+    ['PUT /user/starred/acme/app', []],
+    ['GET /user/subscriptions', []],
+    ['GET /user/repository_invitations', []],
+    ['GET /installation/repositories', []],
+    ['GET /user/installations/1/repositories', []],
+    ['PUT /user/installations/1/repositories/2', []],
+    ['GET /orgs/acme/packages', []],
+    ['GET /user/packages/npm/x', []],
+    ['GET /orgs/acme/teams/core/repos', []],
+    ['PUT /orgs/acme/teams/core/repos/acme/app', []],
+    ['GET /teams/1/repos', []],
+    ['POST /orgs/acme/migrations', []],
+    ['POST /user/migrations', []],
+    ['GET /user/migrations/1/archive', []],
+    ['POST /user/codespaces', []],
+    ['GET /orgs/acme/projectsV2/1/items', []],
+    ['GET /orgs/acme/events', []],
+    ['GET /orgs/acme/dependabot/alerts', []],
+    ['GET /orgs/acme/actions/secrets/X/repositories', []],
+    ['POST /agents/repos/acme/app/tasks', []],
+    ['POST /repositories/42/issues', []],
+    ['GET /user/repos/', []],
+    ['DELETE /user/repos', []],
+    ['GET /search', []],
+    ['GET /repos/acme/ap%70', []],
+    ['GET /repos/acme/\uff0e\uff0e/app', []],
+    ['GET /repos/acme/app%20', []],
+    ['GET /repos/acme/app;v=1', []],
+    ['GET /repos/acme./app', ['acme./app']],
   ])('%s', (line, violating) => {
     expect(reach(line)?.violating).toEqual(violating);
   });
@@ -149,6 +204,46 @@ describe('GT-18 outside of the list', () => {
     expect(reach(line, LIST, { sub_issue_id: 4242, issue_id: 4242, branch: 'main' })?.violating).toEqual(['acme/app']);
   });
 
+  test.each([
+    'GET /repos/acme/app/issues/1/sub_issues',
+    'GET /repos/acme/app/issues/1/dependencies/blocking',
+    'GET /repos/acme/app/issues/1/parent',
+    'GET /repos/acme/app/issues/1/timeline',
+    'GET /repos/acme/app/Issues/1/Timeline.json',
+    'GET /repos/acme/app/forks',
+    'PUT /repos/acme/app/pulls/1/update-branch',
+    'PUT /repos/acme/app/Pulls/1/Update-Branch',
+    'POST /repos/acme/app/codespaces',
+    'POST /repos/acme/app/pulls/1/codespaces',
+    'POST /repos/acme/app/code-scanning/codeql/variant-analyses',
+    'GET /repos/acme/app/code-scanning/codeql/variant-analyses/1/repos/evil/app',
+    'POST /repos/acme/app/security-advisories/GHSA-x/forks',
+  ])('what holds or writes what is in other repositories: %s', (line) => {
+    expect(reach(line)?.violating).toEqual(['acme/app']);
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['PATCH /repos/acme/app/issues/1', { state: 'closed', duplicate_issue_id: 4242 }, 'duplicate_issue_id'],
+    ['PATCH /repos/acme/app/issues/1', { duplicateIssueId: '4242' }, 'duplicateIssueId'],
+    ['POST /repos/acme/app/issues', { title: 'x', parent_issue_id: 4242 }, 'parent_issue_id'],
+    ['PUT /repos/acme/app/actions/x', { selected_repository_ids: [1] }, 'selected_repository_ids'],
+    ['POST /repos/acme/app/issues', { agent_assignment: { target_repo: 'evil/app' } }, 'evil/app'],
+    ['POST /repos/acme/app/deployments', { ref: 'evil:branch' }, 'evil:branch'],
+    ['POST /repos/acme/app/merges', { base: 'main', head: 'evil:branch' }, 'evil:branch'],
+  ])('what a body names of others: %s %j', (line, body, name) => {
+    expect(reach(line, LIST, body)?.violating).toEqual([name]);
+  });
+
+  test('twins of them that stay inside', () => {
+    expect(reach('PATCH /repos/acme/app/issues/1', LIST, { duplicate_issue_id: null })).toBeUndefined();
+    expect(
+      reach('POST /repos/acme/app/issues', LIST, {
+        agent_assignment: { target_repo: 'ACME/app', base_branch: 'main' },
+      }),
+    ).toBeUndefined();
+    expect(reach('POST /repos/acme/app/deployments', LIST, { ref: 'acme:main' })).toBeUndefined();
+  });
+
   test('CH-05 an empty list allows nothing, not even the listing of repositories', () => {
     for (const line of ['GET /repos/acme/app', 'GET /user/repos', 'GET /user'])
       expect(reach(line, { repos: [] })).toBeDefined();
@@ -158,6 +253,40 @@ describe('GT-18 outside of the list', () => {
     for (const entry of ['*', '*/*', 'acme', 'acme/**', '/', 'acme/*/x', '']) {
       expect(reach('GET /repos/acme/app', { repos: [entry] }), entry).toBeDefined();
     }
+  });
+});
+
+describe('git', () => {
+  test.each([
+    ['GET /git/acme/other/info/refs', 'acme/other'],
+    ['GET /git/evil/app.git/info/refs', 'evil/app'],
+    ['POST /git/evil/app/git-upload-pack', 'evil/app'],
+    ['POST /git/acme/app2/git-receive-pack', 'acme/app2'],
+  ])('GT-02 %s is not in the list', (line, name) => {
+    expect(reach(line)).toEqual({
+      violating: [name],
+      detail: `${name} is not in the agent's allowed repositories`,
+    });
+  });
+
+  test.each([
+    'GET /git/acme/app.git.git/info/refs',
+    'GET /git/acme/app.GIT/info/refs',
+    'GET /git/tools/app.git.git/info/refs',
+    'GET /git/tools/app./info/refs',
+    'GET /git/tools/.git/info/refs',
+    'GET /git/tools/../info/refs',
+    'GET /git/acme/app%20/info/refs',
+    'GET /git/acme/app;x/info/refs',
+    'GET /git/acme/app/HEAD',
+    'GET /git/acme/app/objects/info/packs',
+    'GET /git/acme/app/info/refs/',
+    'POST /git/acme/app/info/lfs/objects/batch',
+    'GET /Git/acme/app/info/refs',
+    'GET /git//acme/app/info/refs',
+    'POST /git/acme/app/x/git-receive-pack',
+  ])('what is no plain path of git is refused: %s', (line) => {
+    expect(reach(line)).toBeDefined();
   });
 });
 

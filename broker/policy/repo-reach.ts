@@ -1,0 +1,128 @@
+/**
+ * What of a call under `/repos/<owner>/<repo>` reaches beyond that repository: parts that are about others, the foreign side of
+ * a comparison or of a pull request, and ids, which name things of any repository. Source: GitHub's REST API description
+ * (octokit/openapi-types 29).
+ */
+import { unescapeToFixedPoint } from './escapes.ts';
+import type { CallAsk, JsonValue } from './facts.ts';
+import { foldName, parameterNames } from './names.ts';
+import { compilePattern } from './pattern.ts';
+import { walkPointer } from './pointer.ts';
+import { type Spelling, spellingsOf } from './spelling.ts';
+
+const MAX_NAMED_LENGTH = 400;
+const folded = (names: string): ReadonlySet<string> => new Set(names.split(/\s+/).map(foldName));
+
+/** Parts that reach into, or become, another repository, and answers that hold what stands in others. */
+const BEYOND = [
+  '/repos/*/*/forks/**',
+  '/repos/*/*/transfer/**',
+  '/repos/*/*/import/**',
+  '/repos/*/*/merge-upstream/**',
+  // Links between issues are made by ids and lead to issues of any repository, read or written.
+  '/repos/*/*/issues/*/sub_issue/**',
+  '/repos/*/*/issues/*/sub_issues/**',
+  '/repos/*/*/issues/*/dependencies/**',
+  '/repos/*/*/issues/*/parent/**',
+  '/repos/*/*/issues/*/timeline/**',
+  // Writes into the head's repository, which the call does not name.
+  '/repos/*/*/pulls/*/update-branch',
+  '/repos/*/*/pulls/*/codespaces',
+  '/repos/*/*/codespaces',
+  '/repos/*/*/code-scanning/codeql/variant-analyses/**',
+  '/repos/*/*/security-advisories/*/forks',
+].map((path) => ({
+  name: path.split('/').findLast((part) => part !== '**') ?? path,
+  path: compilePattern(path, 'path'),
+}));
+
+/** Parts of a repository whose path names branches, tags or commits. */
+const NAMES_REFS = new Set('branches commits compare dependency-graph git statuses tarball zipball'.split(' '));
+/** Members that name a side: a branch, where `owner:branch` is a fork's. In the query of a read these are filters. */
+const SIDES = folded('head base ref');
+const REF_PARAMETERS = folded('ref sha');
+/** Members that name issues or repositories by ids, or several repositories at once. */
+const OTHERS = folded(
+  `duplicate_issue_id issue_id parent_issue_id sub_issue_id repository_id repository_ids selected_repository_ids
+  repositories repository_lists repository_owners`,
+);
+const NEW_REPOSITORY = folded('owner name');
+const HEAD_REPO = foldName('head_repo');
+
+/** The part of a repository that reaches beyond it, in any spelling of the path. */
+export function outwardPart(path: string, spellings: readonly Spelling[]): string | undefined {
+  return BEYOND.find((one) => one.path.matchesAnySpelling(path, spellings))?.name;
+}
+
+/**
+ * The first parameter in the query of a call that changes something which names what only a body should; undefined when none
+ * does. `creates`: the call makes a repository.
+ */
+export function namedInQuery({ method, query }: CallAsk, creates: boolean): string | undefined {
+  if (method === 'GET') return undefined;
+  return parameters(query).find(([name]) =>
+    parameterNames(name).some(
+      (one) => one === HEAD_REPO || SIDES.has(one) || OTHERS.has(one) || (creates && NEW_REPOSITORY.has(one)),
+    ),
+  )?.[0];
+}
+
+/** What names something outside of a repository, beside the path's parts: a foreign side, an id. Undefined: nothing does. */
+export function foreignName(call: CallAsk, owner: string, repo: string): string | undefined {
+  const parts = namesRefs(call.path) ? call.path.split('/').slice(5).flatMap(readings) : [];
+  const found =
+    membersNamed(call, OTHERS).map(([name]) => name)[0] ??
+    otherRepository(call, owner, repo) ??
+    [...parts, ...sidesNamed(call)].flatMap((text) => text.split(/\.{2,3}/)).find((side) => isForeign(side, owner));
+  return found === undefined ? undefined : shorten(found);
+}
+
+/** The members of a body with one of these names, in any spelling, without those that are null. */
+export function membersNamed({ body }: CallAsk, names: ReadonlySet<string>): [string, JsonValue][] {
+  return Object.entries(body ?? {}).filter(([member, value]) => value !== null && names.has(foldName(member)));
+}
+
+function namesRefs(path: string): boolean {
+  return spellingsOf(path).some(([, , , part = '']) => NAMES_REFS.has(part));
+}
+
+function sidesNamed(call: CallAsk): string[] {
+  const named = membersNamed(call, SIDES).map(([, value]) => textOf(value));
+  const asked = parameters(call.query).filter(([name]) => parameterNames(name).some((one) => REF_PARAMETERS.has(one)));
+  return [...named, ...asked.map(([, value]) => value)];
+}
+
+/** The repository of a pull request's head, or of a task for the platform's own agent, when it is another one. */
+function otherRepository(call: CallAsk, owner: string, repo: string): string | undefined {
+  const isOwn = (name: string) => [repo, `${owner}/${repo}`].some((one) => one.toLowerCase() === name.toLowerCase());
+  const named = membersNamed(call, new Set([HEAD_REPO])).map(([, value]) => textOf(value));
+  const note = (value: JsonValue) => named.push(textOf(value));
+  walkPointer(call.body ?? {}, ['agent_assignment', 'target_repo'].map(foldName), { value: note, deadEnd: () => {} });
+  return named.find((name) => !isOwn(name));
+}
+
+/** `owner:branch` and `owner:repo:branch` are another repository's, but for the first with the same owner. */
+function isForeign(side: string, owner: string): boolean {
+  const [name = '', ...more] = side.split(':');
+  return more.length > 1 || (more.length === 1 && name.toLowerCase() !== owner.toLowerCase());
+}
+
+/** A text as it stands, and unescaped as often as anybody may. */
+function readings(text: string): string[] {
+  return [text, ...(unescapeToFixedPoint(text) ?? [])];
+}
+
+/** Some servers take `;` for `&` (HTML 4.01, B.2.2). */
+function parameters(query: string): [string, string][] {
+  return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
+}
+
+/** What is no text is read as it is sent: an object may have a member `toString`. */
+function textOf(value: JsonValue): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** No repository and no branch has a longer name. */
+function shorten(text: string): string {
+  return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
+}
