@@ -48,8 +48,6 @@ const ROUTES_ON_THE_STORE = [
   'diagnostics.ts',
   'owner/approvals.ts',
   'owner/audit.ts',
-  'owner/connection-oauth.ts',
-  'owner/connections.ts',
   'owner/mcp-authorisations.ts',
   'owner/me.ts',
   'owner/oidc.ts',

@@ -1,5 +1,6 @@
 /** Tests a connection with one harmless GET of the platform's base URL. */
 
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import type { Credentials } from '../calls/credentials.ts';
 import { restPlatform } from '../calls/forward.ts';
@@ -7,6 +8,7 @@ import { buildRequest } from '../egress/rest.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { loadConnection } from './find-connection.ts';
 import { freshCredential } from './fresh-credential.ts';
 
 /** `detail`: our own words; of the platform's nothing but its status. `sent`: whether it may have been asked at all. */
@@ -16,8 +18,26 @@ export type ConnectionTest = { ok: boolean; upstreamStatus: number | null; detai
 const PATIENCE_MS = 15_000;
 const MAX_BYTES = 1024 * 1024;
 
-/** Asks the platform, with the credential, through the guarded way out. A token that is over is refreshed; else nothing changes. */
-export async function testConnection(
+/**
+ * Asks the platform, with the credential, through the guarded way out; on record, because it used the credential. A token that is
+ * over is refreshed; else nothing changes. Throws ChangeRefused; AuditUnavailable.
+ */
+export async function tryConnection(
+  services: Changing & { credentials: Credentials; oauth: OAuthConnections },
+  by: ChangingOwner,
+  id: string,
+): Promise<ConnectionTest> {
+  const { connection, manifest } = await loadConnection(services.broker.store.db, by.owner.organisation_id, id);
+  const tested = await testConnection(services, connection, manifest);
+  const change = { reason: 'connection_tested', platform: connection.platform_id, connection: id };
+  if (tested.sent)
+    await recordChange(services, by, change, async (_tx, note) =>
+      note({ label: connection.label, ok: tested.ok, upstream_status: tested.upstreamStatus }),
+    );
+  return tested;
+}
+
+async function testConnection(
   services: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
   connection: ConnectionTable,
   manifest: Manifest,

@@ -3,6 +3,7 @@ import type { Broker } from '../broker.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listAccessRequests } from '../store/access-requests.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 
 const MOST = 500;
 
@@ -21,12 +22,14 @@ export async function scopesWaitingForConsent(
 /** The OAuth scopes to ask for beside those of the manifest: of each scope that agents wait for one that it needs. */
 export async function wantedConsent(
   services: { broker: Broker },
-  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted }: ConnectionTable,
+  { organisation_id: organisationId, platform_id: platformId, upstream_scopes: granted, id }: ConnectionTable,
   { needs = {} }: Manifest,
 ): Promise<string[]> {
   // What was consented to before is not lost by connecting again; disconnecting gives it up.
   const needed = new Set(Object.values(needs).flat());
-  const wanted = ((granted === null ? [] : JSON.parse(granted)) as string[]).filter((scope) => needed.has(scope));
+  const wanted = (granted === null ? [] : readStored(Texts, granted, `upstream scopes of connection ${id}`)).filter(
+    (scope) => needed.has(scope),
+  );
   for (const scope of await scopesWaitingForConsent(services, organisationId, platformId)) {
     const needed = needs[scope] ?? [];
     const [first] = needed;

@@ -1,20 +1,15 @@
 /** Applying a governance file: the one way in which the broker does it, on record whoever asks. */
 
-import type { Changing } from '../audit/record-change.ts';
-import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { endTokens, type FormerConnection } from '../admin/end-tokens.ts';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Resolved } from '../config-file/secrets.ts';
-import { type ApplyOptions, type ApplyResult, applyFile, isChange } from './apply.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { RolledBack } from '../store/transaction.ts';
+import { type ApplyOptions, type ApplyResult, applyFile } from './apply.ts';
 import type { Change } from './planning.ts';
 
-/** Rolls the transaction back when there is nothing to record: the file was refused, or it changes nothing. */
-class NothingToRecord extends Error {
-  readonly result: ApplyResult;
-  constructor(result: ApplyResult) {
-    super('nothing was changed');
-    this.result = result;
-  }
-}
+export type Applying = Changing & { oauth: OAuthConnections };
 
 /**
  * Plans and makes the changes in one transaction together with the audit row `governance_applied`, its receipt and the
@@ -25,7 +20,7 @@ class NothingToRecord extends Error {
  * @throws UnknownOrganisation; AuditUnavailable when nothing could be recorded, and then nothing was changed
  */
 export async function applyGovernance(
-  services: Changing,
+  services: Applying,
   by: ChangingOwner,
   governance: Governance,
   resolved: Resolved,
@@ -35,21 +30,29 @@ export async function applyGovernance(
   const { organisation_id: organisationId } = by.owner;
   const change = { reason: 'governance_applied', detail: detail ?? null };
   const applying = { store, vault, organisationId, governance, resolved, clock, options };
+  const applied = await applyFile(applying, (make) =>
+    recordChange(services, by, change, async (db, note) => {
+      const result = await make(db);
+      if (result instanceof RolledBack || !result.ok) return result;
+      note(listed(result.plan.changes, result.adopted));
+      for (const ref of result.ended) await services.changes.announce(db, ref);
+      return result;
+    }),
+  );
+  if (applied.ok) {
+    for (const ref of applied.ended) services.changes.tell(ref);
+    await Promise.all(applied.former.map((one) => endQuietly(services, one)));
+  }
+  return applied;
+}
+
+/** The file is applied whatever becomes of them: bootstrap tokens are answered once. */
+async function endQuietly(services: Applying, former: FormerConnection): Promise<void> {
   try {
-    const applied = await applyFile(applying, (make) =>
-      recordChange(services, by, change, async (db, note) => {
-        const result = await make(db);
-        if (!isChange(result)) throw new NothingToRecord(result);
-        note(listed(result.plan.changes, result.adopted));
-        for (const ref of result.ended) await services.changes.announce(db, ref);
-        return result;
-      }),
-    );
-    if (applied.ok) for (const ref of applied.ended) services.changes.tell(ref);
-    return applied;
+    await endTokens(services, former);
   } catch (error) {
-    if (error instanceof NothingToRecord) return error.result;
-    throw error;
+    const { id: connection } = former.connection;
+    services.broker.log.error({ err: error, connection }, 'tokens of a connection could not be revoked');
   }
 }
 

@@ -12,6 +12,7 @@ import { type NewRows, prepareNewRows } from '../store/new-rows.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
 import type { Db, Store } from '../store/store.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { finish, planOn, UnknownOrganisation } from './plan.ts';
 import type { BootstrapToken, Made, Plan, Planning } from './planning.ts';
 import { writeTogether } from './write-together.ts';
@@ -23,6 +24,8 @@ export type ApplyResult =
       bootstrapTokens: BootstrapToken[];
       /** Held calls and access requests that ended with their agents: to be announced. */
       ended: Made['ended'];
+      /** See `Made`. */
+      former: Made['former'];
       /** How many agents that were made by hand came under the file, which is no change of what is governed. */
       adopted: number;
     }
@@ -47,11 +50,10 @@ export type Applying = {
   options?: ApplyOptions;
 };
 
-/** Does `make` in a transaction; what it throws undoes it. */
-export type Transact = (make: (db: Db) => Promise<ApplyResult>) => Promise<ApplyResult>;
-
-/** Rolls the transaction back when its plan is of yesterday. */
-class ConcurrentUpdate extends Error {}
+/** Does `make` in a transaction; what it throws, or a rollback that it answers, undoes it. */
+export type Transact = <Reason>(
+  make: (db: Db) => Promise<ApplyResult | RolledBack<Reason>>,
+) => Promise<ApplyResult | RolledBack<Reason>>;
 
 /** After so many plans that others' changes have overtaken the next one is made while they wait. */
 const MOST_PLANS = 3;
@@ -71,19 +73,18 @@ export async function applyFile(applying: Applying, transact: Transact): Promise
     const result = await applyPlanned(applying, transact);
     if (result) return result;
   }
-  return await transact(async (db) => {
+  const done = await transact(async (db) => {
     const organisation = await lockOrganisation(db, applying.organisationId);
     const planned = await plan(applying, db, organisation);
-    if (!hasChange(planned)) return planned.result;
+    if (!hasChange(planned)) return rollback(planned.result);
     return await make(db, planned, await prepareRows({ db, dialect: 'postgres' }, planned.planning));
   });
+  return done instanceof RolledBack ? done.reason : done;
 }
 
-const hasChange = (planned: Planned): planned is Good => isChange(planned.result);
-
 /** Whether applying it makes a difference that is to be recorded. */
-export const isChange = (result: ApplyResult): result is ApplyResult & { ok: true } =>
-  result.ok && result.plan.changes.length + result.adopted > 0;
+const hasChange = (planned: Planned): planned is Good =>
+  planned.result.ok && planned.result.plan.changes.length + planned.result.adopted > 0;
 
 type Good = { planning: Planning; result: ApplyResult & { ok: true } };
 type Planned = Good | { planning: Planning; result: ApplyResult & { ok: false } };
@@ -99,14 +100,12 @@ async function applyPlanned(applying: Applying, transact: Transact): Promise<App
   if (!hasChange(planned)) return planned.result;
   const rows = await prepareRows(store, planned.planning);
   try {
-    return await transact(async (tx) => {
+    const done = await transact(async (tx) => {
       await lockOrganisation(tx, organisationId);
-      if (!(await isCurrent(tx))) throw new ConcurrentUpdate();
+      if (!(await isCurrent(tx))) return rollback('concurrent_update');
       return await make(tx, planned, rows);
     });
-  } catch (error) {
-    if (error instanceof ConcurrentUpdate) return undefined;
-    throw error;
+    return done instanceof RolledBack ? undefined : done;
   } finally {
     await rows.forget();
   }
@@ -121,7 +120,10 @@ async function plan(
   const planning = await planOn(db, vault, organisation, governance, resolved, clock(), options);
   const result = await finish(planning);
   if (!result.ok) return { planning, result };
-  return { planning, result: { ...result, bootstrapTokens: [], ended: [], adopted: planning.adopted.length } };
+  return {
+    planning,
+    result: { ...result, bootstrapTokens: [], ended: [], former: [], adopted: planning.adopted.length },
+  };
 }
 
 type Rows = { policies: NewRows[]; agents: NewRows[]; tokens: BootstrapToken[]; forget(): Promise<void> };
@@ -155,7 +157,7 @@ async function prepareRows(store: Pick<Store, 'db' | 'dialect'>, { newRows, toge
 
 async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
   const { steps, stepsOfAgents, organisationId, adopted } = planned.planning;
-  const made: Made = { tokens: [], ended: [] };
+  const made: Made = { tokens: [], ended: [], former: [] };
   const rest = pacer();
   const makeSteps = async (some: typeof steps) => {
     for (const step of some) {
@@ -169,5 +171,6 @@ async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
   await writeTogether(db, planned.planning, made, rest);
   await adoptAgents(db, organisationId, adopted);
   await makeSteps(steps.slice(stepsOfAgents));
-  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended: made.ended };
+  const { ended, former } = made;
+  return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended, former };
 }

@@ -1,5 +1,6 @@
 /** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
 
+import { whyNotCredential } from '../admin/connection-credential.ts';
 import { documentConnections } from '../config-file/check-references.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
@@ -8,13 +9,9 @@ import { referenceKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
-import { whyUnsendable } from '../egress/credential-placement.ts';
-import { forgetRegistration } from '../oauth-client/registration.ts';
-import type { Manifest } from '../platforms/manifest.ts';
 import { changeConnection, deleteConnection, putConnection } from '../store/connections.ts';
 import type { ConnectionTable } from '../store/schema.ts';
-import { addProblem, addStep, difference, type Planning } from './planning.ts';
+import { addProblem, addStep, difference, type Made, type Planning } from './planning.ts';
 
 export function planConnections(planning: Planning): void {
   const { governance, present } = planning;
@@ -56,10 +53,11 @@ function planConnection(
     platform_id: entry.platform,
     is_default: isDefault ? 1 : 0,
   } as const;
-  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db) => {
+  addStep(planning, { action: known ? 'update' : 'create', kind: 'connection', name, details }, async (db, made) => {
     // Tokens of one platform are nothing for another one.
     const moves = known?.oauth != null && known.platform_id !== entry.platform && !replaced;
     if (known && !replaced && !moves) return await changeConnection(db, { ...place, secret_reference: reference });
+    if (known) endTokensOf(planning, known, made, { removed: false });
     await putConnection(db, {
       ...place,
       label: name,
@@ -88,18 +86,13 @@ function manifestOf({ governance, present }: Pick<Planning, 'governance' | 'pres
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
   if (!entry.secret) return undefined;
   const secret = planning.resolved.get(referenceKey(entry.secret));
-  const wrong = whatIsWrong(secret?.reveal(), manifestOf(planning, entry.platform));
+  const wrong = secret
+    ? whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal())
+    : 'was not given with the file';
   if (wrong === undefined) return secret;
   const message = `the value of ${referenceKey(entry.secret)} ${wrong}.`;
   addProblem(planning, ['connections', name, 'secret'], message);
   return undefined;
-}
-
-function whatIsWrong(value: string | undefined, manifest: Manifest | undefined): string | undefined {
-  if (value === undefined) return 'was not given with the file';
-  if (value === '') return 'is empty';
-  if (value.length >= SHORTEST_CREDENTIAL) return manifest && whyUnsendable(manifest.auth, value);
-  return `has fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
 }
 
 /** Whether the stored credential is this secret. One that cannot be opened is none: the new one takes its place. */
@@ -122,7 +115,8 @@ export function planConnectionRemovals(planning: Planning): void {
   const { present, organisationId } = planning;
   const { connections } = planning.governance.document;
   if (connections === undefined) return;
-  for (const { id, label, platform_id: platform } of present.connections) {
+  for (const connection of present.connections) {
+    const { id, label, platform_id: platform } = connection;
     if (Object.hasOwn(connections, label)) continue;
     const used = planning.futureGrants.filter((grant) => grant.live && grant.connectionId === id);
     if (used.length > 0) {
@@ -134,9 +128,20 @@ export function planConnectionRemovals(planning: Planning): void {
       );
     }
     const details = [`platform: ${platform}`, 'its secret is removed with it'];
-    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db) => {
+    addStep(planning, { action: 'delete', kind: 'connection', name: label, details }, async (db, made) => {
       await deleteConnection(db, organisationId, id);
-      await forgetRegistration(db, { organisationId, platformId: platform, connectionId: id });
+      endTokensOf(planning, connection, made, { removed: true });
     });
   }
+}
+
+/** What it has at an authorization server ends after the transaction. */
+function endTokensOf(
+  { present }: Planning,
+  connection: ConnectionTable,
+  { former }: Made,
+  { removed }: { removed: boolean },
+): void {
+  const manifest = present.platforms.get(connection.platform_id);
+  if (manifest) former.push({ connection, manifest, removed });
 }

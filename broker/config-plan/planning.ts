@@ -1,5 +1,6 @@
 /** What a plan is made of: changes for people to read, and the steps that make them. */
 
+import type { FormerConnection } from '../admin/end-tokens.ts';
 import type { Governance } from '../config-file/governance.ts';
 import type { Finding, Path, Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
@@ -39,6 +40,8 @@ export type Made = {
   tokens: BootstrapToken[];
   /** What agents that were revoked had waited for: to be announced. */
   ended: EndedRequest[];
+  /** Connections that were removed, or have another credential now: to be ended at their authorization servers. */
+  former: FormerConnection[];
 };
 
 /**

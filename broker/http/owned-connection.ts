@@ -1,20 +1,15 @@
 /** Connections as owners see them, and what an owner may make a credential. */
 
 import { z } from 'zod';
-import { UUID_PATTERN } from '../crypto/ids.ts';
 import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
-import { whyUnsendable } from '../egress/credential-placement.ts';
 import { readFacts } from '../oauth-client/facts.ts';
-import { Manifest } from '../platforms/manifest.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import type { Instant } from '../policy/facts.ts';
-import { present } from '../policy/present.ts';
-import { findConnection, listConnections } from '../store/connections.ts';
-import { listPlatforms } from '../store/platforms.ts';
 import type { ConnectionTable } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
 import { text } from '../wire/action.ts';
-import { Refusal } from './errors.ts';
+import { instant } from './instant.ts';
 
 export const Connection = z
   .object({
@@ -73,7 +68,10 @@ export const connectionShown = (
   connects_by: auth.type === 'oauth2' ? 'oauth' : 'secret',
   oauth: oauthShown(one),
   secret_from: one.secret_reference,
-  upstream_scopes: one.upstream_scopes === null ? null : JSON.parse(one.upstream_scopes),
+  upstream_scopes:
+    one.upstream_scopes === null
+      ? null
+      : readStored(Texts, one.upstream_scopes, `upstream scopes of connection ${one.id}`),
   revision: one.revision,
   created_at: new Date(one.created_at).toISOString(),
 });
@@ -95,28 +93,13 @@ function oauthShown(one: ConnectionTable): z.output<typeof Connection>['oauth'] 
     account: facts.account,
     connected_at: new Date(facts.connected_at).toISOString(),
     connected_by: facts.connected_by,
-    refreshed_at: momentOf(facts.refreshed_at),
-    expires_at: momentOf(facts.expires_at),
+    refreshed_at: instant(facts.refreshed_at),
+    expires_at: instant(facts.expires_at),
     refreshes: one.refresh_token !== null,
     rejected: facts.rejected
       ? { error: facts.rejected.error, since: new Date(facts.rejected.since).toISOString() }
       : null,
   };
-}
-
-const momentOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
-
-/** All of them as their owners see them. */
-export async function connectionsShown(
-  db: Db,
-  organisationId: string,
-  now: Instant,
-): Promise<z.output<typeof Connection>[]> {
-  const platforms = await listPlatforms(db, organisationId);
-  const manifests = new Map(platforms.map((one) => [one.platform_id, JSON.parse(one.manifest) as Manifest]));
-  return (await listConnections(db, organisationId)).map((one) =>
-    connectionShown(one, present(manifests.get(one.platform_id), 'manifest'), now),
-  );
 }
 
 /** A shorter one could not be told from other text in an answer, and so never be taken out of it. */
@@ -126,37 +109,3 @@ export const Credential = text(16 * 1024)
     `must have at least ${SHORTEST_CREDENTIAL} characters, to be found when a platform echoes it`,
   )
   .transform((value) => new Secret(value));
-
-export const unknownConnection = () => new Refusal('not_found', 'The organisation has no such connection.');
-
-/** One of the organisation's connections. @throws Refusal not_found */
-export async function loadConnection(db: Db, organisationId: string, id: string): Promise<ConnectionTable> {
-  const found = UUID_PATTERN.test(id) ? await findConnection(db, organisationId, id.toLowerCase()) : undefined;
-  if (!found) throw unknownConnection();
-  return found;
-}
-
-/** The manifest of a platform that a body names. @throws Refusal invalid_request */
-export async function loadManifest(db: Db, organisationId: string, platformId: string): Promise<Manifest> {
-  const platforms = await listPlatforms(db, organisationId);
-  const found = platforms.find((one) => one.platform_id === platformId);
-  if (found) return Manifest.parse(JSON.parse(found.manifest));
-  const known = platforms.map((one) => one.platform_id).join(', ');
-  throw new Refusal(
-    'invalid_request',
-    `platform: the organisation has none of this id. It has: ${known || 'none yet'}.`,
-  );
-}
-
-/**
- * A secret that such a platform cannot be sent, or that could not be taken out of its answers.
- *
- * @throws Refusal invalid_request
- */
-export function checkSecret(manifest: Manifest, secret: Secret): void {
-  const problem = whyUnsendable(manifest.auth, secret.reveal());
-  if (problem) throw new Refusal('invalid_request', `secret: ${problem}.`);
-  const [, password = ''] = manifest.auth.type === 'basic' ? (/:(.*)$/s.exec(secret.reveal()) ?? []) : [];
-  if (password !== '' && password.length < SHORTEST_CREDENTIAL)
-    throw new Refusal('invalid_request', `secret: its password must have at least ${SHORTEST_CREDENTIAL} characters.`);
-}

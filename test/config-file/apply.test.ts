@@ -170,6 +170,10 @@ agents:
     const short = await world.secret('env:CRM_TOKEN', 'x234567').refusal(CONNECTED);
     expect(short[0]).toContain('the value of env:CRM_TOKEN has fewer than 8 characters');
     expect(short.join()).not.toContain('x234567');
+    const basic = CONNECTED.replace('auth: { type: bearer }', 'auth: { type: basic }');
+    expect((await world.secret('env:CRM_TOKEN', 'somebody:x234567').refusal(basic))[0]).toContain(
+      'the value of env:CRM_TOKEN has a password of fewer than 8 characters',
+    );
     expect((await world.secret('env:CRM_TOKEN', '').refusal(CONNECTED))[0]).toContain(
       'the value of env:CRM_TOKEN is empty.',
     );

@@ -235,6 +235,28 @@ describe.each(STORES)(`connections through OAuth on %s${postgresNote}`, (store) 
     expect([server.bearers.at(-1), server.asked.length]).toEqual(['a-token-0123456789', 1]);
   });
 
+  test.each([
+    ['gives it a secret', { main: { platform: 'docs', secret: { env: 'DOCS_TOKEN' } } }, 'a-token-0123456789'],
+    ['leaves it out', {}, undefined],
+  ])('a governance file that %s revokes its tokens as an owner would', async (_what, connections, bearer) => {
+    await connect();
+    const { length } = server.seen.filter((one) => one === 'POST /token/revocation');
+    const values = {
+      'env:DOCS_ID': CLIENT_ID,
+      'env:DOCS_SECRET': CLIENT_SECRET,
+      'env:DOCS_TOKEN': 'a-token-0123456789',
+    };
+    const applied = await govern({ connections }, values);
+    expect(applied.status, applied.text).toBe(200);
+    expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 2);
+    const { status } = await agent.act(READ);
+    if (bearer === undefined) expect(status).toBe(412);
+    else expect(server.bearers.at(-1)).toBe(bearer);
+    // Applied again it changes nothing, and there is nothing to revoke.
+    expect((await govern({ connections }, values)).body.changes).toEqual([]);
+    expect(server.seen.filter((one) => one === 'POST /token/revocation')).toHaveLength(length + 2);
+  });
+
   test('what connecting and disconnecting did is on record, without a receipt and without a token', async () => {
     await connect();
     await organisation.ask('POST', `/owner/connections/${connection}/oauth/disconnect`);

@@ -1,12 +1,13 @@
 /** Secrets that come sealed, from senders who are trusted with nothing else (specification, Registration and binding). */
 import { z } from 'zod';
 import { openSentSecret, SecretRefused, takeSecret } from '../../admin/bind-secret.ts';
+import { checkCredential } from '../../admin/connection-credential.ts';
 import { SealError } from '../../crypto/seal.ts';
 import { publishedSecretKeys } from '../../secret-keys.ts';
 import { text } from '../../wire/action.ts';
 import { Refusal } from '../errors.ts';
 import { JwkSet } from '../jwk-set.ts';
-import { Credential, checkSecret } from '../owned-connection.ts';
+import { Credential } from '../owned-connection.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
@@ -69,7 +70,7 @@ export const bindSecret = route({
       // Who holds an open authorisation may know what is wrong with the secret, which is not used up by that.
       const secret = Credential.safeParse(opened.secret.reveal());
       if (!secret.success) throw new Refusal('invalid_request', `secret: ${secret.error.issues[0]?.message}.`);
-      checkSecret(opened.context.manifest, secret.data);
+      checkCredential(opened.context.manifest, secret.data);
       await takeSecret(services, opened, correlationId);
       return json(200, { status: 'bound', agent_id: opened.context.agent.agent_id, platform_id: body.platform_id });
     } catch (error) {

@@ -1,0 +1,28 @@
+import type { Secret } from '../crypto/secret.ts';
+import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
+import { whyUnsendable } from '../egress/credential-placement.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { ChangeRefused } from './refused.ts';
+
+const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not be found in what a platform answers and taken out`;
+
+/**
+ * Why a credential is not taken for a platform, as a phrase that follows "the secret" and reveals nothing of it; undefined when it
+ * is. One that cannot be sent, or could not be taken out of answers, is not.
+ *
+ * @param auth of the platform; undefined: it is not known
+ */
+export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: string): string | undefined {
+  if (secret === '') return 'is empty';
+  if (secret.length < SHORTEST_CREDENTIAL) return `has ${TOO_SHORT}`;
+  const unsendable = auth && whyUnsendable(auth, secret);
+  if (unsendable) return unsendable;
+  const [, password = ''] = auth?.type === 'basic' ? (/:(.*)$/s.exec(secret) ?? []) : [];
+  return password !== '' && password.length < SHORTEST_CREDENTIAL ? `has a password of ${TOO_SHORT}` : undefined;
+}
+
+/** Throws ChangeRefused `invalid_request` when it is not taken. */
+export function checkCredential({ auth }: Pick<Manifest, 'auth'>, secret: Secret): void {
+  const problem = whyNotCredential(auth, secret.reveal());
+  if (problem) throw new ChangeRefused('invalid_request', `secret: ${problem}.`);
+}

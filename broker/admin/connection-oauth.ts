@@ -1,0 +1,139 @@
+/** Owners connect a platform through OAuth: sent to its authorization server, and back; and end that again. */
+import { type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { OwnerPrincipal } from '../auth/principal.ts';
+import type { Broker } from '../broker.ts';
+import type { FactsLoader } from '../facts/facts.ts';
+import { readFacts } from '../oauth-client/facts.ts';
+import type { Connected, OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
+import { findConnection } from '../store/connections.ts';
+import type { FactsReader } from '../store/facts-reader.ts';
+import { useOAuthFlow } from '../store/oauth-flows.ts';
+import { forgetTokens, putTokens } from '../store/oauth-tokens.ts';
+import type { OAuthFlowTable } from '../store/schema.ts';
+import { readStored, Texts } from '../store/stored-json.ts';
+import type { Connecting } from './connections.ts';
+import { endTokens } from './end-tokens.ts';
+import { loadConnection, loadManifest, type ReadConnection, unknownConnection } from './find-connection.ts';
+import { ChangeRefused } from './refused.ts';
+import { settleConsent } from './settle-consent.ts';
+import { scopesWaitingForConsent, wantedConsent } from './wanted-consent.ts';
+
+const CODES = {
+  unsuitable: 'conflict',
+  stale: 'invalid_request',
+  declined: 'forbidden',
+  invalid_grant: 'invalid_request',
+  client_rejected: 'upstream_unreachable',
+  failed: 'upstream_unreachable',
+  unreachable: 'upstream_unreachable',
+} as const satisfies Record<OAuthProblem['problem'], ChangeRefused['code']>;
+
+const refusalOf = ({ problem, detail }: OAuthProblem): ChangeRefused => new ChangeRefused(CODES[problem], detail);
+
+/** Answers where to send the browser of the owner, and until when. `sessionId`: see OAuthConnections. Throws ChangeRefused. */
+export async function beginOAuth(
+  services: { broker: Broker; oauth: OAuthConnections },
+  { id: ownerId, organisation_id: organisationId }: OwnerPrincipal['owner'],
+  { id, sessionId }: { id: string; sessionId: string | null },
+): Promise<{ url: string; expiresAt: number }> {
+  const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
+  const more = await wantedConsent(services, connection, manifest);
+  const begun = await services.oauth.begin(connection, manifest, { ownerId, sessionId, more });
+  if (isProblem(begun)) throw refusalOf(begun);
+  return begun;
+}
+
+/**
+ * Forgets the tokens of a connection, and revokes them at the server; `revoked` as `endTokens` answers. Throws ChangeRefused;
+ * AuditUnavailable, and then nothing is changed.
+ */
+export async function disconnectOAuth(
+  services: Connecting,
+  by: ChangingOwner,
+  id: string,
+): Promise<ReadConnection & { revoked: boolean | OAuthProblem }> {
+  const { organisation_id: organisationId } = by.owner;
+  const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
+  if (connection.oauth === null)
+    throw new ChangeRefused(
+      'conflict',
+      'This connection was not made through OAuth. Remove it, or replace its secret.',
+    );
+  const change = { reason: 'connection_disconnected', platform: connection.platform_id, connection: id };
+  const { before, after } = await recordChange(services, by, change, async (tx, note) => {
+    const before = await findConnection(tx, organisationId, id);
+    const after = before?.oauth ? await forgetTokens(tx, { organisationId, id }) : undefined;
+    if (!before || !after) throw unknownConnection();
+    note({ label: after.label, revision: after.revision });
+    return { before, after };
+  });
+  const revoked = await endTokens(services, { connection: before, manifest, removed: false });
+  return { connection: after, manifest, revoked };
+}
+
+export const STALE =
+  'Nothing that was begun within the last 10 minutes waits for this answer. Press Connect in the console again.';
+
+/** Whether an owner, with this session, may finish what was begun: who began it, in the same browser. */
+export const mayFinishOAuth = ({ owner, session, role }: OwnerPrincipal, flow: OAuthFlowTable): boolean =>
+  owner.id === flow.owner_id &&
+  owner.organisation_id === flow.organisation_id &&
+  role === 'admin' &&
+  (flow.session_id === null || flow.session_id === session.id);
+
+/**
+ * Takes the authorization server's answer to a flow, once, and connects; whoever waited for just that consent is answered.
+ * `unmet`: the scopes that agents wait for still, because the server granted less than they need.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then it is not connected
+ */
+export async function finishOAuth(
+  services: Connecting & { facts: FactsReader; loadFacts: FactsLoader },
+  by: ChangingOwner,
+  flow: OAuthFlowTable,
+  query: URLSearchParams,
+): Promise<{ connectionId: string; unmet: string[] }> {
+  const { broker, oauth } = services;
+  const { organisation_id: organisationId } = by.owner;
+  // Once: a code that is sent twice makes a server revoke what it gave for it (RFC 6749 section 4.1.2).
+  if (!(await useOAuthFlow(broker.store.db, flow.state_hash))) throw new ChangeRefused('invalid_request', STALE);
+  const connection = await findConnection(broker.store.db, organisationId, flow.connection_id);
+  if (!connection) throw removedMeanwhile();
+  const { id, label, platform_id: platform } = connection;
+  const manifest = await loadManifest(broker.store.db, organisationId, platform);
+  const done = await oauth.finish(flow, connection, manifest, query);
+  if (isProblem(done)) throw refusalOf(done);
+  // Whose account it is stands in the row and not in the receipt, which may go anywhere.
+  const detail = done.account === null ? null : `connected as ${done.account}`;
+  const change = { reason: 'connection_connected', detail, platform, connection: id };
+  await recordChange(services, by, change, async (tx, note) => {
+    const connected = await putTokens(tx, { organisationId, id }, done.tokens);
+    if (!connected) throw removedMeanwhile();
+    note({ label, revision: connected.revision, scopes: [...done.scopes] });
+  });
+  // Nobody can end the consent of an account that was replaced from here any more.
+  const before = readFacts(connection.oauth)?.account ?? null;
+  if (before !== null && done.account !== null && before !== done.account)
+    await endTokens(services, { connection, manifest, removed: false });
+  try {
+    await settleConsent(services, by, platform);
+  } catch (error) {
+    // It is connected whatever becomes of who waited; an owner can still answer them.
+    broker.log.error({ err: error, connection: id }, 'requests for more consent could not be answered');
+  }
+  return { connectionId: id, unmet: await unmetScopes(services, { connection, manifest }, done) };
+}
+
+const removedMeanwhile = () => new ChangeRefused('conflict', 'The connection was removed in the meantime.');
+
+async function unmetScopes(
+  services: { broker: Broker },
+  { connection, manifest: { needs = {} } }: ReadConnection,
+  { tokens: { upstreamScopes } }: Connected,
+): Promise<string[]> {
+  if (upstreamScopes === null) return [];
+  const granted = readStored(Texts, upstreamScopes, `upstream scopes of connection ${connection.id}`);
+  const waiting = await scopesWaitingForConsent(services, connection.organisation_id, connection.platform_id);
+  return waiting.filter((scope) => needs[scope] && !needs[scope].some((one) => granted.includes(one)));
+}

@@ -1,0 +1,134 @@
+/** Owners connect platforms with credentials, which are sealed and never shown again; of another one the tokens end. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import type { Secret } from '../crypto/secret.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { present } from '../policy/present.ts';
+import {
+  addConnection,
+  clearDefaultConnection,
+  deleteConnection,
+  findConnection,
+  listAgentsNaming,
+  listConnections,
+  replaceCredential,
+} from '../store/connections.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import type { Db } from '../store/store.ts';
+import { checkCredential } from './connection-credential.ts';
+import { endTokens } from './end-tokens.ts';
+import { loadConnection, loadManifest, type ReadConnection, unknownConnection } from './find-connection.ts';
+import { ChangeRefused } from './refused.ts';
+
+export type Connecting = Changing & { oauth: OAuthConnections };
+
+export type NewConnection = {
+  platformId: string;
+  label: string;
+  /** Undefined: for a platform to which an owner connects through OAuth. */
+  secret: Secret | undefined;
+  /** Undefined: whether it is the first of its platform. */
+  isDefault: boolean | undefined;
+};
+
+/** Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function createConnection(
+  services: Changing,
+  by: ChangingOwner,
+  { platformId, label, secret, isDefault }: NewConnection,
+): Promise<ReadConnection> {
+  const { store, vault, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const manifest = await loadManifest(store.db, organisationId, platformId);
+  if (secret) checkCredential(manifest, secret);
+  else if (manifest.auth.type !== 'oauth2')
+    throw new ChangeRefused(
+      'invalid_request',
+      'secret: is missing; only a platform with auth of type oauth2 goes without.',
+    );
+  const id = uuidv4();
+  const change = { reason: 'connection_created', platform: platformId, connection: id };
+  const connection = await recordChange(services, by, change, async (tx, note) => {
+    await lockOrganisation(tx, organisationId);
+    await loadManifest(tx, organisationId, platformId);
+    const others = (await listConnections(tx, organisationId)).filter((one) => one.platform_id === platformId);
+    const becomesDefault = isDefault ?? others.length === 0;
+    if (becomesDefault) await clearDefaultConnection(tx, organisationId, platformId);
+    const added = await addConnection(tx, {
+      organisation_id: organisationId,
+      id,
+      platform_id: platformId,
+      label,
+      is_default: becomesDefault ? 1 : 0,
+      status: 'active',
+      credential: secret ? vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal()) : null,
+      secret_reference: null,
+      upstream_scopes: null,
+      revision: 1,
+      created_at: clock(),
+    });
+    if (!added)
+      throw new ChangeRefused(
+        'conflict',
+        `There is a connection "${label}" already: choose another label, or replace its secret.`,
+      );
+    note({ label, default: becomesDefault, revision: 1 });
+    return added;
+  });
+  return { connection, manifest };
+}
+
+/** What the platform refused is forgotten. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function replaceSecret(
+  services: Connecting,
+  by: ChangingOwner,
+  { id, secret }: { id: string; secret: Secret },
+): Promise<ReadConnection> {
+  const { store, vault } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const { connection, manifest } = await loadConnection(store.db, organisationId, id);
+  checkCredential(manifest, secret);
+  const sealed = vault.seal({ table: 'connections', organisationId, rowId: id }, secret.reveal());
+  const change = { reason: 'connection_secret_replaced', platform: connection.platform_id, connection: id };
+  const { before, after } = await recordChange(services, by, change, async (tx, note) => {
+    const before = await lockedConnection(tx, organisationId, id);
+    const after = present(await replaceCredential(tx, { organisationId, id }, sealed), 'connection');
+    note({ label: after.label, revision: after.revision });
+    return { before, after };
+  });
+  await endTokens(services, { connection: before, manifest, removed: false });
+  return { connection: after, manifest };
+}
+
+/** Unless a grant names it. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function removeConnection(services: Connecting, by: ChangingOwner, id: string): Promise<void> {
+  const { organisation_id: organisationId } = by.owner;
+  const { connection, manifest } = await loadConnection(services.broker.store.db, organisationId, id);
+  const change = { reason: 'connection_removed', platform: connection.platform_id, connection: id };
+  const removed = await recordChange(services, by, change, async (tx, note) => {
+    const before = await lockedConnection(tx, organisationId, id);
+    await refuseNamed(tx, organisationId, id);
+    await deleteConnection(tx, organisationId, id);
+    note({ label: before.label });
+    return before;
+  });
+  await endTokens(services, { connection: removed, manifest, removed: true });
+}
+
+/** The connection as it is until the transaction ends, but for tokens that are refreshed. Throws ChangeRefused. */
+async function lockedConnection(tx: Db, organisationId: string, id: string) {
+  await lockOrganisation(tx, organisationId);
+  const found = await findConnection(tx, organisationId, id);
+  if (!found) throw unknownConnection();
+  return found;
+}
+
+const MOST_NAMED = 12;
+
+async function refuseNamed(tx: Db, organisationId: string, id: string): Promise<void> {
+  const agents = await listAgentsNaming(tx, organisationId, id);
+  if (agents.length === 0) return;
+  const names = agents.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
+  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : '';
+  throw new ChangeRefused('conflict', `Grants of ${names.join(', ')}${more} name this connection. Change them first.`);
+}

@@ -1,0 +1,26 @@
+/** What a connection leaves behind at an authorization server when it is removed, or gets another credential. */
+import type { Broker } from '../broker.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import { isProblem, type OAuthProblem } from '../oauth-client/problem.ts';
+import { forgetRegistration } from '../oauth-client/registration.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+
+/** A connection as it was, with the manifest of its platform then. `removed`: it is there no more. */
+export type FormerConnection = { connection: ConnectionTable; manifest: Manifest; removed: boolean };
+
+/**
+ * Revokes the tokens that a connection had, and forgets a registration that it no longer needs: after the transaction in which
+ * nobody came to use them here any more, whatever the server says. False: it had none, or the server has no place to revoke them.
+ */
+export async function endTokens(
+  { broker, oauth }: { broker: Broker; oauth: OAuthConnections },
+  { connection, manifest, removed }: FormerConnection,
+): Promise<boolean | OAuthProblem> {
+  const { organisation_id: organisationId, id, platform_id: platformId } = connection;
+  const revoked = await oauth.revoke(connection, manifest);
+  if (typeof revoked === 'object' && isProblem(revoked))
+    broker.log.warn({ connection: id, detail: revoked.detail }, 'tokens of a connection could not be revoked');
+  if (removed) await forgetRegistration(broker.store.db, { organisationId, platformId, connectionId: id });
+  return revoked;
+}

@@ -1,0 +1,46 @@
+/** Connections and their platforms' manifests, for owners. */
+import type { Broker } from '../broker.ts';
+import { loadManifests } from '../facts/stored-manifests.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { present } from '../policy/present.ts';
+import { findConnection, listConnections } from '../store/connections.ts';
+import type { ConnectionTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** A connection with the manifest of its platform. */
+export type ReadConnection = { connection: ConnectionTable; manifest: Manifest };
+
+/** All of an organisation, oldest first; credentials sealed. */
+export async function readConnections(
+  { store: { db } }: Pick<Broker, 'store'>,
+  organisationId: string,
+): Promise<ReadConnection[]> {
+  const manifests = await loadManifests(db, organisationId);
+  const connections = await listConnections(db, organisationId);
+  return connections.map((connection) => ({
+    connection,
+    manifest: present(manifests.get(connection.platform_id), 'manifest'),
+  }));
+}
+
+export const unknownConnection = () => new ChangeRefused('not_found', 'The organisation has no such connection.');
+
+/** One connection. Throws ChangeRefused not_found. */
+export async function loadConnection(db: Db, organisationId: string, id: string): Promise<ReadConnection> {
+  const connection = await findConnection(db, organisationId, id);
+  if (!connection) throw unknownConnection();
+  return { connection, manifest: await loadManifest(db, organisationId, connection.platform_id) };
+}
+
+/** The manifest of a platform that an owner names. Throws ChangeRefused invalid_request. */
+export async function loadManifest(db: Db, organisationId: string, platformId: string): Promise<Manifest> {
+  const manifests = await loadManifests(db, organisationId);
+  const found = manifests.get(platformId);
+  if (found) return found;
+  const known = [...manifests.keys()].join(', ');
+  throw new ChangeRefused(
+    'invalid_request',
+    `platform: the organisation has none of this id. It has: ${known || 'none yet'}.`,
+  );
+}
