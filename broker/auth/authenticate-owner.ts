@@ -25,10 +25,13 @@ export function ownerAuthenticator(broker: Broker, provider: IdentityProvider | 
  * issuer. Unverified; it only selects how the token is authenticated.
  */
 export function isOwnersToken(provider: IdentityProvider | undefined, token: string): boolean {
-  return (
-    memberOf(token, 0, 'typ') === SESSION_TYPE || (provider !== undefined && claimedIssuer(token) === provider.issuer)
-  );
+  const isSession = signatureLength(token) === ES256_LENGTH && memberOf(token, 0, 'typ') === SESSION_TYPE;
+  return isSession || (provider !== undefined && claimedIssuer(token) === provider.issuer);
 }
+
+/** Of sessions, in base64url: 64 bytes (RFC 7518 section 3.4). Those of agents are longer, so their header need not be parsed here. */
+const ES256_LENGTH = 86;
+const signatureLength = (token: string): number => token.length - token.lastIndexOf('.') - 1;
 
 /** The unverified `iss`. */
 const claimedIssuer = (token: string): unknown => memberOf(token, 1, 'iss');

@@ -7,7 +7,7 @@ import { pacer } from '../config-file/pace.ts';
 import type { Problem } from '../config-file/problems.ts';
 import type { Resolved } from '../config-file/secrets.ts';
 import type { Instant } from '../policy/facts.ts';
-import { adoptAgents, findGovernanceVersion, lockOrganisation } from '../store/governance.ts';
+import { adoptAgents, changeInBulk, findGovernanceVersion, lockOrganisation } from '../store/governance.ts';
 import { type NewRows, prepareNewRows } from '../store/new-rows.ts';
 import { findOrganisation } from '../store/organisations.ts';
 import type { OneTimeTokenTable, OrganisationTable } from '../store/schema.ts';
@@ -167,9 +167,11 @@ async function make(db: Db, planned: Good, rows: Rows): Promise<ApplyResult> {
   };
   for (const each of rows.policies) await each.make(db);
   await makeSteps(steps.slice(0, stepsOfAgents));
-  for (const each of rows.agents) await each.make(db);
-  await writeTogether(db, planned.planning, made, rest);
-  await adoptAgents(db, organisationId, adopted);
+  await changeInBulk(db, organisationId, async () => {
+    for (const each of rows.agents) await each.make(db);
+    await writeTogether(db, planned.planning, made, rest);
+    await adoptAgents(db, organisationId, adopted);
+  });
   await makeSteps(steps.slice(stepsOfAgents));
   const { ended, former } = made;
   return { ...planned.result, bootstrapTokens: [...rows.tokens, ...made.tokens], ended, former };

@@ -29,6 +29,17 @@ export async function findGovernanceVersion(db: Db, organisationId: string): Pro
   return found?.version;
 }
 
+/**
+ * Changes many agents and grants of an organisation in the caller's transaction. The versions of its facts and of its governance
+ * are renewed once, at the end, also where nothing else would renew them.
+ */
+export async function changeInBulk<Done>(db: Db, organisationId: string, change: () => Promise<Done>): Promise<Done> {
+  await db.insertInto('bulk_changes').values({ organisation_id: organisationId, never: '' }).execute();
+  const done = await change();
+  await db.deleteFrom('bulk_changes').where('organisation_id', '=', organisationId).execute();
+  return done;
+}
+
 /** Ids in one statement: SQLite takes 32,766 parameters. */
 const IDS_A_STATEMENT = 1_000;
 

@@ -16,6 +16,7 @@ import { clientSources } from './migrations/0016-client-sources.ts';
 import { passkeyChallenges } from './migrations/0017-passkey-challenges.ts';
 import { governanceVersions } from './migrations/0018-governance-versions.ts';
 import { derivedReceipts } from './migrations/0019-derived-receipts.ts';
+import { bulkChanges } from './migrations/0020-bulk-changes.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -36,6 +37,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0017-passkey-challenges': { up: passkeyChallenges },
   '0018-governance-versions': { up: (db: Kysely<unknown>) => governanceVersions(db, dialect) },
   '0019-derived-receipts': { up: derivedReceipts },
+  '0020-bulk-changes': { up: (db: Kysely<unknown>) => bulkChanges(db, dialect) },
 });
 
 const migratorOf = (store: Store): Migrator =>

@@ -140,6 +140,9 @@ export type FactVersionTable = { organisation_id: string; version: string };
 /** The same with whatever a governance file speaks of. */
 export type GovernanceVersionTable = { organisation_id: string; version: string };
 
+/** A transaction that changes many rows of an organisation; never committed (migration 0020). `never`: names no row. */
+export type BulkChangeTable = { organisation_id: string; never: string };
+
 /** A row exists only while there are recent strikes; `open_until` is null while the breaker is closed. */
 export type BreakerTable = {
   organisation_id: string;
@@ -545,6 +548,7 @@ export type Schema = {
   breakers: BreakerTable;
   fact_versions: FactVersionTable;
   governance_versions: GovernanceVersionTable;
+  bulk_changes: BulkChangeTable;
   audit_rows: AuditTable;
   approvals: WithDefaults<ApprovalTable, DefaultedApprovalColumns>;
   passkeys: PasskeyTable;

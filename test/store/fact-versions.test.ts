@@ -6,6 +6,7 @@ import { BREAKER_LIMITS } from '../../broker/policy/breaker.ts';
 import { strike } from '../../broker/store/breakers.ts';
 import { prepareFacts } from '../../broker/store/facts.ts';
 import { factsReaders } from '../../broker/store/facts-reader.ts';
+import { changeInBulk, findGovernanceVersion } from '../../broker/store/governance.ts';
 import { updateOrganisation } from '../../broker/store/organisations.ts';
 import { openPostgres } from '../../broker/store/postgres.ts';
 import type { Store } from '../../broker/store/store.ts';
@@ -116,6 +117,33 @@ describe.each(STORES)(`versions of facts on %s${postgresNote}`, (kind) => {
     // Nothing of it is another value now.
     await updateOrganisation(store.db, organisation.id, change);
     expect(await version()).toBe(after);
+  });
+
+  test('many changes at once renew it, and that of governance, when they are done', async () => {
+    const agent = await organisation.agent();
+    const before = await version();
+    const governed = await findGovernanceVersion(store.db, organisation.id);
+    const renamed = (name: string) => store.db.updateTable('agents').set({ name }).where('id', '=', agent.id);
+    await store.db.transaction().execute((db) =>
+      changeInBulk(db, organisation.id, async () => {
+        await db.executeQuery(renamed('renamed in bulk').compile());
+      }),
+    );
+    const after = await version();
+    expect(after).not.toBe(before);
+    expect(await findGovernanceVersion(store.db, organisation.id)).not.toBe(governed);
+    await renamed('renamed alone').execute();
+    expect(await version()).not.toBe(after);
+  });
+
+  test('a transaction that would leave them as they were cannot commit', async () => {
+    const before = await version();
+    const forgotten = store.db.transaction().execute(async (db) => {
+      await db.insertInto('bulk_changes').values({ organisation_id: organisation.id, never: '' }).execute();
+      await updateOrganisation(db, organisation.id, { approval_ttl_ms: 234_567 });
+    });
+    await expect(forgotten).rejects.toThrow(/foreign key/i);
+    expect(await version()).toBe(before);
   });
 
   test.runIf(kind === 'postgres')(

@@ -50,6 +50,7 @@ const MIGRATIONS = [
   '0017-passkey-challenges',
   '0018-governance-versions',
   '0019-derived-receipts',
+  '0020-bulk-changes',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
