@@ -2,6 +2,7 @@
 import { attenuate, connectionChoices, selectGrant } from '../policy/attenuation.ts';
 import type { Constraints, Grant, Instant } from '../policy/facts.ts';
 import { intersectRecipients } from '../policy/recipients.ts';
+import { intersectRefs } from '../policy/ref-patterns.ts';
 import { intersectRepositories } from '../policy/repos.ts';
 
 /** One grant as the parent asks for it. Without a connection: the one that the parent's own calls would use. */
@@ -86,11 +87,15 @@ function refuseLooser(child: Constraints, parent: Constraints, where: string): v
   };
   const beyond = (entries: readonly string[] = [], meet: (entry: string) => readonly string[]) =>
     entries.find((entry) => !meet(entry).includes(entry));
-  const { recipients, repos } = parent;
+  const { recipients, repos, refs, ref_changes: changes } = parent;
   const recipient = recipients && beyond(child.recipients, (entry) => intersectRecipients([entry], recipients));
   if (recipient !== undefined) refuse(`recipients: the parent may not reach ${JSON.stringify(recipient)} itself.`);
   const repo = repos && beyond(child.repos, (entry) => intersectRepositories([entry], repos));
   if (repo !== undefined) refuse(`repos: the parent may not reach ${JSON.stringify(repo)} itself.`);
+  const ref = refs && beyond(child.refs, (entry) => intersectRefs([entry], refs));
+  if (ref !== undefined) refuse(`refs: the parent may not write ${JSON.stringify(ref)} itself.`);
+  const change = changes && child.ref_changes?.find((one) => !changes.includes(one));
+  if (change !== undefined) refuse(`ref_changes: the parent may not ${change} refs itself.`);
   if (child.allow_repo_creation === true && parent.allow_repo_creation !== true)
     refuse('allow_repo_creation: the parent may not create repositories itself.');
 }

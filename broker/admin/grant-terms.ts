@@ -2,7 +2,7 @@
 
 import type { Broker } from '../broker.ts';
 import { checkReferences } from '../config-file/check-references.ts';
-import type { GrantTerms } from '../config-file/schema.ts';
+import type { GrantTerms } from '../config-file/terms.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Compiled } from '../facts/compiled.ts';
 import { grantOf } from '../facts/facts.ts';
@@ -31,6 +31,8 @@ export type GrantPatch = {
   recipients?: readonly string[] | null;
   repos?: readonly string[] | null;
   allowRepoCreation?: boolean;
+  refs?: Constraints['refs'] | null;
+  refChanges?: Constraints['ref_changes'] | null;
 };
 
 /** What a grant is about: an agent, a platform, and the connections that lead there. */
@@ -159,12 +161,20 @@ function changedLimits(before: Constraints, patch: GrantPatch): Constraints {
   const recipients = patch.recipients === undefined ? before.recipients : (patch.recipients ?? undefined);
   const repos = patch.repos === undefined ? before.repos : (patch.repos ?? undefined);
   const creation = patch.allowRepoCreation ?? before.allow_repo_creation;
-  return { ...(recipients && { recipients }), ...(repos && { repos }), ...(creation && { allow_repo_creation: true }) };
+  const refs = patch.refs === undefined ? before.refs : (patch.refs ?? undefined);
+  const changes = patch.refChanges === undefined ? before.ref_changes : (patch.refChanges ?? undefined);
+  return {
+    ...(recipients && { recipients }),
+    ...(repos && { repos }),
+    ...(creation && { allow_repo_creation: true }),
+    ...(refs && { refs }),
+    ...(changes && { ref_changes: changes }),
+  };
 }
 
 /** A grant as an event tells it: who receives is nobody's business there, so of recipients only how many. */
 export function describeGrant(grant: GrantTable): JsonObject {
-  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
+  const { recipients, repos, allow_repo_creation, refs, ref_changes } = readConstraints(grant.constraints, grant.id);
   return {
     grant_id: grant.id,
     connection_id: grant.connection_id,
@@ -174,5 +184,7 @@ export function describeGrant(grant: GrantTable): JsonObject {
     ...(recipients && { recipients: recipients.length }),
     ...(repos && { repos: [...repos] }),
     ...(allow_repo_creation && { allow_repo_creation }),
+    ...(refs && { refs: [...refs] }),
+    ...(ref_changes && { ref_changes: [...ref_changes] }),
   };
 }

@@ -7,7 +7,8 @@ import { recipientEntryKind } from '../policy/recipients.ts';
 import type { Checked } from './check-document.ts';
 import { entriesOf, termsOf } from './governance.ts';
 import { listNames, type Path } from './problems.ts';
-import type { GovernanceDocument, GrantTerms } from './schema.ts';
+import type { GovernanceDocument } from './schema.ts';
+import type { GrantTerms } from './terms.ts';
 
 /** What there will be once the document is applied; undefined where only the store knows. */
 export type Surroundings = {

@@ -3,7 +3,8 @@
 import type { Manifest } from '../platforms/manifest.ts';
 import type { RuleSource } from '../policy/facts.ts';
 import type { Finding, Problem, Source } from './problems.ts';
-import type { GovernanceDocument, GrantTerms } from './schema.ts';
+import type { GovernanceDocument } from './schema.ts';
+import type { GrantTerms } from './terms.ts';
 
 export type Governance = {
   readonly document: GovernanceDocument;

@@ -6,20 +6,11 @@ import { Manifest } from '../platforms/manifest.ts';
 import { PlatformId } from '../platforms/manifest-fields.ts';
 import { AutoSuspend } from '../policy/auto-suspend.ts';
 import { METHODS } from '../policy/facts.ts';
-import { EXPIRY_FORMS, EXPIRY_PATTERN, parseExpiry } from './expiry.ts';
-
-const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
-const name = (what: string) =>
-  z
-    .string()
-    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
-    .describe(what);
+import { NAME_FORM, name } from './name.ts';
+import { GrantTerms } from './terms.ts';
 
 /** What a connection is called, here and by owners elsewhere. */
 export const ConnectionName = name('Name of a connection.');
-
-/** An entry of the repository constraint (specification, Repository constraint); names as code hosts take them. */
-const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?:\*|(?!\.{1,2}$|.*\.[Gg][Ii][Tt]$)[A-Za-z0-9._-]{1,100})$/;
 
 /** Names that only people read may have spaces. */
 const spacedName = (what: string) =>
@@ -128,42 +119,6 @@ const Policy = z
   .strictObject({ rules: PolicyRules })
   .describe('What agents with this policy may do, within their grants.');
 
-export const GrantTerms = z
-  .strictObject({
-    scopes: z
-      .array(z.string().min(1).max(128))
-      .min(1, 'names no scope; take the whole grant away instead')
-      .max(500)
-      .describe("Scopes of the platform's manifest."),
-    expires: z
-      .string()
-      .regex(EXPIRY_PATTERN, EXPIRY_FORMS)
-      .refine((text) => parseExpiry(text) !== undefined, EXPIRY_FORMS)
-      .optional()
-      .describe(
-        'When the grant ends: a time span ("30d", "12h", "45m") from the first time it is applied, or an RFC 3339 moment. A span runs on until its text is changed.',
-      ),
-    require_approval: z.boolean().optional().describe('Whether every call waits for an approval. Default: false.'),
-    recipients: z
-      .array(z.string().min(1).max(320))
-      .max(1000)
-      .optional()
-      .describe(
-        'Who may receive what is sent: addresses, domains as "@acme.example", or ids of the platform as "C024BE91L". Absent: anybody; empty: nobody.',
-      ),
-    repos: z
-      .array(z.string().regex(REPOSITORY, 'is no repository; write "owner/name" (without ".git") or "owner/*"'))
-      .max(64, 'has more than 64 entries; write "owner/*" for all of an owner')
-      .optional()
-      .describe('Repositories it is limited to: "owner/name" or "owner/*", at most 64. Absent: all; empty: none.'),
-    allow_repo_creation: z
-      .boolean()
-      .optional()
-      .describe('Whether repositories may be created under the owners in `repos`. Default: false.'),
-    connection: name('The connection that it uses; otherwise the default one of the platform.').optional(),
-  })
-  .describe('What an agent may do on a platform.');
-
 const Grants = z
   .union([GrantTerms, z.array(GrantTerms).min(1, 'is empty; take the platform away instead').max(50)])
   .describe('The terms on this platform, or a list of terms with different connections.');
@@ -233,6 +188,5 @@ export const GovernanceDocument = z
 
 export type GovernanceDocument = z.infer<typeof GovernanceDocument>;
 export type GovernanceDocumentInput = z.input<typeof GovernanceDocument>;
-export type GrantTerms = z.infer<typeof GrantTerms>;
 export type ConnectionEntry = z.infer<typeof Connection>;
 export type AgentEntry = NonNullable<GovernanceDocument['agents']>[string];

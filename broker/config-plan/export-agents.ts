@@ -105,7 +105,7 @@ function exportGrants(
 }
 
 function exportTerms(grant: GrantTable, scopes: string[], connection: string | undefined): Terms {
-  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
+  const { recipients, repos, allow_repo_creation, refs, ref_changes } = readConstraints(grant.constraints, grant.id);
   return {
     scopes,
     ...(grant.expires_at !== null && { expires: momentOf(grant, grant.expires_at) }),
@@ -113,6 +113,8 @@ function exportTerms(grant: GrantTable, scopes: string[], connection: string | u
     ...(recipients && { recipients: [...recipients] }),
     ...(repos && { repos: [...repos] }),
     ...(allow_repo_creation && { allow_repo_creation }),
+    ...(refs && { refs: [...refs] }),
+    ...(ref_changes && { ref_changes: [...ref_changes] }),
     ...(connection !== undefined && { connection }),
   };
 }

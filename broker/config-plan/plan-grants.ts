@@ -3,7 +3,8 @@
 import { expiryOf } from '../config-file/expiry.ts';
 import { entriesOf, termsOf } from '../config-file/governance.ts';
 import { listNames, type Path } from '../config-file/problems.ts';
-import type { AgentEntry, GrantTerms } from '../config-file/schema.ts';
+import type { AgentEntry } from '../config-file/schema.ts';
+import type { GrantTerms } from '../config-file/terms.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import type { Constraints } from '../policy/facts.ts';
 import type { AgentTable, GrantTable } from '../store/schema.ts';
@@ -107,11 +108,13 @@ function planRemoval(planning: Planning, agent: AgentTable, grant: GrantTable): 
   );
 }
 
-function constraintsOf({ recipients, repos, allow_repo_creation }: GrantTerms): Constraints {
+function constraintsOf({ recipients, repos, allow_repo_creation, refs, ref_changes }: GrantTerms): Constraints {
   return {
     ...(recipients && { recipients }),
     ...(repos && { repos }),
     ...(allow_repo_creation && { allow_repo_creation }),
+    ...(refs && { refs }),
+    ...(ref_changes && { ref_changes }),
   };
 }
 
@@ -123,7 +126,7 @@ function grantDifference(planning: Planning, known: GrantTable | undefined, gran
   ];
   const connection = (id: string | null) =>
     [...planning.connectionIds].find(([, known]) => known === id)?.[0] ?? (id === null ? 'the default' : id);
-  const limit = (field: 'recipients' | 'repos') => {
+  const limit = (field: 'recipients' | 'repos' | 'refs' | 'ref_changes') => {
     const [old, now] = [before?.[field], after[field]];
     return old && now ? listDifference(field, old, now) : difference(field, old, now);
   };
@@ -134,6 +137,8 @@ function grantDifference(planning: Planning, known: GrantTable | undefined, gran
     ...limit('recipients'),
     ...limit('repos'),
     ...difference('allow_repo_creation', before?.allow_repo_creation ?? false, after.allow_repo_creation ?? false),
+    ...limit('refs'),
+    ...limit('ref_changes'),
     ...(known?.expires_at === grant.expires_at && known.expires_text === grant.expires_text
       ? []
       : difference('expires', expiryWords(known), expiryWords(grant))),

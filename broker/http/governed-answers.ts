@@ -46,7 +46,10 @@ export const ActionDenied = z
       .string()
       .optional()
       .describe('`circuit_breaker_open` without `halt`: the platform whose calls are refused, until `Retry-After`'),
-    violating: z.array(z.string()).optional().describe('what the grant does not allow: addresses, domains, owner/repo'),
+    violating: z
+      .array(z.string())
+      .optional()
+      .describe('what the grant does not allow: addresses, domains, owner/repo, full names of refs'),
     constraint: z.object({ kind: z.literal('repos'), reason: z.string(), violating: z.array(z.string()) }).optional(),
     report_hint: ReportHint,
     _meta: EnvelopeMeta.optional(),

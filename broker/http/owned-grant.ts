@@ -1,7 +1,7 @@
 /** Grants as owners see them. */
 
 import { z } from 'zod';
-import type { Instant } from '../policy/facts.ts';
+import { type Instant, REF_CHANGES } from '../policy/facts.ts';
 import type { ConnectionTable, GrantTable } from '../store/schema.ts';
 import { readConstraints, readScopes } from '../store/stored-terms.ts';
 
@@ -20,6 +20,8 @@ export const Grant = z
     recipients: z.array(z.string()).nullable().describe('who may receive what is sent; null: anybody'),
     repos: z.array(z.string()).nullable().describe('repositories that it is limited to; null: all'),
     allow_repo_creation: z.boolean(),
+    refs: z.array(z.string()).nullable().describe('branches and tags that it may write; null: all'),
+    ref_changes: z.array(z.enum(REF_CHANGES)).nullable().describe('how it may change them; null: in any way'),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'Grant' });
@@ -29,7 +31,7 @@ export function grantShown(
   connections: readonly ConnectionTable[],
   now: Instant,
 ): z.output<typeof Grant> {
-  const { recipients, repos, allow_repo_creation } = readConstraints(grant.constraints, grant.id);
+  const { recipients, repos, allow_repo_creation, refs, ref_changes } = readConstraints(grant.constraints, grant.id);
   const { connection_id } = grant;
   const label = connections.find(({ id }) => id === connection_id)?.label ?? null;
   return {
@@ -43,6 +45,8 @@ export function grantShown(
     recipients: recipients ? [...recipients] : null,
     repos: repos ? [...repos] : null,
     allow_repo_creation: allow_repo_creation ?? false,
+    refs: refs ? [...refs] : null,
+    ref_changes: ref_changes ? [...ref_changes] : null,
     created_at: new Date(grant.created_at).toISOString(),
   };
 }

@@ -10,7 +10,7 @@ const granted = {
   approvalScopes: scopes.optional().describe('scopes whose calls a policy or a guardrail holds'),
   conditionalScopes: scopes.optional().describe('usable scopes whose real call may still be held or refused'),
   unenforcedScopes: scopes.optional().describe('scopes that no rule of the platform knows, so that they allow nothing'),
-  constraints: z.looseObject({}).optional().describe('recipients or repositories that the grant is held to'),
+  constraints: z.looseObject({}).optional().describe('recipients, repositories and refs that the grant is held to'),
   expiresInSeconds: z.int().optional().describe('until the grant ends'),
 };
 

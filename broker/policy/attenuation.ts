@@ -1,6 +1,7 @@
 /** Which grant an ask uses, and what is left of a child's grant beside its parent's (specification, Child identity). */
 import type { Ask, Constraints, Facts, Grant, Instant } from './facts.ts';
 import { intersectRecipients } from './recipients.ts';
+import { intersectRefs } from './ref-patterns.ts';
 import { intersectRepositories } from './repos.ts';
 
 /**
@@ -105,9 +106,13 @@ function namedConnections(grants: readonly Grant[], platformId: string): string[
 function intersect(a: Constraints, b: Constraints): Constraints {
   const recipients = both(a.recipients, b.recipients, intersectRecipients);
   const repos = both(a.repos, b.repos, intersectRepositories);
+  const refs = both(a.refs, b.refs, intersectRefs);
+  const changes = both(a.ref_changes, b.ref_changes, (one, other) => one.filter((each) => other.includes(each)));
   return {
     ...(recipients && { recipients }),
     ...(repos && { repos }),
+    ...(refs && { refs }),
+    ...(changes && { ref_changes: changes }),
     // Absent is off (specification, Repository constraint).
     ...(a.allow_repo_creation === true && b.allow_repo_creation === true && { allow_repo_creation: true }),
   };

@@ -4,8 +4,12 @@ import type { JsonObject } from '../../json/json-value.ts';
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A ref that a push changes: its full name (`refs/heads/main`), and how, as the command of receive-pack says it. */
-export type GitRef = { name: string; action: 'create' | 'update' | 'delete' };
+/** How a ref changes, as the command of receive-pack says it. */
+export const REF_CHANGES = ['create', 'update', 'delete'] as const;
+export type RefChange = (typeof REF_CHANGES)[number];
+
+/** A ref that a push changes: its full name (`refs/heads/main`), and how. */
+export type GitRef = { name: string; action: RefChange };
 
 /** What is known of a git request. `refs` is empty but for a push: an advertisement and git's probe name none. */
 export type GitAsk = { service: 'git-upload-pack' | 'git-receive-pack'; refs: readonly GitRef[] };

@@ -1,10 +1,11 @@
-/** The checks of a real call: its endpoint, its recipients, the repositories that it reaches. */
+/** The checks of a real call: its endpoint, its recipients, the repositories that it reaches, the refs that it writes. */
 
 import { type CallAsk, type CONCRETE_CHECKS, METHODS } from './facts.ts';
 import { classify } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { present } from './present.ts';
 import { refuseRecipients } from './recipients.ts';
+import { refuseRefs } from './refs.ts';
 import { refuseRepositories } from './repos.ts';
 import { type Check, deny, type Finding, type Matter, PASS } from './standing-checks.ts';
 
@@ -37,10 +38,13 @@ function checkRecipients({ facts: { platform }, grant, question: { ask } }: Matt
   return refused === undefined ? PASS : deny('recipient_not_allowed', refused.detail, { violating: refused.violating });
 }
 
-function checkReach({ grant, question: { ask } }: Matter): Finding {
+/** A ref that may not be written is refused as its repository would be: the specification's list of reasons is closed. */
+function checkReach({ facts: { platform }, grant, question: { ask } }: Matter): Finding {
   const { constraints } = present(grant, 'grant');
-  if (constraints.repos === undefined) return PASS;
-  const refused = refuseRepositories(constraints, present(ask.call, 'call'));
+  const call = present(ask.call, 'call');
+  const refused =
+    (constraints.repos && refuseRepositories(constraints, call)) ??
+    refuseRefs(constraints, present(platform, 'platform').rules, call);
   return refused === undefined ? PASS : deny('repo_not_allowed', refused.detail, { violating: refused.violating });
 }
 

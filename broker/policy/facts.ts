@@ -3,7 +3,15 @@
  * Every door (governed calls, replays, permissions, AuthZEN, TRQP, git) fills the same types.
  */
 import type { JsonObject, JsonValue } from '../../json/json-value.ts';
-import { type CallAsk, type GitAsk, type GitRef, METHODS, type Method } from './call-ask.ts';
+import {
+  type CallAsk,
+  type GitAsk,
+  type GitRef,
+  METHODS,
+  type Method,
+  REF_CHANGES,
+  type RefChange,
+} from './call-ask.ts';
 import type { Condition } from './compiled-condition.ts';
 import type { Pattern, Relation } from './pattern.ts';
 import type { PlatformRules } from './platform-rules.ts';
@@ -11,8 +19,8 @@ import type { PlatformRules } from './platform-rules.ts';
 /** Milliseconds since the Unix epoch. Time is always an argument here. */
 export type Instant = number;
 
-export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method };
-export { METHODS };
+export type { CallAsk, GitAsk, GitRef, JsonObject, JsonValue, Method, RefChange };
+export { METHODS, REF_CHANGES };
 
 export const AGENT_STATUSES = ['active', 'suspended', 'revoked', 'pending', 'pending_bind', 'deleted'] as const;
 export type AgentStatus = (typeof AGENT_STATUSES)[number];
@@ -76,6 +84,10 @@ export type Constraints = {
   recipients?: readonly string[];
   repos?: readonly string[];
   allow_repo_creation?: boolean;
+  /** Patterns of branches and tags that may be written (ref-patterns.ts). */
+  refs?: readonly string[];
+  /** How refs may change. */
+  ref_changes?: readonly RefChange[];
 };
 
 /** `reauth_needed`: the platform refused the stored credential. `not_connected`: there is none. */

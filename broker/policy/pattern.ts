@@ -79,7 +79,7 @@ function widen(segment: string, slashes: boolean): string[] {
 }
 
 /** Whether `text` matches a glob in which `*` is any text, the empty one included. Time: text length × pieces. */
-function matchesGlob(glob: string, text: string): boolean {
+export function matchesGlob(glob: string, text: string): boolean {
   const pieces = glob.split('*');
   if (pieces.length === 1) return glob === text;
   const first = pieces[0] ?? '';

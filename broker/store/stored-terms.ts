@@ -1,11 +1,13 @@
 /** The JSON columns of a grant, read by their schema: a row that was altered outside of the broker grants nothing. */
 import { z } from 'zod';
-import type { Constraints } from '../policy/facts.ts';
+import { type Constraints, REF_CHANGES } from '../policy/facts.ts';
 import { readStored, Texts } from './stored-json.ts';
 
 const StoredConstraints = z.object({
   recipients: z.array(z.string()).exactOptional(),
   repos: z.array(z.string()).exactOptional(),
+  refs: z.array(z.string()).exactOptional(),
+  ref_changes: z.array(z.enum(REF_CHANGES)).exactOptional(),
   allow_repo_creation: z.boolean().exactOptional(),
 });
 

@@ -53,6 +53,8 @@ describe.each(STORES)(`grants by owners on %s${postgresNote}`, (store) => {
         recipients: null,
         repos: null,
         allow_repo_creation: false,
+        refs: null,
+        ref_changes: null,
         created_at: expect.stringMatching(/Z$/),
       },
       warnings: [],
@@ -86,6 +88,25 @@ describe.each(STORES)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await evidenceOf(world, agent, first.id)).payload.change.before).toBeNull();
     const gone = (await evidenceOf(world, agent, last.id)).payload.change;
     expect([gone.before.length, gone.after]).toEqual([1, null]);
+  });
+
+  test('refs and how they may change are limited, shown, changed and freed', async () => {
+    const agent = await newAgent();
+    const leash = { refs: ['agent/*', 'refs/tags/v*'], ref_changes: ['create', 'update'] };
+    const { grant } = (await change(agent, { scopes: ['demo:read', 'demo:write'], ...leash })).body;
+    expect(grant).toMatchObject(leash);
+    const told = (await agent.get('/v1/agent/permissions')).body.data;
+    expect(told.platforms[0].constraints).toEqual(leash);
+    expect((await change(agent, { refs: ['agent/x'] })).body.grant).toMatchObject({ ...leash, refs: ['agent/x'] });
+    expect((await agent.get('/v1/agent/permissions')).body.data.version).not.toBe(told.version);
+    expect((await agent.act(WRITE)).body.reason).toBe('repo_not_allowed');
+    expect((await agent.act(READ)).status).toBe(200);
+    const freed = (await change(agent, { refs: null, ref_changes: null })).body.grant;
+    expect(freed).toMatchObject({ refs: null, ref_changes: null });
+    expect((await agent.act(WRITE)).status).toBe(200);
+    const refused = await change(agent, { refs: ['refs/notes/x'] });
+    expect([refused.status, refused.body.error], refused.text).toEqual([400, 'invalid_request']);
+    expect(refused.body.detail).toContain('only branches and tags');
   });
 
   test('what is left out stays as it is, null takes a limit away, an empty list lets nobody', async () => {

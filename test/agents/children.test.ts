@@ -257,6 +257,21 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
         { repos: ['acme/*'], allow_repo_creation: true },
       ],
       ['creation left out is off', { repos: ['acme/*'], allow_repo_creation: true }, {}, { repos: ['acme/*'] }],
+      ['a branch of the pattern', { refs: ['agent/**'] }, { refs: ['agent/x/*'] }, { refs: ['agent/x/*'] }],
+      ['the same in full', { refs: ['agent/*'] }, { refs: ['refs/heads/agent/*'] }, { refs: ['refs/heads/agent/*'] }],
+      [
+        'refs left out are the parent’s',
+        { refs: ['agent/*'], ref_changes: ['create'] },
+        {},
+        { refs: ['agent/*'], ref_changes: ['create'] },
+      ],
+      [
+        'fewer changes',
+        { ref_changes: ['create', 'update'] },
+        { ref_changes: ['update'] },
+        { ref_changes: ['update'] },
+      ],
+      ['changes where the parent has no limit', {}, { ref_changes: [] }, { ref_changes: [] }],
       ['creation switched off', { repos: ['acme/*'] }, { allow_repo_creation: false }, { repos: ['acme/*'] }],
     ])('CH-04 tighter is taken: %s', async (_what, own, constraints, granted) => {
       const { status, body, text } = await issue(await limited(own), { grants: [grant({ constraints })] });
@@ -270,6 +285,13 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['another domain', { recipients: ['@acme.example'] }, { recipients: ['@evil.example'] }],
       ['a subdomain', { recipients: ['@acme.example'] }, { recipients: ['ann@sub.acme.example'] }],
       ['a whole domain for one address', { recipients: ['ann@acme.example'] }, { recipients: ['@acme.example'] }],
+      ['another branch', { refs: ['agent/*'] }, { refs: ['agent/x', 'main'] }],
+      ['a rest for one segment', { refs: ['agent/*'] }, { refs: ['agent/**'] }],
+      ['what cannot be shown to be narrower', { refs: ['a*'] }, { refs: ['*b'] }],
+      ['another case of letters', { refs: ['agent/*'] }, { refs: ['Agent/x'] }],
+      ['a tag', { refs: ['**'] }, { refs: ['refs/tags/v1'] }],
+      ['any branch where there is none', { refs: [] }, { refs: ['agent/x'] }],
+      ['a change that the parent may not make', { ref_changes: ['create'] }, { ref_changes: ['create', 'delete'] }],
       ['CH-07 creation that the parent has not', { repos: ['acme/*'] }, { allow_repo_creation: true }],
     ])('CH-04 looser is refused: %s', async (_what, own, constraints) => {
       await refused(
@@ -291,6 +313,11 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       ['repos null', { repos: null }],
       ['a recipient that is none', { recipients: ['@'] }],
       ['an empty recipient', { recipients: [''] }],
+      ['a ref outside of branches and tags', { refs: ['refs/notes/x'] }],
+      ['a rest in the middle', { refs: ['agent/**/x'] }],
+      ['65 refs', { refs: Array.from({ length: 65 }, (_, i) => `b${i}`) }],
+      ['refs null', { refs: null }],
+      ['a change that nobody knows', { ref_changes: ['force'] }],
       ['creation as text', { allow_repo_creation: 'yes' }],
       ['a name that nobody knows', { repositories: ['acme/*'] }],
       ['a list', []],

@@ -41,7 +41,7 @@ agents:
       crm:
         - { scopes: ["crm:contacts.read"], expires: 30d, recipients: [] }
         - { scopes: ["crm:contacts.write"], require_approval: true, connection: crm-main, expires: "2027-01-01T00:00:00+01:00" }
-      codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: true, connection: hub }
+      codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: true, refs: ["agent/*", "refs/tags/v*"], ref_changes: [create], connection: hub }
   helper: {}
 `);
     const text = await exportGovernance(broker, world.id, world.now);
@@ -120,6 +120,11 @@ agents:
         repos:
           - acme/*
         allow_repo_creation: true
+        refs:
+          - agent/*
+          - refs/tags/v*
+        ref_changes:
+          - create
         connection: hub
       crm:
         - scopes:
@@ -317,6 +322,8 @@ const terms = fc.record(
     recipients: fc.subarray(['@a.example', 'b@a.example']),
     repos: fc.subarray(['a/*', 'a/b']),
     allow_repo_creation: fc.boolean(),
+    refs: fc.subarray(['agent/*', 'refs/tags/v*']),
+    ref_changes: fc.subarray(['create', 'update', 'delete'] as const),
   },
   { requiredKeys: ['scopes'] },
 );

@@ -60,7 +60,8 @@ agents:
     grants:
       crm: { scopes: ["crm:contacts.read"], expires: 30d, require_approval: false,
              recipients: ["@acme.example"], connection: crm-main }
-      codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: false }
+      codehost: { scopes: ["codehost:contents.read"], repos: ["acme/*"], allow_repo_creation: false,
+             refs: ["agent/**", "refs/tags/v*"], ref_changes: [create, update] }
 `;
 
 describe('a governance file', () => {
@@ -224,6 +225,16 @@ describe('a governance file', () => {
       'more repositories than a grant may list',
       `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], repos: [${'a/*,'.repeat(65)}] } } }`,
       '11:56: agents.t.grants.crm.repos: has more than 64 entries; write "owner/*" for all of an owner.',
+    ],
+    [
+      'a ref outside of branches and tags',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], refs: ["agent/*", "refs/notes/*"] } } }`,
+      '11:74: agents.t.grants.crm.refs[1]: is outside of refs/heads/ and refs/tags/; only branches and tags can be allowed.',
+    ],
+    [
+      'a change of refs that there is not',
+      `${CRM}agents:\n  t: { grants: { crm: { scopes: ["crm:contacts.read"], ref_changes: [force] } } }`,
+      '11:70: agents.t.grants.crm.ref_changes[0]: "force" is not allowed; write "create", "update" or "delete".',
     ],
     [
       'two grants with one connection',

@@ -27,6 +27,8 @@ const termsOn = (platform: keyof typeof SCOPES, connections: readonly string[]) 
       recipients: fc.subarray(['@acme.example', 'x@evil.example']),
       repos: fc.constantFrom(['acme/*'], ['acme/two'], []),
       allow_repo_creation: fc.boolean(),
+      refs: fc.constantFrom(['agent/*'], []),
+      ref_changes: fc.subarray(['create', 'update', 'delete'] as const),
       connection: fc.constantFrom(...connections),
     },
     { requiredKeys: ['scopes'] },

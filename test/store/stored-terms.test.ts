@@ -8,6 +8,8 @@ describe('the stored terms of a grant', () => {
     expect(readScopes('["demo:read","demo:write"]', GRANT)).toEqual(['demo:read', 'demo:write']);
     expect(readConstraints('{}', GRANT)).toEqual({});
     const constraints = { recipients: ['*@acme.example'], repos: ['acme/*'], allow_repo_creation: true };
+    const leash = { refs: ['agent/*'], ref_changes: ['create'] };
+    expect(readConstraints(JSON.stringify(leash), GRANT)).toEqual(leash);
     expect(readConstraints(JSON.stringify(constraints), GRANT)).toEqual(constraints);
   });
 
@@ -18,12 +20,18 @@ describe('the stored terms of a grant', () => {
     },
   );
 
-  test.each(['', '[]', 'null', '{"recipients":"*"}', '{"repos":[1]}', '{"allow_repo_creation":"yes"}'])(
-    'constraints that were altered to %j are an error that names the grant',
-    (text) => {
-      expect(() => readConstraints(text, GRANT)).toThrow(`constraints of grant ${GRANT}`);
-    },
-  );
+  test.each([
+    '',
+    '[]',
+    'null',
+    '{"recipients":"*"}',
+    '{"repos":[1]}',
+    '{"allow_repo_creation":"yes"}',
+    '{"refs":"*"}',
+    '{"ref_changes":["force"]}',
+  ])('constraints that were altered to %j are an error that names the grant', (text) => {
+    expect(() => readConstraints(text, GRANT)).toThrow(`constraints of grant ${GRANT}`);
+  });
 
   test('the error tells nothing of what was stored', () => {
     expect(() => readScopes('["hush', GRANT)).toThrow(/^(?!.*hush)/);

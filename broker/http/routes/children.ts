@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { GrantsRefused, type WantedGrant } from '../../admin/child-grants.ts';
 import { CHILD_TTL, issueChild } from '../../admin/children.ts';
-import { GrantTerms } from '../../config-file/schema.ts';
+import { GrantTerms } from '../../config-file/terms.ts';
 import { agentFacts, breakersOf } from '../../facts/facts.ts';
+import { REF_CHANGES } from '../../policy/facts.ts';
 import { haltOf } from '../../policy/halt.ts';
 import { recipientEntryKind } from '../../policy/recipients.ts';
 import { ALL_PLATFORMS } from '../../store/facts.ts';
@@ -33,6 +34,8 @@ const Limits = z.strictObject({
     .describe('who may receive what is sent; each within what the parent may'),
   repos: GrantTerms.shape.repos.describe('`owner/name` or `owner/*`, each within what the parent may'),
   allow_repo_creation: z.boolean().optional().describe('only where the parent may'),
+  refs: GrantTerms.shape.refs.describe('branches and tags that it may write, each within what the parent may'),
+  ref_changes: GrantTerms.shape.ref_changes.describe('how it may change them, as far as the parent may'),
 });
 
 const Wanted = z.strictObject({
@@ -66,6 +69,8 @@ const Issued = z.object({
         recipients: z.array(z.string()).optional(),
         repos: z.array(z.string()).optional(),
         allow_repo_creation: z.boolean().optional(),
+        refs: z.array(z.string()).optional(),
+        ref_changes: z.array(z.enum(REF_CHANGES)).optional(),
       }),
       require_approval: z.boolean().describe('whether every call waits for a person'),
       expires_at: z.iso.datetime().nullable().describe('when the grant ends, if before the child'),
@@ -172,7 +177,7 @@ function malformed({ detail, issues = [] }: MalformedBody): Refusal {
 }
 
 function wantedGrant({ platform, scopes, connection_id, constraints }: z.output<typeof Wanted>): WantedGrant {
-  const { recipients, repos, allow_repo_creation } = constraints ?? {};
+  const { recipients, repos, allow_repo_creation, refs, ref_changes } = constraints ?? {};
   return {
     platform,
     scopes,
@@ -181,6 +186,8 @@ function wantedGrant({ platform, scopes, connection_id, constraints }: z.output<
       ...(recipients && { recipients }),
       ...(repos && { repos }),
       ...(allow_repo_creation && { allow_repo_creation }),
+      ...(refs && { refs }),
+      ...(ref_changes && { ref_changes }),
     },
   };
 }

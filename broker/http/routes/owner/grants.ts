@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { changeGrant } from '../../../admin/change-grant.ts';
 import { listGrantsOf } from '../../../admin/list-grants.ts';
 import { removeGrants } from '../../../admin/remove-grants.ts';
-import { GrantTerms } from '../../../config-file/schema.ts';
+import { GrantTerms } from '../../../config-file/terms.ts';
 import { AgentId } from '../../owned-agent.ts';
 import { Grant, grantShown, LastsSeconds, lasting, NextSteps } from '../../owned-grant.ts';
 import { changingOwner } from '../../owner-change.ts';
@@ -29,7 +29,8 @@ export const ownerGrants = route({
   },
 });
 
-const { scopes, require_approval, recipients, repos, allow_repo_creation, connection } = GrantTerms.shape;
+const { scopes, require_approval, recipients, repos, allow_repo_creation, refs, ref_changes, connection } =
+  GrantTerms.shape;
 
 /** The terms of governance files; what is left out stays as it is, and null takes a limit away. */
 const Terms = z.strictObject({
@@ -39,6 +40,12 @@ const Terms = z.strictObject({
   recipients: recipients.unwrap().nullable().optional().describe('who may receive what is sent; null: anybody'),
   repos: repos.unwrap().nullable().optional().describe('repositories that it is limited to; null: all'),
   allow_repo_creation: allow_repo_creation.describe('whether repositories may be created under the owners in `repos`'),
+  refs: refs.unwrap().nullable().optional().describe('branches and tags that it may write; null: all'),
+  ref_changes: ref_changes
+    .unwrap()
+    .nullable()
+    .optional()
+    .describe('how it may change branches and tags; null: in any way'),
   connection: connection.describe(
     'the name of the connection whose grant is meant; left out: the grant that calls without a connection use',
   ),
@@ -67,7 +74,7 @@ export const changeOwnerGrant = route({
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
     const { services, params, body } = context;
-    const { connection, scopes, recipients, repos } = body;
+    const { connection, scopes, recipients, repos, refs } = body;
     const { grant, created, warnings, remaining, connections } = await changeGrant(services, changingOwner(context), {
       agentId: params.agent_id,
       platformId: params.platform,
@@ -78,6 +85,8 @@ export const changeOwnerGrant = route({
       ...(recipients !== undefined && { recipients }),
       ...(repos !== undefined && { repos }),
       ...(body.allow_repo_creation !== undefined && { allowRepoCreation: body.allow_repo_creation }),
+      ...(refs !== undefined && { refs }),
+      ...(body.ref_changes !== undefined && { refChanges: body.ref_changes }),
     });
     const shown = grantShown(grant, connections, services.broker.clock());
     return json(created ? 201 : 200, { grant: shown, warnings, next_steps: remaining });

@@ -1,0 +1,11 @@
+/** Names that people give things in governance files, and by which they are found. */
+import { z } from 'zod';
+
+export const NAME_FORM = 'write 1 to 64 letters, digits, ".", "_" or "-", beginning and ending with a letter or digit';
+
+/** `what`: is shown by editors. */
+export const name = (what: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/, NAME_FORM)
+    .describe(what);

@@ -1,0 +1,67 @@
+/**
+ * Names of git refs, and the patterns in which a grant lists them: `agent/*` is every branch right under `agent/`,
+ * `release/**` every one below `release/`, `refs/tags/v*` some tags. Letter case counts, as it does for git.
+ */
+import { matchesGlob } from './pattern.ts';
+
+const HEADS = 'refs/heads/';
+const TAGS = 'refs/tags/';
+/** What no name of a ref holds (git-check-ref-format(1)), and characters that cannot be seen. */
+const NO_NAME = /[\s\p{C}~^:?*[\\]|\.\.|@\{|\/\/|^\/|\/$|(?:^|\/)\.|\.lock(?:\/|$)|\.$/u;
+
+/** Whether a text is a well-formed full name of a ref. */
+export function isRefName(name: string): boolean {
+  return name.startsWith('refs/') && !NO_NAME.test(name);
+}
+
+/** Why a text is no pattern of refs, and what to write instead; undefined when it is one. */
+export function refPatternProblem(text: string): string | undefined {
+  if (/^(?:heads|tags)\//.test(text)) return `begins in the middle of a name; write "refs/${text}"`;
+  const full = fullPattern(text);
+  if (!full.startsWith(HEADS) && !full.startsWith(TAGS))
+    return 'is outside of refs/heads/ and refs/tags/; only branches and tags can be allowed';
+  const pieces = full.split('/');
+  if (pieces.some((piece, i) => piece.includes('**') && (piece !== '**' || i < pieces.length - 1)))
+    return '`**` stands alone at the end: "agent/**"; `*` is any text within one segment';
+  if (isRefName(full.replaceAll('*', 'x'))) return undefined;
+  return 'is no name or pattern of a branch or tag; write "main", "agent/*", "agent/**" or "refs/tags/v*"';
+}
+
+/** Whether one of the patterns is for this full name of a ref. Malformed patterns are for none. */
+export function matchesRef(patterns: readonly string[], name: string): boolean {
+  return isRefName(name) && wellFormed(patterns).some((pattern) => covers(pattern, name));
+}
+
+/**
+ * The patterns of two lists that are for nothing but what both lists are for. Where two overlap and neither covers the other
+ * (`a*` and `*b`), what they have in common cannot be written, and is left out.
+ */
+export function intersectRefs(a: readonly string[], b: readonly string[]): string[] {
+  const within = (entry: string, list: readonly string[]) =>
+    wellFormed(list).some((other) => covers(other, fullPattern(entry)));
+  const kept = [...a.filter((entry) => within(entry, b)), ...b.filter((entry) => within(entry, a))];
+  return kept.filter((entry, i) => kept.findIndex((other) => fullPattern(other) === fullPattern(entry)) === i);
+}
+
+/** A pattern that does not begin with `refs/` is one of branches. */
+function fullPattern(text: string): string {
+  return text.startsWith('refs/') ? text : HEADS + text;
+}
+
+function wellFormed(patterns: readonly string[]): string[] {
+  return patterns.flatMap((one) => (refPatternProblem(one) === undefined ? [fullPattern(one)] : []));
+}
+
+/**
+ * Whether a full pattern is for a name, or for all that another one is for: wildcards of `inner` are symbols that only a
+ * wildcard at least as wide can stand for.
+ */
+function covers(outer: string, inner: string): boolean {
+  const [a, b] = [outer.split('/'), inner.split('/')];
+  const isOpen = a.at(-1) === '**';
+  if (isOpen ? b.length < a.length : b.length !== a.length) return false;
+  return (isOpen ? a.slice(0, -1) : a).every((piece, i) => {
+    const other = b[i] ?? '';
+    return other !== '**' && matchesGlob(piece, other);
+  });
+}

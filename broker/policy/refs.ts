@@ -1,0 +1,44 @@
+/**
+ * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
+ * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
+ */
+import { type CallAsk, type Constraints, type GitRef, REF_CHANGES } from './facts.ts';
+import { isGraphql } from './operation.ts';
+import type { PlatformRules } from './platform-rules.ts';
+import { matchesRef } from './ref-patterns.ts';
+
+/** A refusal names the refs, as far as the call names any, and says why. */
+export type RefRefusal = { violating: string[]; detail: string };
+
+const MAX_NAMED = 50;
+const MAX_NAMED_LENGTH = 400;
+
+/** Whether a call writes only refs that the grant allows, in the ways that it allows; undefined when it does. */
+export function refuseRefs(constraints: Constraints, rules: PlatformRules, call: CallAsk): RefRefusal | undefined {
+  const { refs, ref_changes: changes } = constraints;
+  const limitsChanges = changes !== undefined && !REF_CHANGES.every((one) => changes.includes(one));
+  if (refs === undefined && !limitsChanges) return undefined;
+  const written = refsWritten(rules, call);
+  if (typeof written === 'string') return { violating: [], detail: written };
+  const outside = written.filter(({ name }) => refs !== undefined && !matchesRef(refs, name));
+  const forbidden = written.filter(({ action }) => changes !== undefined && !changes.includes(action));
+  const [first = forbidden[0]] = outside;
+  if (first === undefined) return undefined;
+  const names = [...new Set([...outside, ...forbidden].map(({ name }) => shorten(name)))];
+  const detail = outside.includes(first)
+    ? `${shorten(first.name)} is not among the refs that the grant allows`
+    : `the grant does not allow to ${first.action} refs: ${shorten(first.name)}`;
+  return { violating: names.slice(0, MAX_NAMED), detail };
+}
+
+/** The refs that a call writes, or why that cannot be told. */
+function refsWritten(rules: PlatformRules, call: CallAsk): readonly GitRef[] | string {
+  if (call.git !== undefined) return call.git.refs;
+  if (isGraphql(rules, call)) return 'GraphQL is refused as a whole where refs are limited';
+  return call.method === 'GET' ? [] : 'it is not known which refs this operation writes';
+}
+
+/** Names of refs are as long as git takes them. */
+function shorten(text: string): string {
+  return text.length > MAX_NAMED_LENGTH ? `${text.slice(0, MAX_NAMED_LENGTH)}…` : text;
+}

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import type { Constraints, GitRef } from '../../broker/policy/facts.ts';
+import { compilePlatformRules } from '../../broker/policy/operation.ts';
+import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/ref-patterns.ts';
+import { refuseRefs } from '../../broker/policy/refs.ts';
+import { call } from './world.ts';
+
+const NOTHING_SAID = compilePlatformRules({ kind: 'rest', scopes: {}, graphql: { path: '/graphql' } });
+const push = (constraints: Constraints, ...refs: GitRef[]) =>
+  refuseRefs(
+    constraints,
+    NOTHING_SAID,
+    call({ method: 'POST', path: '/git/acme/app/git-receive-pack', git: { service: 'git-receive-pack', refs } }),
+  );
+const ref = (name: string, action: GitRef['action'] = 'update'): GitRef => ({ name, action });
+
+describe('patterns', () => {
+  test.each([
+    ['main', 'refs/heads/main'],
+    ['agent/*', 'refs/heads/agent/x'],
+    ['agent/*', 'refs/heads/agent/x.y-z_1'],
+    ['agent/**', 'refs/heads/agent/x/y/z'],
+    ['agent/fix-*', 'refs/heads/agent/fix-1'],
+    ['*/x', 'refs/heads/agent/x'],
+    ['**', 'refs/heads/a/b'],
+    ['refs/heads/agent/*', 'refs/heads/agent/x'],
+    ['refs/tags/v*', 'refs/tags/v1.0'],
+    ['refs/tags/**', 'refs/tags/a/b'],
+    ['größe/*', 'refs/heads/größe/x'],
+  ])('%s is for %s', (pattern, name) => {
+    expect(refPatternProblem(pattern)).toBeUndefined();
+    expect(matchesRef([pattern], name)).toBe(true);
+  });
+
+  test.each([
+    ['main', 'refs/heads/main/x'],
+    ['main', 'refs/heads/Main'],
+    ['main', 'refs/tags/main'],
+    ['main', 'main'],
+    ['agent/*', 'refs/heads/agent'],
+    ['agent/*', 'refs/heads/agent/x/y'],
+    ['agent/*', 'refs/heads/Agent/x'],
+    ['agent/*', 'refs/heads/agent2/x'],
+    ['agent/*', 'refs/heads/x/agent/x'],
+    ['agent/**', 'refs/heads/agent'],
+    ['**', 'refs/tags/v1'],
+    ['**', 'refs/notes/commits'],
+    ['**', 'refs/for/main'],
+    ['**', 'refs/pull/1/head'],
+    ['**', 'refs/replace/x'],
+    ['**', 'HEAD'],
+    ['**', 'refs/heads/../tags/v1'],
+    ['**', 'refs/heads/a..b'],
+    ['**', 'refs/heads/a\nb'],
+    ['**', 'refs/heads/a b'],
+    ['**', 'refs/heads/a\u202eb'],
+    ['**', 'refs/heads/'],
+    ['**', 'refs/heads//a'],
+    ['**', 'refs/heads/a.lock'],
+    ['**', 'refs/heads/.a'],
+    ['refs/tags/v*', 'refs/heads/v1'],
+    ['größe/*', 'refs/heads/gro\u0308ße/x'],
+    // Malformed ones are for nothing.
+    ['refs/**', 'refs/heads/main'],
+    ['refs/*/main', 'refs/heads/main'],
+    ['', 'refs/heads/main'],
+  ])('%s is not for %j', (pattern, name) => {
+    expect(matchesRef([pattern], name)).toBe(false);
+  });
+
+  test.each([
+    ['refs/notes/*', /outside of refs\/heads/],
+    ['refs/**', /outside of refs\/heads/],
+    ['refs/*/x', /outside of refs\/heads/],
+    ['refs/heads', /outside of refs\/heads/],
+    ['heads/main', /write "refs\/heads\/main"/],
+    ['tags/v*', /write "refs\/tags\/v\*"/],
+    ['agent/**/x', /alone at the end/],
+    ['agent/**x', /alone at the end/],
+    ['***', /alone at the end/],
+    ['', /no name or pattern/],
+    ['agent/', /no name or pattern/],
+    ['/agent', /no name or pattern/],
+    ['a//b', /no name or pattern/],
+    ['a b', /no name or pattern/],
+    ['a?', /no name or pattern/],
+    ['[ab]', /no name or pattern/],
+    ['a..b', /no name or pattern/],
+    ['a.lock', /no name or pattern/],
+    ['x\u200by', /no name or pattern/],
+    ['\ud800', /no name or pattern/],
+  ])('%j is none, and the sentence says what to write', (pattern, sentence) => {
+    expect(refPatternProblem(pattern)).toMatch(sentence);
+  });
+
+  test.each([
+    [['agent/**'], ['agent/x/*'], ['agent/x/*']],
+    [['agent/*'], ['agent/x', 'main'], ['agent/x']],
+    [['agent/*'], ['refs/heads/agent/*'], ['agent/*']],
+    [['agent/*'], ['agent/**'], ['agent/*']],
+    [['a*'], ['*b'], []],
+    [['a*b'], ['a*', '*b'], ['a*b']],
+    [['**'], ['refs/tags/v1'], []],
+    [['refs/tags/*'], ['refs/tags/v1', 'v1'], ['refs/tags/v1']],
+    [[], ['**'], []],
+  ])('%j and %j have in common: %j', (a, b, expected) => {
+    expect(intersectRefs(a, b)).toEqual(expected);
+    expect(intersectRefs(b, a)).toHaveLength(expected.length);
+  });
+});
+
+describe('a push', () => {
+  const AGENT: Constraints = { refs: ['agent/*'] };
+
+  test('to what is listed', () => {
+    expect(push(AGENT, ref('refs/heads/agent/x'), ref('refs/heads/agent/y', 'delete'))).toBeUndefined();
+    expect(push({}, ref('refs/for/main'))).toBeUndefined();
+    expect(push({ ref_changes: ['create'] }, ref('refs/notes/x', 'create'))).toBeUndefined();
+    expect(push({ ref_changes: ['create', 'update', 'delete'] }, ref('refs/heads/main', 'delete'))).toBeUndefined();
+  });
+
+  test('to anything else is refused by name, also beside what is listed', () => {
+    const refused = push(AGENT, ref('refs/heads/agent/x'), ref('refs/heads/main'), ref('refs/tags/v1', 'create'));
+    expect(refused).toEqual({
+      violating: ['refs/heads/main', 'refs/tags/v1'],
+      detail: 'refs/heads/main is not among the refs that the grant allows',
+    });
+    expect(push({ refs: [] }, ref('refs/heads/agent/x'))?.violating).toEqual(['refs/heads/agent/x']);
+  });
+
+  test('that changes refs in a way that is not allowed', () => {
+    const constraints: Constraints = { ...AGENT, ref_changes: ['create', 'update'] };
+    expect(push(constraints, ref('refs/heads/agent/x', 'create'))).toBeUndefined();
+    expect(push(constraints, ref('refs/heads/agent/x', 'delete'))).toEqual({
+      violating: ['refs/heads/agent/x'],
+      detail: 'the grant does not allow to delete refs: refs/heads/agent/x',
+    });
+    expect(push({ ref_changes: [] }, ref('refs/heads/x', 'create'))?.violating).toEqual(['refs/heads/x']);
+  });
+
+  test('of many refs, or of one with a long name, is refused in few words', () => {
+    const many = Array.from({ length: 2000 }, (_, i) => ref(`refs/heads/x${i}`));
+    expect(push(AGENT, ...many)?.violating).toHaveLength(50);
+    expect(push(AGENT, ref(`refs/heads/${'x'.repeat(60_000)}`))?.detail.length).toBeLessThan(500);
+  });
+
+  test('fetching, the advertisement and the probe write nothing', () => {
+    expect(push({ refs: [] })).toBeUndefined();
+    const git = { service: 'git-upload-pack' as const, refs: [] };
+    for (const one of [
+      call({ method: 'GET', path: '/git/acme/app/info/refs', git: { service: 'git-receive-pack', refs: [] } }),
+      call({ method: 'POST', path: '/git/acme/app/git-upload-pack', git }),
+    ])
+      expect(refuseRefs({ refs: [] }, NOTHING_SAID, one)).toBeUndefined();
+  });
+});
+
+describe('what is not known to write no ref is refused', () => {
+  test.each(['refs', 'ref_changes'] as const)('on a grant with %s', (constraint) => {
+    const constraints: Constraints = { [constraint]: [] };
+    const refused = (method: 'GET' | 'POST', path: string) =>
+      refuseRefs(constraints, NOTHING_SAID, call({ method, path }))?.detail;
+    expect(refused('GET', '/repos/acme/app/contents/x')).toBeUndefined();
+    expect(refused('POST', '/repos/acme/app/something')).toMatch(/not known which refs/);
+    expect(refused('POST', '/git/acme/app/git-receive-pack')).toMatch(/not known which refs/);
+    expect(refused('POST', '/graphql')).toMatch(/GraphQL is refused as a whole/);
+  });
+});
