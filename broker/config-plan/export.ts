@@ -1,5 +1,6 @@
 /** The present state as a governance file. */
 import { Document, isMap, isScalar, type Node, Scalar } from 'yaml';
+import { readOrganisationRow } from '../admin/organisation.ts';
 import type { Broker } from '../broker.ts';
 import type { GovernanceDocumentInput } from '../config-file/schema.ts';
 import { referenceOf } from '../config-file/secrets.ts';
@@ -38,7 +39,7 @@ export async function exportGovernance(
   const sections: GovernanceDocumentInput = {
     organisation: organisation.name,
     publish_identity_documents: organisation.publish_identity_documents === 1,
-    auto_suspend: organisation.auto_suspend === null ? false : JSON.parse(organisation.auto_suspend),
+    auto_suspend: readOrganisationRow(organisation).auto_suspend ?? false,
     owners: present.owners
       .toSorted((a, b) => a.created_at - b.created_at || (a.email < b.email ? -1 : 1))
       .map(({ email, role }) => ({ email, role })),

@@ -1,9 +1,10 @@
 /** The organisation's own settings, and its owners. */
 
+import { readOrganisationRow, writeSettings } from '../admin/organisation.ts';
+import { endOwner } from '../admin/owners.ts';
 import { listNames } from '../config-file/problems.ts';
 import { uuidv4 } from '../crypto/ids.ts';
-import { updateAgent } from '../store/agents.ts';
-import { deleteOwner, putOwner, updateOrganisation } from '../store/organisations.ts';
+import { putOwner } from '../store/organisations.ts';
 import type { OwnerTable } from '../store/schema.ts';
 import { addProblem, addStep, difference, type Planning } from './planning.ts';
 
@@ -16,21 +17,19 @@ export function planOrganisation(planning: Planning): void {
     addProblem(planning, ['organisation'], `another organisation on this broker is called "${name}".`);
     return;
   }
-  const published = organisation.publish_identity_documents === 1;
+  const before = readOrganisationRow(organisation);
   const { auto_suspend: rule } = document;
-  const autoSuspend = rule === undefined ? organisation.auto_suspend : rule === false ? null : JSON.stringify(rule);
-  const details = [
-    ...difference('name', organisation.name, name),
-    ...difference('publish_identity_documents', published, publish ?? published),
-    ...difference('auto_suspend', organisation.auto_suspend ?? 'false', autoSuspend ?? 'false'),
-  ];
+  const after = {
+    name,
+    publish_identity_documents: publish ?? before.publish_identity_documents,
+    auto_suspend: rule === undefined ? before.auto_suspend : rule === false ? null : rule,
+  };
+  const details = (['name', 'publish_identity_documents', 'auto_suspend'] as const).flatMap((field) =>
+    difference(field, before[field] ?? false, after[field] ?? false),
+  );
   if (details.length === 0) return;
   addStep(planning, { action: 'update', kind: 'organisation', name, details }, (db) =>
-    updateOrganisation(db, organisationId, {
-      name,
-      publish_identity_documents: (publish ?? published) ? 1 : 0,
-      auto_suspend: autoSuspend,
-    }),
+    writeSettings(db, organisationId, after),
   );
 }
 
@@ -77,7 +76,7 @@ export function planOwners(planning: Planning): void {
 
 /** After the agents: an owner goes when no agent at work is left; agents that were revoked pass to the first admin. */
 export function planOwnerRemovals(planning: Planning): void {
-  const { present, organisationId, firstAdmin } = planning;
+  const { present, firstAdmin } = planning;
   for (const owner of present.owners.filter((one) => isRemoved(planning, one))) {
     const agents = planning.futureAgents.filter((agent) => agent.ownerId === owner.id);
     const live = agents.filter((agent) => agent.live).map((agent) => agent.name);
@@ -91,9 +90,8 @@ export function planOwnerRemovals(planning: Planning): void {
     const details = agents.map(
       (agent) => `owner of the revoked agent ${agent.name}: ${owner.email} → ${firstAdmin.email}`,
     );
-    addStep(planning, { action: 'delete', kind: 'owner', name: owner.email, details }, async (db) => {
-      for (const agent of agents) await updateAgent(db, organisationId, agent.id, { owner_id: firstAdmin.id });
-      await deleteOwner(db, organisationId, owner.id);
-    });
+    addStep(planning, { action: 'delete', kind: 'owner', name: owner.email, details }, (db) =>
+      endOwner(db, owner, firstAdmin.id),
+    );
   }
 }

@@ -77,6 +77,33 @@ export async function forgetIdentity(db: Db, owner: Pick<OwnerTable, 'organisati
     .execute();
 }
 
+/** Gives another owner what an owner has: agents, children included, with their registrations, and MCP authorisations. */
+export async function passOn(
+  db: Db,
+  { organisationId, from, to }: { organisationId: string; from: string; to: string },
+): Promise<void> {
+  await db
+    .updateTable('registrations')
+    .set({ owner_id: to })
+    .where('organisation_id', '=', organisationId)
+    .where('owner_id', '=', from)
+    .where('agent_id', 'in', (eb) =>
+      eb
+        .selectFrom('agents')
+        .select('agents.agent_id')
+        .where('agents.organisation_id', '=', organisationId)
+        .where('agents.owner_id', '=', from),
+    )
+    .execute();
+  for (const table of ['agents', 'mcp_authorisations'] as const)
+    await db
+      .updateTable(table)
+      .set({ owner_id: to })
+      .where('organisation_id', '=', organisationId)
+      .where('owner_id', '=', from)
+      .execute();
+}
+
 /**
  * Removes an owner, with the owner's passkeys, invites, and registrations at the owner; in a transaction. The database
  * refuses while the owner still has agents.

@@ -1,6 +1,6 @@
 /** JSON columns, read by their schema: a row that was altered outside of the broker is an error, never another meaning. */
 import { z } from 'zod';
-import { EFFECTS, METHODS, type RuleSource } from '../policy/facts.ts';
+import { EFFECTS, type JsonObject, METHODS, type RuleSource } from '../policy/facts.ts';
 
 /**
  * The value of a JSON column. `what`: what it is, for the error.
@@ -24,6 +24,11 @@ export const Texts = z.array(z.string());
 
 /** A column that holds `ScopesOn[]` (schema.ts). */
 export const ScopesOnPlatforms = z.array(z.object({ platformId: z.string(), scopes: Texts }));
+
+/** A column that holds some JSON object. */
+export const StoredObject = z.custom<JsonObject>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
 
 /** Strict: a condition that nobody reads would let a rule match more. */
 const StoredRules = z.array(

@@ -1,6 +1,8 @@
 /** Owners and settings of an organisation, changed by its admins and by the operator. */
 import { describe, expect, test } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
+import { putMcpAuthorisation } from '../../broker/store/mcp-authorisations.ts';
 import { findOrganisation } from '../../broker/store/organisations.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
 import { send } from '../world/agent.ts';
@@ -198,6 +200,19 @@ describe.each(STORES)(`owners and their organisation on %s${postgresNote}`, (sto
       [agent.id, gone.id].toSorted().map((id) => ({ id, owner_id: organisation.owner.id })),
     );
     expect((await lastEvent()).payload.change.agents_passed_on).toBe(2);
+  });
+
+  test('an owner who let an MCP client in can be removed: whoever removes answers for the client', async () => {
+    const bob = await organisation.addOwner('admin');
+    const agent = await organisation.agent({ name: 'cursor', grants: {}, agent: { agent_type: 'mcp_client' } });
+    const now = world.running.broker.clock();
+    const authorisation = { id: uuidv4(), organisation_id: organisation.id, agent_id: agent.id, owner_id: bob.id };
+    const client = { client_id: 'c', client_name: 'Cursor', redirect_host: 'localhost', scope: 'mcp:read' };
+    await putMcpAuthorisation(db(), { ...authorisation, ...client, created_at: now, expires_at: now + 3_600_000 });
+    const removed = await remove(bob.id);
+    expect(removed.status, removed.text).toBe(200);
+    const { authorisations } = (await organisation.ask('GET', '/owner/mcp-authorisations')).body;
+    expect(authorisations).toMatchObject([{ id: authorisation.id, owner_id: organisation.owner.id }]);
   });
 
   test('an identity that was forgotten may be somebody else’s at the next sign-in', async () => {

@@ -1,17 +1,10 @@
 /** Tools of an MCP platform: what an owner has accepted, what the server offers now, and what is held back until they look. */
 
 import { z } from 'zod';
-import { askServer } from '../../../admin/ask-mcp-server.ts';
-import type { Manifest } from '../../../platforms/manifest.ts';
-import type { JsonObject } from '../../../policy/facts.ts';
-import { present } from '../../../policy/present.ts';
-import { effectOf, TOOL_EFFECTS, toolState } from '../../../policy/tool.ts';
-import { acceptOffered, findTool, listTools, type ToolPlace } from '../../../store/mcp-tools.ts';
-import { listPlatforms } from '../../../store/platforms.ts';
-import type { McpToolTable } from '../../../store/schema.ts';
-import type { Db } from '../../../store/store.ts';
-import { Refusal } from '../../errors.ts';
-import { ownerChange } from '../../owner-change.ts';
+import { acceptTool, type ReadTool, readTools, refreshTools, type ToolsOfServer } from '../../../admin/mcp-tools.ts';
+import { TOOL_EFFECTS } from '../../../policy/tool.ts';
+import { instant } from '../../instant.ts';
+import { changingOwner } from '../../owner-change.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -37,36 +30,20 @@ const McpTool = z
 
 const Tools = z.object({ server: z.string(), tools: z.array(McpTool) });
 
-function shown(row: McpToolTable): z.output<typeof McpTool> {
-  return {
-    name: row.name,
-    state: toolState(row),
-    effect: row.effect,
-    effect_by: row.effect_by,
-    accepted: row.accepted === null ? null : JSON.parse(row.accepted),
-    accepted_at: row.accepted_at === null ? null : new Date(row.accepted_at).toISOString(),
-    accepted_by: row.accepted_by,
-    offered: JSON.parse(row.offered),
-    offered_at: new Date(row.offered_at).toISOString(),
-    hash: row.offered_hash,
-  };
-}
+const shown = (tool: ReadTool): z.output<typeof McpTool> => ({
+  name: tool.name,
+  state: tool.state,
+  effect: tool.effect,
+  effect_by: tool.effect_by,
+  accepted: tool.accepted,
+  accepted_at: instant(tool.accepted_at),
+  accepted_by: tool.accepted_by,
+  offered: tool.offered,
+  offered_at: new Date(tool.offered_at).toISOString(),
+  hash: tool.offered_hash,
+});
 
-/** @throws Refusal not_found */
-async function placeOf(
-  db: Db,
-  organisationId: string,
-  platformId: string,
-): Promise<ToolPlace & { manifest: Manifest }> {
-  const stored = (await listPlatforms(db, organisationId)).find((one) => one.platform_id === platformId);
-  const manifest = stored && (JSON.parse(stored.manifest) as Manifest);
-  if (manifest?.kind !== 'mcp') throw new Refusal('not_found', 'The organisation has no such platform of kind mcp.');
-  return { organisationId, platformId, server: manifest.base_url, manifest };
-}
-
-async function toolsOf(db: Db, place: ToolPlace): Promise<z.output<typeof Tools>> {
-  return { server: place.server, tools: (await listTools(db, place)).map(shown) };
-}
+const listed = ({ server, tools }: ToolsOfServer): z.output<typeof Tools> => ({ server, tools: tools.map(shown) });
 
 const platform = z.string().describe('the id by which agents name it');
 const params = { platform };
@@ -82,10 +59,8 @@ export const platformTools = route({
   params,
   answers: { 200: { description: 'All of them, by name.', schema: Tools } },
   errors: ['not_found'],
-  handle: async ({ services: { broker }, who, params: { platform } }) => {
-    const { db } = broker.store;
-    return json(200, await toolsOf(db, await placeOf(db, who.organisationId, platform)));
-  },
+  handle: async ({ services: { broker }, who, params: { platform } }) =>
+    json(200, listed(await readTools(broker, who.organisationId, platform))),
 });
 
 /** POST /owner/platforms/{platform}/tools/refresh */
@@ -100,13 +75,8 @@ export const refreshPlatformTools = route({
   params,
   answers: { 200: { description: 'All of them, by name.', schema: Tools } },
   errors: ['not_found', 'conflict', 'upstream_unreachable', 'audit_unavailable'],
-  handle: async ({ services, who, params: { platform } }) => {
-    const { db } = services.broker.store;
-    const place = await placeOf(db, who.organisationId, platform);
-    const asked = await askServer(services, place);
-    if (!asked.ok) throw new Refusal(asked.sent ? 'upstream_unreachable' : 'conflict', asked.detail);
-    return json(200, await toolsOf(db, place));
-  },
+  handle: async ({ services, who, params: { platform } }) =>
+    json(200, listed(await refreshTools(services, who.organisationId, platform))),
 });
 
 const Accept = z.strictObject({
@@ -127,28 +97,8 @@ export const acceptPlatformTool = route({
   answers: { 200: { description: 'The tool as it is now.', schema: McpTool } },
   errors: ['invalid_request', 'not_found', 'conflict', 'audit_unavailable'],
   handle: async (context) => {
-    const { services, who, body, params } = context;
-    const { broker } = services;
-    const place = await placeOf(broker.store.db, who.organisationId, params.platform);
-    const name = params.tool;
-    if (!(await findTool(broker.store.db, place, name))) throw new Refusal('not_found', 'The server has no such tool.');
-    const change = { reason: 'mcp_tool_accepted', platform: place.platformId };
-    const accepted = await ownerChange(context, change, async (db, note) => {
-      const before = present(await findTool(db, place, name), 'tool');
-      const { effect, effectBy } = effectAfter(before, body.effect, who.owner.id);
-      const tool = { name, hash: body.hash, by: who.owner.id, effect, effectBy };
-      const row = await acceptOffered(db, place, tool, broker.clock());
-      if (!row) throw new Refusal('conflict', 'The tool is offered otherwise by now: look at it again.');
-      note({ tool: name, server: place.server, hash: body.hash, effect });
-      return row;
-    });
-    return json(200, shown(accepted));
+    const { services, body, params } = context;
+    const command = { platformId: params.platform, name: params.tool, hash: body.hash, effect: body.effect };
+    return json(200, shown(await acceptTool(services, changingOwner(context), command)));
   },
 });
-
-/** What an owner has said of a tool stays said; what a tool says of itself goes with its definition. */
-function effectAfter(before: McpToolTable, said: McpToolTable['effect'] | undefined, by: string) {
-  if (said !== undefined) return { effect: said, effectBy: by };
-  if (before.effect_by !== null) return { effect: before.effect, effectBy: before.effect_by };
-  return { effect: effectOf(JSON.parse(before.offered) as JsonObject), effectBy: null };
-}

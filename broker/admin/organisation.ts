@@ -1,0 +1,80 @@
+/** The organisation's own settings. */
+import { isDeepStrictEqual } from 'node:util';
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { AutoSuspend } from '../policy/auto-suspend.ts';
+import { present } from '../policy/present.ts';
+import { findOrganisation, updateOrganisation } from '../store/organisations.ts';
+import type { OrganisationTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { readStored } from '../store/stored-json.ts';
+
+/** By the names of the API. */
+export type Settings = {
+  approval_ttl_seconds: number;
+  require_user_verification: boolean;
+  publish_identity_documents: boolean;
+  /** When the broker suspends an agent by itself; null: never. */
+  auto_suspend: AutoSuspend | null;
+};
+
+/** What is left out, or undefined, stays as it is. */
+type Wanted<Values> = { [Name in keyof Values]?: Values[Name] | undefined };
+
+export type ReadOrganisation = Pick<OrganisationTable, 'id' | 'name' | 'created_at'> & Settings;
+
+/** The row with its columns as values. */
+export const readOrganisationRow = (row: OrganisationTable): ReadOrganisation => ({
+  id: row.id,
+  name: row.name,
+  approval_ttl_seconds: Math.floor(row.approval_ttl_ms / 1000),
+  require_user_verification: row.require_user_verification === 1,
+  publish_identity_documents: row.publish_identity_documents === 1,
+  auto_suspend: row.auto_suspend === null ? null : readStored(AutoSuspend, row.auto_suspend, 'auto_suspend'),
+  created_at: row.created_at,
+});
+
+async function organisationIn(db: Db, organisationId: string): Promise<ReadOrganisation> {
+  return readOrganisationRow(present(await findOrganisation(db, organisationId), 'organisation'));
+}
+
+export const readOrganisation = ({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<ReadOrganisation> =>
+  organisationIn(store.db, organisationId);
+
+/** Changing nothing is no event. Throws AuditUnavailable, and then nothing is changed. */
+export async function changeOrganisation(
+  services: Changing,
+  by: ChangingOwner,
+  settings: Wanted<Settings>,
+): Promise<ReadOrganisation> {
+  const { organisation_id: organisationId } = by.owner;
+  const before = await readOrganisation(services.broker, organisationId);
+  const changed: Partial<Settings> = Object.fromEntries(
+    Object.entries(settings).filter(
+      ([name, value]) => value !== undefined && !isDeepStrictEqual(value, before[name as keyof Settings]),
+    ),
+  );
+  if (Object.keys(changed).length === 0) return before;
+  return await recordChange(services, by, { reason: 'organisation_changed' }, async (tx, note) => {
+    note(changed);
+    await writeSettings(tx, organisationId, changed);
+    return await organisationIn(tx, organisationId);
+  });
+}
+
+/** In a transaction, for owners and governance files alike. */
+export async function writeSettings(
+  tx: Db,
+  organisationId: string,
+  settings: Wanted<Settings & { name: string }>,
+): Promise<void> {
+  const { name, approval_ttl_seconds: ttl, require_user_verification: verify } = settings;
+  const { publish_identity_documents: publish, auto_suspend: rule } = settings;
+  await updateOrganisation(tx, organisationId, {
+    ...(name !== undefined && { name }),
+    ...(ttl !== undefined && { approval_ttl_ms: ttl * 1000 }),
+    ...(verify !== undefined && { require_user_verification: verify ? 1 : 0 }),
+    ...(publish !== undefined && { publish_identity_documents: publish ? 1 : 0 }),
+    ...(rule !== undefined && { auto_suspend: rule && JSON.stringify(rule) }),
+  });
+}

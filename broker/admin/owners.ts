@@ -1,0 +1,138 @@
+/** The people of an organisation: who is one, with which role. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import type { Broker } from '../broker.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { listAgents } from '../store/agents.ts';
+import { lockOrganisation } from '../store/governance.ts';
+import {
+  deleteOwner,
+  foldEmail,
+  forgetIdentity,
+  listOrganisations,
+  listOwners as listStored,
+  passOn,
+  putOwner,
+} from '../store/organisations.ts';
+import { isRowFault } from '../store/row-fault.ts';
+import type { OwnerTable } from '../store/schema.ts';
+import type { Db } from '../store/store.ts';
+import { ChangeRefused } from './refused.ts';
+
+/** Oldest first. */
+export const listOwners = ({ store }: Pick<Broker, 'store'>, organisationId: string): Promise<OwnerTable[]> =>
+  listStored(store.db, organisationId);
+
+/** The id of the organisation of this name; without a name, of the only one. Throws ChangeRefused. */
+export async function organisationNamed({ store }: Pick<Broker, 'store'>, name: string | undefined): Promise<string> {
+  const organisations = await listOrganisations(store.db);
+  const chosen = name === undefined ? organisations[0] : organisations.find((one) => one.name === name);
+  if (!chosen) throw new ChangeRefused('not_found', 'There is no such organisation.');
+  if (name === undefined && organisations.length > 1)
+    throw new ChangeRefused('invalid_request', 'organisation: there are several; say which.');
+  return chosen.id;
+}
+
+export type AddedOwner = {
+  email: string;
+  role: OwnerTable['role'];
+  /** Whoever next signs in at the identity provider with this verified address is this owner. */
+  forgetsIdentity: boolean;
+};
+
+/** Adds an owner, or changes the role of one. Throws ChangeRefused; AuditUnavailable, and then nothing is changed. */
+export async function addOwner(
+  services: Changing,
+  by: ChangingOwner,
+  { email: address, role, forgetsIdentity }: AddedOwner,
+): Promise<OwnerTable> {
+  const { store, clock } = services.broker;
+  const { organisation_id: organisationId } = by.owner;
+  const email = foldEmail(address);
+  const known = (await listStored(store.db, organisationId)).find((owner) => owner.email === email);
+  const forgets = forgetsIdentity && known !== undefined && known.oidc_subject !== null;
+  if (known?.role === role && !forgets) return known;
+  const reason = known ? 'owner_changed' : 'owner_added';
+  return await recordChange(services, by, { reason, detail: email }, async (tx, note) => {
+    const before = await ownersNow(tx, organisationId);
+    const now = before.find((one) => one.email === email);
+    if ((now === undefined) !== (known === undefined))
+      throw new ChangeRefused(
+        'conflict',
+        'Concurrent update: another request changed this owner first. Nothing was changed; reload and retry.',
+      );
+    if (now && role !== 'admin') refuseLastAdmin(before, now);
+    const owner = { organisation_id: organisationId, id: uuidv4(), email, role, origin: 'added' } as const;
+    const put = await putOwner(tx, { ...owner, created_at: clock() });
+    if (forgets) await forgetIdentity(tx, put);
+    note({ owner: put.id, role: put.role, ...(forgets && { identity: 'forgotten' }) });
+    return put;
+  });
+}
+
+/** The owners, who stay as they are until the transaction ends: of two admins who remove each other, one is left. */
+async function ownersNow(tx: Db, organisationId: string): Promise<OwnerTable[]> {
+  await lockOrganisation(tx, organisationId);
+  return await listStored(tx, organisationId);
+}
+
+function refuseLastAdmin(owners: readonly OwnerTable[], owner: OwnerTable): void {
+  if (owner.role === 'admin' && owners.every((one) => one.id === owner.id || one.role !== 'admin'))
+    throw new ChangeRefused(
+      'conflict',
+      `${owner.email} is the last admin: nobody could change anything any more. Make somebody else an admin first.`,
+    );
+}
+
+const MOST_NAMED = 10;
+const unknown = () => new ChangeRefused('not_found', 'The organisation has no such owner.');
+
+/**
+ * Removes an owner, with sessions and passkeys: in force at the very next request. Agents of that owner that ended are of the one
+ * who asks from then on. Throws ChangeRefused; AuditUnavailable, and then nothing is changed.
+ */
+export async function removeOwner(services: Changing, by: ChangingOwner, id: string): Promise<void> {
+  const { id: heir, organisation_id: organisationId } = by.owner;
+  const known = (await listStored(services.broker.store.db, organisationId)).find((owner) => owner.id === id);
+  if (!known) throw unknown();
+  if (id === heir)
+    throw new ChangeRefused('conflict', 'You cannot remove yourself. Let another admin of the organisation do it.');
+  await recordChange(services, by, { reason: 'owner_removed', detail: known.email }, async (tx, note) => {
+    const owners = await ownersNow(tx, organisationId);
+    const owner = owners.find((one) => one.id === id);
+    if (!owner) throw unknown();
+    refuseLastAdmin(owners, owner);
+    const agents = (await listAgents(tx, organisationId, { deleted: true })).filter((one) => one.owner_id === id);
+    const live = agents.filter(({ status }) => status !== 'revoked' && status !== 'deleted');
+    if (live.length > 0) {
+      const names = live.slice(0, MOST_NAMED).map(({ name, agent_id }) => `${name} (${agent_id})`);
+      const more = live.length > MOST_NAMED ? ` and ${live.length - MOST_NAMED} more` : '';
+      throw new ChangeRefused(
+        'conflict',
+        `${owner.email} answers for the agents ${names.join(', ')}${more}. Revoke them or give them another owner first.`,
+      );
+    }
+    await endOwner(tx, owner, heir);
+    note({ owner: id, role: owner.role, agents_passed_on: agents.length });
+  });
+}
+
+/**
+ * In a transaction, for owners and governance files alike: removes an owner no agent at work is left of. What ended, and the MCP
+ * clients that the owner let in, are of `heir` from then on.
+ *
+ * @throws ChangeRefused when something was assigned to the owner meanwhile
+ */
+export async function endOwner(
+  tx: Db,
+  { organisation_id: organisationId, id, email }: OwnerTable,
+  heir: string,
+): Promise<void> {
+  await passOn(tx, { organisationId, from: id, to: heir });
+  await deleteOwner(tx, organisationId, id).catch((error) => {
+    if (!isRowFault(error)) throw error;
+    throw new ChangeRefused(
+      'conflict',
+      `Concurrent update: something was assigned to ${email} meanwhile. Nothing was changed; reload and retry.`,
+    );
+  });
+}
