@@ -42,12 +42,17 @@ export async function openListener(
     // The application refuses a missing Host header itself, in the error envelope.
     requireHostHeader: false,
   });
-  answerUnparsedRequests(server);
+  answerUnparsedRequests(server, isLong);
   const mostConnections = connectionLimit();
   if (mostConnections !== undefined) server.maxConnections = mostConnections;
   const refusals = makeRefusalLog(log);
   server.on('drop', () => refusals.refused({ limit: `${mostConnections} connections` }));
   server.on('request', (_, response) => cutUntaken(response, untakenMs));
+  // Who may not send its body is told so before it does.
+  server.on('checkContinue', (request, response) => {
+    if (!isLong(request)) response.writeContinue();
+    server.emit('request', request, response);
+  });
   const early: [IncomingMessage, ServerResponse][] = [];
   const hold = (request: IncomingMessage, response: ServerResponse) => early.push([request, response]);
   server.on('request', hold);
@@ -103,6 +108,9 @@ export async function openListener(
     },
   };
 }
+
+/** Requests of git, whose bodies may take longer than others. The git door itself lets no client stall. */
+const isLong = ({ url = '' }: IncomingMessage): boolean => url.startsWith('/git/');
 
 /** The socket's timer starts again whenever some of what waits there was taken, so long answers to slow readers stand. */
 function cutUntaken(response: ServerResponse, ms: number): void {

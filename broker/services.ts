@@ -1,5 +1,6 @@
 /** Composition: everything that a process keeps and that routes hand to use cases. Only doors take it whole. */
 
+import { join } from 'node:path';
 import { endLifetime } from './admin/end-lifetime.ts';
 import { type InboxFeed, makeInboxFeed } from './approvals/inbox.ts';
 import { makeReplays, type Replays } from './approvals/replay.ts';
@@ -23,6 +24,7 @@ import { budgetOf, CallBudget } from './egress/call-budget.ts';
 import { type Compiled, compiledGovernance } from './facts/compiled.ts';
 import { factsLoader } from './facts/facts.ts';
 import { type PermissionsReader, permissionsReader } from './facts/permissions.ts';
+import { type KeptBodies, makeKeptBodies } from './git/kept-bodies.ts';
 import { type Lab, makeLab } from './lab.ts';
 import { makeOAuthConnections } from './oauth-client/oauth-connections.ts';
 import { mcpResource } from './oauth-server/metadata.ts';
@@ -36,6 +38,8 @@ export type Services = CallServices & {
   readiness: Readiness;
   /** How much waits for the owners of an organisation. */
   inbox: InboxFeed;
+  /** Request bodies of git. */
+  gitBodies: KeptBodies;
   replays: Replays;
   authenticateAgent: AuthenticateAgent;
   authenticateOwner: AuthenticateOwner;
@@ -76,6 +80,7 @@ export function makeServices(broker: Broker): Services {
     permissions: permissionsReader(broker.clock, loadFacts),
     readiness: makeReadiness(broker, recorder),
     inbox: makeInboxFeed(broker, changes),
+    gitBodies: makeKeptBodies(join(broker.config.dataFolder, 'run')),
     replays: makeReplays(calls, (who, action, options) => act(calls, who, action, options)),
     authenticateAgent: agentAuthenticator(broker, readers, {
       breakerOpened: (agent, key) =>

@@ -1,5 +1,5 @@
 /** Answers what Node's parser turns away before there is a request: in the error envelope, as every other refusal. */
-import { type Server, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { correlationId } from './crypto/ids.ts';
 
@@ -28,9 +28,20 @@ const DETAILS = {
   431: 'The headers of the request are larger than 16 KiB.',
 } as const;
 
-/** Makes a server answer malformed requests, CONNECT and unknown expectations with a JSON body and a correlation id. */
-export function answerUnparsedRequests(server: Server): void {
+/**
+ * Makes a server answer malformed requests, CONNECT and unknown expectations with a JSON body and a correlation id. `isLong`: whether a
+ * request may take longer to come than the server's `requestTimeout`.
+ */
+export function answerUnparsedRequests(server: Server, isLong: (request: IncomingMessage) => boolean): void {
+  const long = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', (request, response) => {
+    if (isLong(request)) long.set(request.socket, response);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Node leaves it to this listener to end a request that takes too long, and looks at each only once.
+    const response = long.get(socket);
+    const isUnderWay = response && !response.writableEnded && !response.req.complete;
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isUnderWay) return;
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     refuse(socket, STATUS_BY_ERROR[error.code ?? ''] ?? 400);
   });

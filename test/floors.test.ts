@@ -23,6 +23,7 @@ const FLOORS = [
   'broker/config-file',
   'broker/approvals',
   'broker/calls',
+  'broker/git',
   'broker/admin',
   'broker/config-plan',
   'broker/queries',

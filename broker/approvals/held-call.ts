@@ -35,6 +35,7 @@ export function recordOfHeld(
     path: held.path,
     droppedHeaders: [],
     pii: null,
+    git: undefined,
     decided: undefined,
     connectionId: held.connection_id,
     approval: { id: held.id, provenance },

@@ -1,6 +1,6 @@
 /** Outcomes of a governed call. Audit row, HTTP response, execution_error and stored response are derived from it. */
 import type { StreamEnding, Transferred } from '../egress/streamed-body.ts';
-import type { Instant, Verdict } from '../policy/facts.ts';
+import type { GitRef, Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
 import type { ApprovalProvenance } from './approval-state.ts';
 import type { PiiKind } from './pii.ts';
@@ -30,6 +30,8 @@ export type CallRecord = {
   readonly droppedHeaders: readonly string[];
   /** Kinds of personal data in the request; null: not scanned. */
   readonly pii: readonly PiiKind[] | null;
+  /** Of a git request: `reason` of an advertisement or a probe that was answered, and what a push asks to change. */
+  readonly git: { readonly reason: 'advertised' | 'probe' | undefined; readonly refs: readonly GitRef[] } | undefined;
   readonly decided: Decided | undefined;
   readonly connectionId: string | null;
   /** For a replay: the approval. */
@@ -61,6 +63,12 @@ export type UpstreamAnswer = {
  */
 export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed';
 
+/**
+ * Why an answer of a code host is not passed on. `auth_refused`: the credential may not do this. `unexpected`: another status
+ * or media type than git's.
+ */
+export type NotPassedOn = 'auth_refused' | 'not_found' | 'redirected' | 'unexpected';
+
 type End =
   /** `responsePii`: null if not scanned. */
   | ({ kind: 'answered'; responsePii: readonly PiiKind[] | null } & UpstreamAnswer)
@@ -68,7 +76,7 @@ type End =
   | { kind: 'denied'; verdict: Extract<Verdict, { kind: 'deny' }> }
   | {
       kind: 'invalid';
-      code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large';
+      code: 'invalid_endpoint' | 'invalid_headers' | 'invalid_request' | 'payload_too_large' | 'git_request_too_large';
       detail: string;
     }
   | { kind: 'inactive'; detail: string }
@@ -89,10 +97,14 @@ type End =
   | { kind: 'too_many_pending'; limit: number }
   /** Too many calls of the family, or of all, are under way just now, or too many bytes of their answers. */
   | { kind: 'too_many_calls' }
+  /** A git request that a person would have to approve: git cannot wait for that. */
+  | { kind: 'cannot_hold' }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   | { kind: 'response_blocked'; upstreamStatus: number }
   /** The answer was passed on as it came. `received`: what was; `sent`: the body of the request. */
   | { kind: 'streamed'; upstreamStatus: number; ended: StreamEnding; received: Transferred; sent: Transferred }
+  /** The platform's answer is not one that this door passes on. `sent`: the body of the request. */
+  | { kind: 'not_passed_on'; cause: NotPassedOn; upstreamStatus: number; sent: Transferred }
   /** A replay only: today it would be another call than the one that was approved, or too late. */
   | { kind: 'not_as_approved'; reason: string; detail: string };
 
@@ -110,6 +122,7 @@ export function mayBeSent(outcome: Outcome): boolean {
     case 'answered':
     case 'response_blocked':
     case 'streamed':
+    case 'not_passed_on':
       return true;
     case 'unreachable':
       return outcome.sent;

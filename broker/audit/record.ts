@@ -90,11 +90,12 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
     late.keep({ ...intent, row });
   };
 
-  const noteIntent = async (intent: State, isStreamed: boolean): Promise<void> => {
+  /** Whether the intent of a read is kept in the journal, which is enough for one that is not streamed. */
+  const journal = async ({ row, companion }: State): Promise<boolean> =>
+    !companion && !late.isFailing() && (await reads.note(row));
+
+  const storeIntent = async (intent: State): Promise<void> => {
     const { row } = intent;
-    makeStorable(row);
-    if (row.method === 'GET' && !isStreamed && !intent.companion && !late.isFailing() && (await reads.note(row)))
-      return;
     try {
       await late.refuseWhileFailing();
       noted.add(row.id);
@@ -160,14 +161,21 @@ export function makeRecorder(broker: Broker, writer = makeRowWriter(broker)): Re
   return {
     record: <T, Reason>(entry: Entry<T, Reason>) =>
       (entry.together ? recordTogether(entry, entry.together) : recordFinal(entry as Entry<T>)) as Promise<Recorded<T>>,
-    intend: async (row, call, { companion, isStreamed = false } = {}) => {
+    intend: async (row, call, { companion, isStreamed = false, isRead = row.method === 'GET' } = {}) => {
       const intent = { row, value: undefined, companion };
       inFlight.add(row.id);
       try {
-        await noteIntent(intent, isStreamed).catch((error) => {
-          throw new AuditUnavailable(false, error);
+        makeStorable(row);
+        let isDurable = isStreamed || !isRead || !(await journal(intent));
+        const store = () =>
+          storeIntent(intent).catch((error) => {
+            throw new AuditUnavailable(false, error);
+          });
+        if (isDurable) await store();
+        return await call(async () => {
+          if (!isDurable) await store();
+          isDurable = true;
         });
-        return await call();
       } catch (error) {
         if (error instanceof AuditUnavailable) throw error;
         log.error({ err: error, auditId: row.id }, 'unexpected error during a call; its outcome is unknown');

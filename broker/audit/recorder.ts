@@ -54,12 +54,14 @@ export type Recorder = {
   /**
    * Stores the intent of a call, then makes it: `call` sends, and records how it ended. The intent of a change is durable
    * before anything is sent; that of a read survives the process, and is durable too where the answer is streamed. If `call`
-   * throws, the row is closed.
+   * throws, the row is closed. `makeDurable` does the same for a read that turns out to be streamed.
+   *
+   * @param options.isRead a read, whatever its method
    */
   intend<T>(
     intent: AuditRow,
-    call: () => Promise<Recorded<T>>,
-    options?: { companion?: Companion | undefined; isStreamed?: boolean },
+    call: (makeDurable: () => Promise<void>) => Promise<Recorded<T>>,
+    options?: { companion?: Companion | undefined; isStreamed?: boolean; isRead?: boolean },
   ): Promise<Recorded<T>>;
   /** Notes what is read of an upstream before the call itself, and reads it. `row`: says what is read, under the call's id. */
   readFirst<T>(row: AuditRow, read: () => Promise<T>): Promise<T>;

@@ -1,6 +1,7 @@
 /** Audit rows: from what happened to the columns that say so. Pure; the recorder alone adds time, hash and signature. */
 import type { Verdict } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
+import { CUT_PUSH, notPassedOn, pushedRefs } from './git-row.ts';
 import { assertNever, BLOCKED_DETAIL, type CallRecord, type Outcome, type ReauthCause } from './outcome.ts';
 import type { PiiFlags, PiiKind } from './pii.ts';
 
@@ -31,9 +32,9 @@ export function rowOf(outcome: Outcome): AuditRow {
   return row;
 }
 
-/** The row of a call that is about to be sent. */
-export function intentRow(call: CallRecord): AuditRow {
-  const row = begin(call);
+/** The row of a call that is about to be sent. Of a streamed one it says what is known of its end if it is never told. */
+export function intentRow(call: CallRecord, isStreamed = false): AuditRow {
+  const row = begin(call, isStreamed ? { flags: { ended: 'unknown' } } : {});
   const verdict = call.decided?.verdict;
   if (verdict) {
     row.reason = allowedReason(call, verdict);
@@ -98,6 +99,8 @@ export function endOf(outcome: Outcome): End {
       return blocked('too_many_pending_approvals');
     case 'too_many_calls':
       return { result: 'blocked', reason: 'too_many_calls', detail: 'Too many calls were under way at once.' };
+    case 'cannot_hold':
+      return { result: 'denied', reason: 'approval_required_unsupported_for_git', detail: decided };
     case 'unreachable':
       return {
         result: 'errored',
@@ -130,9 +133,13 @@ export function endOf(outcome: Outcome): End {
           upstreamStatus,
           flags,
         };
-      const reason = verdict ? allowedReason(call, verdict) : 'allowed';
+      if (call.git && call.git.refs.length > 0 && ended !== 'complete')
+        return { result: 'errored', reason: 'outcome_unknown', detail: CUT_PUSH, upstreamStatus, flags };
+      const reason = call.git?.reason ?? (verdict ? allowedReason(call, verdict) : 'allowed');
       return { result: 'allowed', reason, detail: decided, upstreamStatus, flags };
     }
+    case 'not_passed_on':
+      return { result: 'errored', ...notPassedOn(outcome) };
     case 'not_as_approved':
       return { result: 'blocked', reason: outcome.reason, detail: outcome.detail };
     default:
@@ -199,14 +206,15 @@ const violatingOf = (verdict: Verdict | undefined): string | null =>
   verdict?.kind === 'deny' && verdict.violating ? JSON.stringify(verdict.violating) : null;
 
 function flagsOf(call: CallRecord, ended?: Record<string, unknown>): string | null {
-  const { agent, approval, droppedHeaders, refreshUnavailable } = call;
-  const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable;
+  const { agent, approval, droppedHeaders, refreshUnavailable, git } = call;
+  const plain = agent.parentAgentId === null && approval === undefined && !refreshUnavailable && !git?.refs.length;
   if (plain && droppedHeaders.length === 0 && ended === undefined) return null;
   return JSON.stringify({
     ...(agent.parentAgentId !== null && { parent: agent.parentAgentId }),
     ...(approval && { approval: approval.provenance }),
     ...(droppedHeaders.length > 0 && { dropped_headers: droppedHeaders }),
     ...(refreshUnavailable && { refresh: 'unavailable' }),
+    ...(git && git.refs.length > 0 && { pushed_refs: pushedRefs(git.refs) }),
     ...ended,
   });
 }

@@ -23,6 +23,7 @@ import { beginCall, beginRecord, type Call, decidedBy, familyOf, withRecord } fr
 import type { CallServices } from './call-services.ts';
 import { concludeCall } from './conclude.ts';
 import { type Connected, connect } from './connect.ts';
+import { type GitRequest, gitRecord, isReadStep } from './git-request.ts';
 import { askOf, readCall } from './read-call.ts';
 import { notAsApproved, refusal, refuse } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
@@ -31,21 +32,23 @@ import type { StreamTaker } from './streamed.ts';
 import { quarantine, refuseTool, toolOnFile, whyQuarantined, withEffect } from './tool-on-file.ts';
 import { toolPreflight } from './tool-preflight.ts';
 
-/**
- * `now`: the moment at which the call is decided. `lease`: of the budget, to be released when the answer has been taken; without
- * one the answer is given up here.
- */
-export type ActOptions = {
-  correlationId: string;
-  auditId?: string;
-  now?: Instant;
-  replay?: Replay;
+/** What a door may bring beside the action. */
+export type FromDoor = {
+  /** Of the budget, to be released by the door when the answer has been taken; without one the answer is given up here. */
   lease?: CallLease | undefined;
+  /** Of a door that passes answers on as they come. */
   taker?: StreamTaker | undefined;
+  /** Of the git door, which has a taker, too. */
+  git?: GitRequest | undefined;
+  /** Aborted when whoever asked has left; of streamed calls. */
+  left?: AbortSignal | undefined;
 };
 
+/** `now`: the moment at which the call is decided. */
+export type ActOptions = FromDoor & { correlationId: string; auditId?: string; now?: Instant; replay?: Replay };
+
 /** A call on the facts of one moment. */
-type Attempt = { who: AgentPrincipal; now: Instant; lease: CallLease; taker: StreamTaker | undefined };
+type Attempt = FromDoor & { who: AgentPrincipal; now: Instant; lease: CallLease };
 
 /** Whoever changes what decides a call this often while it is decided wants it not to be made. */
 const MOST_ATTEMPTS = 10;
@@ -58,16 +61,17 @@ export async function act(
   services: CallServices,
   who: AgentPrincipal,
   action: Action,
-  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, lease: given, taker }: ActOptions,
+  { correlationId, now = services.broker.clock(), auditId = uuidv7(now), replay, ...door }: ActOptions,
 ): Promise<Recorded<Outcome>> {
   const begun = beginRecord(who, action, { auditId, correlationId, now }, services.broker);
   const record: CallRecord = {
     ...begun,
     pii: piiOfRequest(action).request,
+    git: door.git && gitRecord(door.git),
     approval: replay && { id: replay.approvalId, provenance: replay.provenance },
   };
-  const lease = given ?? services.budget.lease(familyOf(who));
-  let attempt: Attempt = { who, now, lease, taker };
+  const lease = door.lease ?? services.budget.lease(familyOf(who));
+  let attempt: Attempt = { ...door, who, now, lease };
   try {
     for (let made = 0; made < MOST_ATTEMPTS; made++) {
       const done = await attemptCall(services, attempt, action, record, replay);
@@ -80,7 +84,7 @@ export async function act(
     }
   } finally {
     lease.endCall();
-    if (given === undefined) lease.release();
+    if (door.lease === undefined) lease.release();
   }
   throw new Error('what decides this call changed each time that it was decided');
 }
@@ -96,7 +100,7 @@ async function attemptCall(
   const { broker } = services;
   const finish = (outcome: Outcome) => recordOutcome(services, outcome, replay);
   let isListed = false;
-  const { lease, taker } = given;
+  const { lease, taker, git, left } = given;
   let { who, now } = given;
   let loaded = await services.loadFacts(who.rows, action.platform, now);
   const read = readCall(action, loaded);
@@ -108,6 +112,8 @@ async function attemptCall(
     ...parts,
     lease,
     taker,
+    git,
+    left,
     record: { ...record, path: parts.path, droppedHeaders: dropped },
   };
   // A header that the platform takes for itself since then would be left out: not what was shown.
@@ -146,6 +152,7 @@ async function attemptCall(
   const quarantined =
     onFile && (whyQuarantined(onFile) ?? (onFile.isFirst ? quarantine(onFile.tool, undefined) : undefined));
   if (quarantined !== undefined) return await finish(refuseTool(call, verdict, quarantined));
+  if (verdict.kind === 'hold' && git) return await finish({ kind: 'cannot_hold', call: call.record });
   if (verdict.kind === 'hold' && !replay) {
     const held = await hold(services, call);
     if (!(held instanceof RolledBack)) return held;
@@ -177,8 +184,12 @@ async function makeCall(
   { connected, verdict, ask, trials, replay }: Cleared,
 ): Promise<Recorded<Outcome>> {
   const { recorder } = services;
-  const send = async (): Promise<Recorded<Outcome>> => {
-    const forwarded = await sendCall(services, call, { ...connected, verdict, ask, isApproved: replay !== undefined });
+  const send = async (makeDurable: () => Promise<void>): Promise<Recorded<Outcome>> => {
+    const forwarded = await sendCall(
+      services,
+      { ...call, makeDurable },
+      { ...connected, verdict, ask, isApproved: replay !== undefined },
+    );
     const made = forwarded.refreshUnavailable ? withRecord(call, { refreshUnavailable: true }) : call;
     if (forwarded.kind === 'denied_meanwhile') {
       const decided = withRecord(made, { decided: forwarded.decided });
@@ -190,8 +201,14 @@ async function makeCall(
         : await concludeCall(services, made, { trials, connection: connected.connection, forwarded });
     return await recordOutcome(services, outcome, replay);
   };
-  const isStreamed = call.taker !== undefined;
-  return await recorder.intend(intentRow(call.record), send, { companion: replay?.companion, isStreamed });
+  const isRead = call.git && isReadStep(call.git.step);
+  const isStreamed = call.taker !== undefined && !isRead;
+  const intent = intentRow(call.record, call.taker !== undefined);
+  return await recorder.intend(intent, send, {
+    companion: replay?.companion,
+    isStreamed,
+    ...(isRead && { isRead }),
+  });
 }
 
 /** Puts an outcome on record; only then it can be answered. */

@@ -7,6 +7,7 @@ import type { CallLease } from '../egress/call-budget.ts';
 import type { LoadedFacts } from '../facts/facts.ts';
 import type { Instant, Verdict } from '../policy/facts.ts';
 import type { Action } from '../wire/action.ts';
+import type { GitRequest } from './git-request.ts';
 import type { StreamTaker } from './streamed.ts';
 
 /** A request that was read: it has an endpoint, and headers that may be sent. Immutable. */
@@ -22,6 +23,12 @@ export type Call = {
   readonly lease: CallLease;
   /** Where the answer is to be passed on as it comes: who takes it. */
   readonly taker?: StreamTaker | undefined;
+  /** Of a git request. */
+  readonly git?: GitRequest | undefined;
+  /** Aborted when whoever asked has left. */
+  readonly left?: AbortSignal | undefined;
+  /** Makes the intent durable, where it was only noted. */
+  readonly makeDurable?: () => Promise<void>;
   readonly record: CallRecord;
 };
 
@@ -49,6 +56,7 @@ export function beginRecord(
     path: null,
     droppedHeaders: [],
     pii: null,
+    git: undefined,
     decided: undefined,
     connectionId: null,
     approval: undefined,

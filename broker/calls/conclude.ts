@@ -24,7 +24,8 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
       return await concludeAnswer(services, call, { trials, connection, forwarded });
     case 'unreachable': {
       const { code, detail } = forwarded;
-      await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
+      if (code !== 'client_closed')
+        await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
       return { kind: 'unreachable', code, detail, sent: forwarded.sent, call: call.record };
     }
     case 'streamed': {
@@ -35,6 +36,13 @@ export async function concludeCall(services: Services, call: Call, sent: Sent): 
         else if (trials.length > 0) await closeByTrial(services, trials);
       });
       return { kind: 'streamed', upstreamStatus: status, ...streamed, call: call.record };
+    }
+    case 'not_passed_on': {
+      const { status, cause, sent: uploaded } = forwarded;
+      if (status >= 500)
+        await bestEffort(broker, () => countUpstreamFailure(services, call.who, call.action.platform, trials));
+      else if (trials.length > 0) await bestEffort(broker, () => closeByTrial(services, trials));
+      return { kind: 'not_passed_on', cause, upstreamStatus: status, sent: uploaded, call: call.record };
     }
     case 'refused_locally':
       return await concludeRefused(broker, call, connection, forwarded);

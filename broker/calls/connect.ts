@@ -31,6 +31,7 @@ export function connect(
   const ended = (outcome: Outcome): Connected => ({ ok: false, call, outcome });
   if (platform === undefined) return ended({ kind: 'not_connected', call: record });
   const { manifest } = platform;
+  if (given.git && manifest.git_base_url === undefined) return ended({ kind: 'not_connected', call: record });
   // One token per person, and we hold none of this person's: never fall back to the shared one.
   if (manifest.per_person?.enabled) {
     const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);

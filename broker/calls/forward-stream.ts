@@ -2,7 +2,7 @@
 
 import type { CredentialPatterns } from '../egress/credential-patterns.ts';
 import type { Answer, Outbound, StreamedAnswer } from '../egress/dispatcher.ts';
-import type { OutboundRequest } from '../egress/outbound-request.ts';
+import type { StreamRequest } from '../egress/outbound-request.ts';
 import { StreamBroken } from '../egress/streamed-body.ts';
 import { type Call, familyOf } from './call.ts';
 import type { Credential } from './credentials.ts';
@@ -22,33 +22,47 @@ const ONE_HOP = new Set([
 /** A refusal of the credential is read here: another one may have to be tried. */
 const MAX_REFUSAL_BYTES = 1024 * 1024;
 
+/** A call that is streamed: by whom it is taken, and the credential that was put in. */
+export type Streaming = { outbound: Outbound; call: Call; taker: StreamTaker; credential: Credential };
+
 /** Sends the call once, and lets the answer be taken. Resolves when that is over. */
-export async function forwardStream(
-  outbound: Outbound,
-  call: Call,
-  taker: StreamTaker,
-  request: OutboundRequest,
-  credential: Credential,
-): Promise<Forwarded> {
+export async function forwardStream(streaming: Streaming, request: StreamRequest): Promise<Forwarded> {
+  const answer = await openStream(streaming, request);
+  return answer.kind === 'stream' ? await passOn(streaming, answer) : answer;
+}
+
+/** Sends the call once. Answers the head, of which nothing was taken yet; of a 401 all of it. */
+export async function openStream(
+  { outbound, call, credential }: Streaming,
+  request: StreamRequest,
+): Promise<StreamedAnswer | Extract<Forwarded, { kind: 'unreachable' | 'answer' }>> {
   const family = familyOf(call.who);
+  const { lease, left } = call;
   const answer = await outbound.stream({
     ...request,
     family,
-    lease: call.lease,
-    search: { credential: credential.streamed },
+    lease,
+    left,
+    search: { ...request.search, credential: credential.streamed },
   });
   if (answer.kind === 'unreachable')
     return { kind: 'unreachable', code: answer.code, detail: answer.detail, sent: answer.sent };
-  if (answer.status === 401) {
-    const body = await readWhole(answer);
-    if (body !== undefined) {
-      const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
-      return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
-    }
-  }
+  if (answer.status !== 401) return answer;
+  const body = await readWhole(answer);
+  if (body === undefined) return answer;
+  const received: Extract<Answer, { kind: 'answer' }> = { ...answer, kind: 'answer', body };
+  return { kind: 'answer', status: 401, read: await outbound.read(received, credential.patterns, family) };
+}
+
+/** Lets an answer be taken. Resolves when that is over. */
+export async function passOn(
+  { call, taker, credential }: Streaming,
+  answer: StreamedAnswer,
+): Promise<Extract<Forwarded, { kind: 'streamed' }>> {
   const headers = passedOn(answer.headers, credential.patterns);
+  const { makeDurable = async () => {} } = call;
   try {
-    await taker({ auditId: call.record.auditId, status: answer.status, headers, body: answer.body });
+    await taker({ auditId: call.record.auditId, status: answer.status, headers, body: answer.body, makeDurable });
     // A taker that did not want all of it has left.
     if (answer.body.ended === undefined) await answer.body.return();
   } catch (error) {

@@ -45,11 +45,8 @@ export async function forward(
   const { taker } = call;
   if (taker !== undefined)
     return await forwardStream(
-      broker.outbound,
-      call,
-      taker,
+      { outbound: broker.outbound, call, taker, credential },
       { ...built.request, connectionKey: connection.id },
-      credential,
     );
   const answer = await broker.outbound.send({
     ...built.request,

@@ -1,6 +1,7 @@
 /** What became of a call that was sent, or was about to be. */
-import type { Decided } from '../audit/outcome.ts';
+import type { Decided, NotPassedOn } from '../audit/outcome.ts';
 import type { ReadAnswer } from '../egress/answer.ts';
+import type { Transferred } from '../egress/streamed-body.ts';
 import type { Verdict } from '../policy/facts.ts';
 import type { Streamed } from './streamed.ts';
 
@@ -18,6 +19,8 @@ export type Forwarded =
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }
   /** The answer was passed on, as far as it came. */
   | { kind: 'streamed'; status: number; streamed: Streamed }
+  /** Of a code host, and not for git. */
+  | { kind: 'not_passed_on'; status: number; cause: NotPassedOn; sent: Transferred }
   /** The tool of an MCP server is not the one that was accepted. */
   | { kind: 'quarantined'; detail: string }
   /** While the call waited for a token it was forbidden. */

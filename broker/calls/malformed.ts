@@ -13,7 +13,11 @@ import { beginRecord, decidedBy } from './call.ts';
 import { refusal } from './refusal.ts';
 
 /** `body`: as it was parsed; undefined when it could not be. `detail`: what is wrong, as the agent is told. */
-export type Malformed = { body: unknown; code?: 'invalid_request' | 'payload_too_large'; detail: string };
+export type Malformed = {
+  body: unknown;
+  code?: 'invalid_request' | 'payload_too_large' | 'git_request_too_large';
+  detail: string;
+};
 
 /**
  * Records a malformed request of an agent. Of its body goes into the row what is well-formed by itself. A halted agent is

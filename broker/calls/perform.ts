@@ -8,22 +8,20 @@ import type { Outcome } from '../audit/outcome.ts';
 import type { Recorded } from '../audit/recorder.ts';
 import { keepsResponse, rowOf } from '../audit/row.ts';
 import type { AgentPrincipal } from '../auth/principal.ts';
-import type { CallLease } from '../egress/call-budget.ts';
 import { agentFacts, breakersOf, hasStandingParent } from '../facts/facts.ts';
 import type { Instant } from '../policy/facts.ts';
 import { haltOf } from '../policy/halt.ts';
 import { Action } from '../wire/action.ts';
 import { firstProblem } from '../wire/validation.ts';
-import { act } from './act.ts';
+import { act, type FromDoor } from './act.ts';
 import type { CallServices } from './call-services.ts';
 import { readCaller } from './caller.ts';
 import { type Once, onceForKey, readKey, type StoredResponse } from './idempotency.ts';
 import { type Malformed, recordMalformed } from './malformed.ts';
 import { inSession } from './session-marker.ts';
-import type { StreamTaker } from './streamed.ts';
 
 /** What was asked. Of the other members nothing is checked yet: a door passes on what the caller sent. */
-export type CallRequest = {
+export type CallRequest = FromDoor & {
   asked: { ok: true; action: Action } | ({ ok: false } & Malformed);
   correlationId: string;
   /** `Idempotency-Key`; a list where it was sent more than once. */
@@ -32,10 +30,6 @@ export type CallRequest = {
   sessionMarker?: string | readonly string[] | undefined;
   /** Every value of `X-Svc-Caller`. */
   caller?: readonly string[] | undefined;
-  /** To be released by the door when the answer has been taken; without one that is not waited for. */
-  lease?: CallLease;
-  /** Of a door that passes answers on as they come. */
-  taker?: StreamTaker;
 };
 
 /** A call written as JSON text, as `POST /v1/actions` takes it; or what is wrong with it. */
@@ -63,7 +57,7 @@ export async function perform<Answer extends StoredResponse>(
   request: CallRequest,
   write: (outcome: Outcome) => Answer,
 ): Promise<Once<Answer>> {
-  const { asked, correlationId, lease, taker } = request;
+  const { asked, correlationId, lease, taker, git, left } = request;
   const answered = ({ value }: Recorded<Outcome>): Once<Answer> => ({ kind: 'answered', answer: write(value) });
   const marked = inSession(agent, request.sessionMarker);
   const who = marked.ok ? marked.who : agent;
@@ -77,9 +71,9 @@ export async function perform<Answer extends StoredResponse>(
   const now = services.broker.clock();
   // Whoever is halted, or contained by its parent, is refused, also what was answered before.
   if (key.value === undefined || isStopped(who, now))
-    return answered(await act(services, who, action, { correlationId, now, lease, taker }));
+    return answered(await act(services, who, action, { correlationId, now, lease, taker, git, left }));
   return await onceForKey(services, who, key.value, action, async (auditId) => {
-    const { value } = await act(services, who, action, { correlationId, auditId, now, lease, taker });
+    const { value } = await act(services, who, action, { correlationId, auditId, now, lease, taker, git, left });
     return { answer: write(value), isKept: keepsResponse(rowOf(value)) };
   });
 }

@@ -62,7 +62,7 @@ function readHeaders({ headers }: Action, platform: LoadedFacts['platform']): Fi
 }
 
 /** What is asked of the decision. */
-export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers'>): Ask {
+export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'headers' | 'git'>): Ask {
   return {
     platformId: action.platform,
     scope: action.scope,
@@ -73,6 +73,7 @@ export function askOf(action: Action, call: Pick<Call, 'path' | 'query' | 'heade
       query: call.query,
       headers: call.headers,
       body: action.data as JsonObject | undefined,
+      ...(call.git && { git: call.git.ask }),
     },
   };
 }

@@ -7,6 +7,7 @@ import type { Connected } from './connect.ts';
 import { decideAgain } from './decide-again.ts';
 import { forward } from './forward.ts';
 import { type Fresh, forwardFresh } from './forward-fresh.ts';
+import { forwardGit } from './forward-git.ts';
 import { forwardMcp } from './forward-mcp.ts';
 
 /** `ask`, `verdict`: how it was decided. `isApproved`: a person approved it, which stands in for a hold. */
@@ -24,10 +25,13 @@ export async function sendCall(
     call,
     connection,
     credential,
-    (fresh) =>
-      platform.rules.kind === 'mcp'
+    (fresh) => {
+      const { git } = call;
+      if (git) return forwardGit(services.broker, { ...call, git }, { ...platform, connection }, fresh);
+      return platform.rules.kind === 'mcp'
         ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
-        : forward(services.broker, platform.manifest, call, connection, fresh),
+        : forward(services.broker, platform.manifest, call, connection, fresh);
+    },
     () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
   );
 }

@@ -7,7 +7,9 @@ export type StreamedPart = {
   status: number;
   /** Names in lower case, without those of one hop (RFC 9110 §7.6.1) and any that held the credential. */
   headers: Readonly<Record<string, string | string[]>>;
-  body: AsyncIterable<Buffer>;
+  body: AsyncIterableIterator<Buffer>;
+  /** Makes the call's intent durable, where it is not yet: of a read that is held back to be passed on whole. */
+  makeDurable(): Promise<void>;
 };
 
 /**

@@ -8,6 +8,7 @@ import { inHtml, renderPage } from './layout.ts';
 const WHO: Record<Auth, string> = {
   none: 'Anybody',
   agent: 'Agent',
+  git: 'Agent, by Basic authentication',
   mcp_client: 'MCP client',
   anyone: 'Anybody; an agent or an owner hears more',
   owner: 'Owner',

@@ -166,6 +166,9 @@ export function makeOutbound(options: OutboundOptions): Outbound {
     async stream(request) {
       const pool = admit(request);
       if (!(pool instanceof OriginPool)) return pool;
+      const { left } = request;
+      if (left?.aborted) return unreachable('client_closed', false);
+      const onLeft = () => exchange.fail('client_closed');
       const exchange = new StreamedExchange(
         optionsOf(request, 'identity'),
         request.family ?? '',
@@ -181,8 +184,12 @@ export function makeOutbound(options: OutboundOptions): Outbound {
         },
         performance.now(),
         () => pool.release(),
-        () => open.delete(exchange),
+        () => {
+          open.delete(exchange);
+          left?.removeEventListener('abort', onLeft);
+        },
       );
+      left?.addEventListener('abort', onLeft);
       run(pool, exchange);
       const answer = await exchange.answer;
       pool.note(answer);

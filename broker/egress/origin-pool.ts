@@ -19,7 +19,14 @@ export type OriginPoolOptions = ConnectorOptions & {
 /** Notified of each call that the origin answered, and of each that failed. */
 export type OutageWatch = { failed(error: unknown): void; worked(): void };
 
-const OURS = new Set<UnreachableCode>(['bad_request', 'address_refused', 'busy', 'closed', 'too_large']);
+const OURS = new Set<UnreachableCode>([
+  'bad_request',
+  'address_refused',
+  'busy',
+  'closed',
+  'client_closed',
+  'too_large',
+]);
 
 /**
  * Calls are queued here and not in undici: one that timed out while waiting is dropped, where undici would open a

@@ -36,4 +36,6 @@ export type StreamRequest = RequestHead & {
   takeTimeoutMs?: number;
   /** Bytes of the answer; unbounded unless told, but for an answer that comes compressed. */
   maxResponseBytes?: number;
+  /** Aborted when nobody waits for the answer any more: then its connection is destroyed, whatever was sent of the request. */
+  left?: AbortSignal | undefined;
 };

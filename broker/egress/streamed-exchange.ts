@@ -53,6 +53,7 @@ const ENDINGS: Partial<Record<UnreachableCode, StreamEnding>> = {
   timeout: 'idle',
   too_large: 'over_limit',
   closed: 'client_closed',
+  client_closed: 'client_closed',
 };
 
 export class StreamedExchange extends Exchange {

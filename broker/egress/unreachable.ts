@@ -19,6 +19,7 @@ const TEXTS = {
   tools_unknown: 'The tools of the MCP server could not be compared with the accepted ones, so no tool was called.',
   busy: 'Too many calls to this upstream are waiting.',
   closed: 'The broker is shutting down.',
+  client_closed: 'The client closed its connection before the upstream answered.',
 } as const;
 
 export type UnreachableCode = keyof typeof TEXTS;

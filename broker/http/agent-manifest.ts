@@ -13,6 +13,7 @@ const ABOUT =
 const WHO: Record<Auth, readonly string[]> = {
   none: [],
   agent: ['agent'],
+  git: ['agent'],
   mcp_client: ['agent'],
   anyone: [],
   owner: ['owner'],

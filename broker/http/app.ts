@@ -6,6 +6,7 @@ import type { Services } from '../services.ts';
 import { allowAnyOrigin, answerPreflight } from './cross-origin.ts';
 import { errorReply } from './envelope.ts';
 import { Refusal } from './errors.ts';
+import { guardGit, isGitPath } from './git-guard.ts';
 import { refusalIn } from './problem.ts';
 import { makeRateLimits } from './rate-limits.ts';
 import { countRefusedBearers } from './refused-bearers.ts';
@@ -24,6 +25,7 @@ export function makeApp(services: Services, routes: readonly Route[]): Express {
   app.set('query parser', false);
   app.set('trust proxy', config.trustedProxies ?? false);
   app.use(refuseForeignHosts(services, routes));
+  app.use(guardGit(services.broker.baseUrl));
   const limits = makeRateLimits(config.limitFactor, makeRefusalLog(log));
   const bearers = countRefusedBearers(limits);
   const paths = new Map<string, Route[]>();
@@ -64,7 +66,8 @@ function refuseForeignHosts(services: Services, routes: readonly Route[]): Reque
             `This broker does not answer to the name in the Host header. Use ${baseUrl}.`,
           );
     const id = correlationId();
-    send(response, refusalIn(dialects.get(request.path), refusal, { services, correlationId: id }), id);
+    const dialect = isGitPath(request.path) ? 'line' : dialects.get(request.path);
+    send(response, refusalIn(dialect, refusal, { services, correlationId: id }), id);
   };
 }
 

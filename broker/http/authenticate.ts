@@ -1,6 +1,7 @@
 /** Who makes a request, by what its route takes: a bearer, the cookie of a browser, or nothing. */
 import type { Request } from 'express';
 import { isOwnersToken } from '../auth/authenticate-owner.ts';
+import { readBasic } from '../auth/basic.ts';
 import { readBearer } from '../auth/bearer.ts';
 import type { AskedPlatform, AuthRefusal, Principal, ProviderUnavailable } from '../auth/principal.ts';
 import { foreignRequest, readSessionCookie } from '../auth/session-cookie.ts';
@@ -28,7 +29,7 @@ export async function authenticate(
   if (route.auth === 'mcp_client') refusePlainHttp(services.broker);
   const token = tokenOf(route, request, services);
   const who = await recognise(route, { services, bearers }, token, platform, source);
-  if (who.kind === 'refused') throw unauthenticated(who, challengeOf(route, services));
+  if (who.kind === 'refused') throw unauthenticated(who, route.auth === 'git' ? 'git' : challengeOf(route, services));
   if (who.kind === 'unavailable')
     throw new Refusal('identity_provider_failed', who.detail, { headers: { 'Retry-After': '30' } });
   if (who.kind === 'owner' && ROLES.indexOf(who.role) < ROLES.indexOf(route.role ?? 'viewer'))
@@ -40,9 +41,10 @@ export async function authenticate(
 export const isStranger = (route: Route, request: Request): boolean =>
   route.auth === 'anyone' && request.headers.authorization === undefined;
 
-/** The bearer; for owners, without one, the session cookie of a browser. */
+/** The bearer, or of git the password; for owners, without one, the session cookie of a browser. */
 function tokenOf(route: Route, request: Request, services: Services): string {
   const { baseUrl } = services.broker;
+  if (route.auth === 'git') return passwordOf(request);
   const bearer = readBearer(request);
   if (bearer.kind === 'bearer') return bearer.token;
   if (bearer.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
@@ -52,6 +54,13 @@ function tokenOf(route: Route, request: Request, services: Services): string {
   const foreign = foreignRequest(request, baseUrl);
   if (foreign !== undefined) throw new Refusal('forbidden', foreign);
   return session;
+}
+
+function passwordOf(request: Request): string {
+  const read = readBasic(request);
+  if (read.kind === 'basic') return read.password;
+  if (read.kind === 'twice') throw new Refusal('invalid_request', 'Send exactly one Authorization header.');
+  throw unauthenticated(read, 'git');
 }
 
 async function recognise(
@@ -73,14 +82,21 @@ async function recognise(
   if (local) return local;
   if (route.auth === 'mcp_client') return await services.authenticateMcpClient(token, source);
   const asAgent = () => bearers.check(token, source, () => services.authenticateAgent(token, platform, source));
-  if (route.auth === 'agent') return await asAgent();
+  if (route.auth === 'agent' || route.auth === 'git') return await asAgent();
   const orAgent = route.auth === 'agent_or_owner' || route.auth === 'anyone';
   if (orAgent && !isOwnersToken(services.provider, token)) return await asAgent();
   return await services.authenticateOwner(token);
 }
 
-/** RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. */
-function unauthenticated(refused: AuthRefusal, where: readonly string[]): Refusal {
+/**
+ * RFC 6750 section 3: no error code when nothing was presented. `where`: how to get a token. git is asked for a password only when it
+ * sent none (specification, Governed git).
+ */
+function unauthenticated(refused: AuthRefusal, where: readonly string[] | 'git'): Refusal {
+  if (where === 'git')
+    return new Refusal(refused.code, refused.detail, {
+      headers: refused.code === 'missing_token' ? { 'WWW-Authenticate': 'Basic realm="agent-broker"' } : {},
+    });
   const parts = [...(refused.code === 'missing_token' ? [] : ['error="invalid_token"']), ...where];
   const challenge = ['Bearer', parts.join(', ')].join(' ').trim();
   return new Refusal(refused.code, refused.detail, { headers: { 'WWW-Authenticate': challenge } });

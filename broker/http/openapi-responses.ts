@@ -45,7 +45,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
   }
   const { type, form, sample } = errorForm(route, schemas);
   for (const [status, codes] of codesByStatus(route)) {
-    const schema = { allOf: [form, { properties: { error: { enum: codes } } }] };
+    const schema = route.dialect === 'line' ? form : { allOf: [form, { properties: { error: { enum: codes } } }] };
     const known = responses[status];
     responses[status] = known
       ? {
@@ -70,6 +70,7 @@ export function responsesOf(route: Route, schemas: Schemas): JsonSchema {
 /** The media type of a route's errors, what all of them have, and what one looks like. */
 function errorForm({ dialect }: Route, schemas: Schemas) {
   const common = { detail: 'What was wrong, and what to do next.', correlation_id: SAMPLE_ID };
+  if (dialect === 'line') return LINES;
   return dialect === 'problem'
     ? {
         type: PROBLEM_TYPE,
@@ -82,6 +83,13 @@ function errorForm({ dialect }: Route, schemas: Schemas) {
         sample: (error: ErrorCode) => ({ error, ...common }),
       };
 }
+
+/** The code of an error is in its line, and no schema can say so. */
+const LINES = {
+  type: 'text/plain',
+  form: { type: 'string' },
+  sample: (error: ErrorCode) => `agent-broker: ${error} - acme/shop: what was wrong, and what to do next.`,
+};
 
 type Answer = Exclude<AnswerDeclaration, string>;
 
@@ -124,7 +132,7 @@ const codesByStatus = (route: Route): Map<number, ErrorCode[]> => Map.groupBy(er
 
 function impliedErrors({ auth, body, query, limit, strangers, atOnce }: Route): ErrorCode[] {
   const owners = auth.includes('owner');
-  const agents = auth.includes('agent');
+  const agents = auth.includes('agent') || auth === 'git';
   const anyone = auth === 'anyone';
   const given: [ErrorCode, boolean][] = [
     ['invalid_request', body !== undefined || query !== undefined || auth !== 'none'],

@@ -25,6 +25,12 @@ const schemesAt = (baseUrl: string): Record<string, JsonSchema> => ({
     bearerFormat: 'JWT',
     description: 'An access token of /mcp, by OAuth 2.1.',
   },
+  gitBasic: {
+    type: 'http',
+    scheme: 'basic',
+    description:
+      'The token of the agent, or the bearer_token of a child, is the password. The user name is ignored, but for `connection.<label>`, which names the connection.',
+  },
   ownerSession: {
     type: 'http',
     scheme: 'bearer',
@@ -74,6 +80,7 @@ export function makeSecurity({ baseUrl, cookies }: { baseUrl: string; cookies: b
       anyone: [{}, ...agents, { ownerSession: [] }],
       owner_or_local: [...owner, { localCredential: [] }],
       local: [{ localCredential: [] }],
+      git: [{ gitBasic: [] }],
     };
     return ways[auth];
   };

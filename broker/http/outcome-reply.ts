@@ -83,6 +83,8 @@ export function outcomeReply(context: Told, outcome: Outcome): Reply {
     case 'response_blocked':
       return refused('upstream_response_blocked', sentence(BLOCKED_DETAIL), { audit_id });
     case 'streamed':
+    case 'cannot_hold':
+    case 'not_passed_on':
       throw new Error('only a door that takes streams is answered one');
     case 'not_as_approved':
       return refused('conflict', sentence(outcome.detail), { audit_id });

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { errorReply } from './envelope.ts';
 import type { Refusal } from './errors.ts';
+import { lineReply } from './line.ts';
 import type { Reply } from './reply.ts';
 import type { Context, Route } from './route.ts';
 
@@ -26,6 +27,7 @@ export function refusalIn(
   context: Pick<Context, 'correlationId' | 'services'>,
   hint?: Parameters<typeof errorReply>[2],
 ): Reply {
+  if (dialect === 'line') return lineReply(refusal);
   return dialect === 'problem' ? problemReply(refusal, context) : errorReply(refusal, context, hint);
 }
 

@@ -55,14 +55,14 @@ export function takePlace(
 /** Counts a 429 for the log: by its code, of the agent, or of the address of whoever is none. */
 export function logRefused(
   limits: RateLimits,
-  route: Pick<Route, 'method' | 'path'>,
+  route: Pick<Route, 'method' | 'path' | 'dialect'>,
   reply: Reply,
   who: Principal | undefined,
   source: string,
 ): void {
   if (typeof reply.body !== 'string') return;
   limits.refused({
-    limit: JSON.parse(reply.body).error,
+    limit: route.dialect === 'line' ? 'git' : JSON.parse(reply.body).error,
     route: `${route.method} ${route.path}`,
     ...(who?.kind === 'agent' ? { agent: who.agent.agent_id } : { source }),
   });

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { Principal } from '../auth/principal.ts';
+import type { GIT_PLATFORM } from '../git/git-call.ts';
 import type { JsonObject } from '../policy/facts.ts';
 import type { Services } from '../services.ts';
 import type { ALL_PLATFORMS } from '../store/facts.ts';
@@ -12,12 +13,21 @@ import type { Reply } from './reply.ts';
 
 /**
  * `local`: the command line of whoever runs the broker. `anyone`: strangers, too; whoever sends a bearer must be its agent or
- * owner. `mcp_client`: an agent with an access token for `/mcp`.
+ * owner. `mcp_client`: an agent with an access token for `/mcp`. `git`: an agent, whose token is the Basic password.
  */
-export type Auth = 'none' | 'agent' | 'mcp_client' | 'owner' | 'agent_or_owner' | 'anyone' | 'owner_or_local' | 'local';
+export type Auth =
+  | 'none'
+  | 'agent'
+  | 'mcp_client'
+  | 'owner'
+  | 'agent_or_owner'
+  | 'anyone'
+  | 'owner_or_local'
+  | 'local'
+  | 'git';
 type PrincipalOf<A extends Auth> = A extends 'none'
   ? undefined
-  : A extends 'agent' | 'mcp_client'
+  : A extends 'agent' | 'mcp_client' | 'git'
     ? Extract<Principal, { kind: 'agent' }>
     : A extends 'owner'
       ? Extract<Principal, { kind: 'owner' }>
@@ -105,11 +115,14 @@ export type Route<
   /** How many of its answers may be under way at once. */
   atOnce?: AtOnce;
   /** Which platforms' facts come with the authentication of an agent; absent: the one that the body names, if any. */
-  facts?: typeof ALL_PLATFORMS;
+  facts?: typeof ALL_PLATFORMS | typeof GIT_PLATFORM;
   /** Where the body names the platform whose facts come along, if not in `platform`. */
   platformIn?: (body: JsonObject) => unknown;
-  /** `problem`: errors are RFC 7807, and `X-Request-ID` comes back (specification, Error shapes). The envelope unless said otherwise. */
-  dialect?: 'problem';
+  /**
+   * `problem`: errors are RFC 7807, and `X-Request-ID` comes back (specification, Error shapes). `line`: one line of text, which git
+   * shows (Errors 1). The envelope unless said otherwise.
+   */
+  dialect?: 'problem' | 'line';
   /** `_meta.capability`. */
   capability: string;
   summary: string;

@@ -16,6 +16,7 @@ import { consentDecision, consentRequest } from './routes/consent.ts';
 import { diagnostics, ownerDiagnostics } from './routes/diagnostics.ts';
 import { agentDid, rootDid } from './routes/did.ts';
 import { issuingKeys, receiptKeys, version } from './routes/discovery.ts';
+import { gitRoutes } from './routes/git.ts';
 import { health, live, ready } from './routes/health.ts';
 import { labMcp } from './routes/lab-mcp.ts';
 import { mcp } from './routes/mcp.ts';
@@ -77,6 +78,7 @@ import { trqpAuthorization, trqpRecognition } from './routes/trqp.ts';
 
 export const ROUTES: readonly Route[] = [
   actions,
+  ...gitRoutes,
   agentsMe,
   agentPermissions,
   authzenAccess,

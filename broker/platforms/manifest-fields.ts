@@ -100,6 +100,11 @@ export const ManifestFields = z.strictObject(
       .optional()
       .describe('The GraphQL door of a REST platform: calls to it are judged by their document.'),
     git_base_url: PlatformUrl.optional().describe('Where git repositories are cloned from, for a code host.'),
+    git_user: z
+      .string()
+      .regex(/^[\x21-\x39\x3b-\x7e]{1,100}$/, 'write printable ASCII without ":", such as "oauth2"')
+      .optional()
+      .describe('The user name that goes with the secret to git; x-access-token unless said otherwise.'),
     per_person: z
       .strictObject({
         enabled: z.boolean().describe('Whether each person has a token of their own.'),

@@ -17,7 +17,7 @@ export function manifestProblems(manifest: Fields): Problem[] {
       found.push({ path: [field], message: `is for platforms of kind ${where} only` });
     }
   };
-  for (const field of ['body', 'graphql', 'git_base_url', 'encoded_slash'] as const) only(field, 'rest');
+  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash'] as const) only(field, 'rest');
   only('attestation', 'mcp');
   if (manifest.body === 'form' && manifest.graphql !== undefined)
     found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });

@@ -33,8 +33,8 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 
 /**
  * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, recipients and content_scopes are merged by entry (an
- * empty list removes a scope's rules); every other field is replaced. With another origin, the built-in account endpoint is
- * dropped: it would receive tokens of another platform.
+ * empty list removes a scope's rules); every other field is replaced. With another origin, the built-in account endpoint
+ * and the built-in place of git repositories are dropped: they would receive tokens of another platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
@@ -48,11 +48,16 @@ export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrid
     const kept = Object.entries(builtin[field] ?? {}).filter(([name]) => !changed.has(foldName(name)));
     merged[field] = { ...Object.fromEntries(kept), ...overrides[field] };
   }
+  if (movesGit(builtin, overrides)) delete merged.git_base_url;
   if (overrides.base_url !== undefined && overrides.oauth === undefined && builtin.oauth?.account !== undefined) {
     const { account, ...rest } = builtin.oauth;
     if (originOf(account.url) !== originOf(overrides.base_url)) merged.oauth = rest;
   }
   return merged;
 }
+
+/** Another host's credential is not one for the built-in host's repositories. */
+const movesGit = (builtin: ManifestInput, { base_url, git_base_url }: ManifestOverrides): boolean =>
+  base_url !== undefined && git_base_url === undefined && originOf(base_url) !== originOf(builtin.base_url);
 
 const originOf = (url: string): string | undefined => URL.parse(url)?.origin;

@@ -5,7 +5,4 @@
 export const NOT_YET_SERVED: readonly string[] = [
   'POST /v1/consent/caller/start',
   'GET /v1/consent/caller/status/{token}',
-  'GET /git/{owner}/{repo}/info/refs',
-  'POST /git/{owner}/{repo}/git-upload-pack',
-  'POST /git/{owner}/{repo}/git-receive-pack',
 ];

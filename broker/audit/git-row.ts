@@ -1,0 +1,33 @@
+/** What audit rows say of git requests. */
+import type { GitRef } from '../policy/facts.ts';
+import type { NotPassedOn, OutcomeOf } from './outcome.ts';
+
+const NOT_PASSED_ON: Record<NotPassedOn, { reason: string; detail: string }> = {
+  auth_refused: {
+    reason: 'upstream_auth_failed',
+    detail: 'The code host refused the credential of the connection.',
+  },
+  not_found: {
+    reason: 'upstream_not_found',
+    detail: 'The code host has no such repository, or does not show it to this credential.',
+  },
+  redirected: {
+    reason: 'upstream_unreachable',
+    detail: 'The code host redirects elsewhere, which is not followed: the repository may have been renamed.',
+  },
+  unexpected: { reason: 'upstream_unreachable', detail: 'The answer of the code host is not one of git.' },
+};
+
+/** Of a push whose answer did not come as a whole. Only the code host knows which of the refs it has changed. */
+export const CUT_PUSH = 'The push did not come to its end: the code host may have changed the refs, or not.';
+
+/** `flags.pushed_refs` of a row, and `pushed_refs` of a receipt: what a push asks to change, whether it was made or not. */
+export const pushedRefs = (refs: readonly GitRef[]): { ref: string; action: GitRef['action'] }[] =>
+  refs.map(({ name, action }) => ({ ref: name, action }));
+
+/** Of an answer that was not git's. */
+export function notPassedOn({ cause, upstreamStatus, sent, call }: OutcomeOf<'not_passed_on'>) {
+  const isUnknown = cause === 'unexpected' && call.git !== undefined && call.git.refs.length > 0;
+  const flags = { code: cause, ...(isUnknown && { outcome: 'unknown' }), request_bytes: sent.bytes };
+  return { ...NOT_PASSED_ON[cause], upstreamStatus, flags };
+}

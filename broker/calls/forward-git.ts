@@ -1,0 +1,81 @@
+/** An allowed git request, to the code host and back (specification, Governed git). */
+import type { NotPassedOn } from '../audit/outcome.ts';
+import type { Broker } from '../broker.ts';
+import type { Secret } from '../crypto/secret.ts';
+import type { StreamRequest } from '../egress/outbound-request.ts';
+import { isHeaderValue } from '../egress/request-check.ts';
+import type { StreamedAnswer } from '../egress/streamed-exchange.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { present } from '../policy/present.ts';
+import type { Call } from './call.ts';
+import type { Credential } from './credentials.ts';
+import { openStream, passOn } from './forward-stream.ts';
+import type { Forwarded } from './forwarded.ts';
+import type { GitRequest } from './git-request.ts';
+
+/** GitHub's name for whoever has a token; other hosts take any name beside one, or say theirs in the manifest. */
+const DEFAULT_USER = 'x-access-token';
+
+/** Sends the request once, and lets the answer be taken if it is one of git. */
+export async function forwardGit(
+  { outbound }: Pick<Broker, 'outbound'>,
+  call: Call & { git: GitRequest },
+  { manifest, connection }: { manifest: Manifest; connection: ConnectionFacts },
+  credential: Credential,
+): Promise<Forwarded> {
+  const { git, taker } = call;
+  if (taker === undefined) throw new Error('the git door takes answers as they come');
+  const authorization = basicCredential(manifest, credential.secret);
+  if (!isHeaderValue(authorization))
+    return { kind: 'refused_locally', error: 'credential_malformed', detail: 'the stored credential is empty' };
+  const body = git.body?.open();
+  if (git.body && body === undefined) return GONE;
+  const request: StreamRequest = {
+    url: addressOf(manifest, git, call),
+    method: call.action.method,
+    headers: { ...git.headers, authorization },
+    connectionKey: connection.id,
+    // A pack is compressed: in it any other form of the credential would be there by chance.
+    search: { credential: credential.streamed, forms: git.step === 'fetched' ? 'raw' : 'all' },
+    ...(git.body && body && { body, bodyBytes: git.body.bytes }),
+  };
+  const streaming = { outbound, call, taker, credential };
+  const answer = await openStream(streaming, request);
+  if (answer.kind !== 'stream') return answer;
+  const cause = whyNotPassedOn(git, answer);
+  if (cause === undefined) return await passOn(streaming, answer);
+  await answer.body.return();
+  return { kind: 'not_passed_on', status: answer.status, cause, sent: answer.uploaded() };
+}
+
+/** The first answer was that the token is over, and the body went with it. */
+const GONE: Forwarded = {
+  kind: 'unreachable',
+  code: 'body_gone',
+  detail: 'The token of the connection was refreshed while the request was on its way. Try again.',
+  sent: false,
+};
+
+/** The repository at the code host, always with `.git`. Names are checked by the door, so that they change nothing of the path. */
+function addressOf({ git_base_url }: Manifest, git: GitRequest, { path, query }: Call): URL {
+  const base = present(git_base_url, 'git_base_url');
+  const { owner, name } = git.repository;
+  const tail = path.split('/').slice(4).join('/');
+  return new URL(`${base.replace(/\/+$/, '')}/${owner}/${name}.git/${tail}${query === '' ? '' : `?${query}`}`);
+}
+
+/** RFC 7617. A credential of the form `user:password` is sent as it is. */
+function basicCredential({ auth, git_user: user = DEFAULT_USER }: Manifest, secret: Secret): string {
+  const text = secret.reveal();
+  if (text === '' || !text.isWellFormed()) return '\n';
+  const pair = auth.type === 'basic' && text.includes(':') ? text : `${user}:${text}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+function whyNotPassedOn({ answerType }: GitRequest, { status, headers }: StreamedAnswer): NotPassedOn | undefined {
+  if (status === 401 || status === 403) return 'auth_refused';
+  if (status === 404) return 'not_found';
+  if (status >= 300 && status < 400) return 'redirected';
+  return status === 200 && headers['content-type'] === answerType ? undefined : 'unexpected';
+}

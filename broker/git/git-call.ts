@@ -1,0 +1,104 @@
+/** A git request over HTTP as a governed call (specification, Governed git). */
+import type { GitRequest, GitStep } from '../calls/git-request.ts';
+import type { CallRequest } from '../calls/perform.ts';
+import type { GitAsk, GitRef } from '../policy/facts.ts';
+
+/** The platform that all of `/git` is. */
+export const GIT_PLATFORM = 'codehost';
+
+export type GitService = GitAsk['service'];
+
+/** What a target names. `repository`: without `.git`. */
+export type GitTarget = {
+  repository: { owner: string; name: string };
+  service: GitService;
+  isAdvertisement: boolean;
+};
+
+const TARGET =
+  /^\/git\/([A-Za-z0-9._-]{1,100})\/([A-Za-z0-9._-]{1,104})\/(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
+const SERVICES: readonly GitService[] = ['git-upload-pack', 'git-receive-pack'];
+
+/**
+ * Reads the target of a request as it stands in its first line, undecoded: what is not exactly one of the three routes is none.
+ *
+ * @returns `unknown`: no such route; `malformed`: a route without its `service`
+ */
+export function readTarget(method: string, target: string): GitTarget | 'unknown' | 'malformed' {
+  const [, owner = '', written = '', last, query] = TARGET.exec(target) ?? [];
+  const name = written.endsWith('.git') ? written.slice(0, -4) : written;
+  if (last === undefined || [owner, name].some((part) => part === '' || part === '.' || part === '..'))
+    return 'unknown';
+  if (name.length > 100) return 'unknown';
+  const repository = { owner, name };
+  if (last === 'info/refs') {
+    if (method !== 'GET') return 'unknown';
+    const service = SERVICES.find((one) => query === `service=${one}`);
+    return service === undefined ? 'malformed' : { repository, service, isAdvertisement: true };
+  }
+  const service = SERVICES.find((one) => one === last);
+  if (method !== 'POST' || service === undefined) return 'unknown';
+  return query === undefined ? { repository, service, isAdvertisement: false } : 'malformed';
+}
+
+/** `owner/repo`. */
+export const nameOf = ({ repository: { owner, name } }: Pick<GitTarget, 'repository'>): string => `${owner}/${name}`;
+
+/** The scope that a service needs. */
+export const scopeOf = (service: GitService): string =>
+  service === 'git-upload-pack' ? `${GIT_PLATFORM}:contents.read` : `${GIT_PLATFORM}:contents.write`;
+
+/** Media type of a request or an answer of a service. */
+export const mediaTypeOf = (service: GitService, what: 'request' | 'result' | 'advertisement'): string =>
+  `application/x-${service}-${what}`;
+
+/** What the client said that the code host is told. */
+export type GitHeaders = { gitProtocol: string | undefined; userAgent: string | undefined };
+
+/** A request that was read as a call of `perform`. `connectionId`: which connection is to be used, if not the default one. */
+export function gitCall(
+  target: GitTarget,
+  read: { step: GitStep; refs: readonly GitRef[]; body?: GitRequest['body'] },
+  headers: GitHeaders,
+  connectionId: string | undefined,
+): Pick<CallRequest, 'asked' | 'git'> {
+  const { repository, service, isAdvertisement } = target;
+  const path = isAdvertisement ? `info/refs?service=${service}` : service;
+  return {
+    asked: {
+      ok: true,
+      action: {
+        platform: GIT_PLATFORM,
+        endpoint: `/git/${nameOf(target)}/${path}`,
+        method: isAdvertisement ? 'GET' : 'POST',
+        scope: scopeOf(service),
+        ...(connectionId !== undefined && { connection_id: connectionId }),
+      },
+    },
+    git: {
+      ask: { service, refs: read.refs },
+      step: read.step,
+      repository,
+      headers: sentHeaders(target, headers),
+      answerType: mediaTypeOf(service, isAdvertisement ? 'advertisement' : 'result'),
+      ...(read.body && { body: read.body }),
+    },
+  };
+}
+
+/** gitprotocol-http: code hosts tell git from browsers by its name. */
+const USER_AGENT = 'git/agent-broker';
+const GIT_AGENT = /^git\/[A-Za-z0-9._+-]{1,60}$/;
+const GIT_PROTOCOL = /^version=[012]$/;
+
+function sentHeaders(
+  { service, isAdvertisement }: GitTarget,
+  { gitProtocol = '', userAgent = '' }: GitHeaders,
+): Record<string, string> {
+  return {
+    'user-agent': GIT_AGENT.test(userAgent) ? userAgent : USER_AGENT,
+    accept: isAdvertisement ? '*/*' : mediaTypeOf(service, 'result'),
+    ...(!isAdvertisement && { 'content-type': mediaTypeOf(service, 'request') }),
+    ...(GIT_PROTOCOL.test(gitProtocol) && { 'git-protocol': gitProtocol }),
+  };
+}

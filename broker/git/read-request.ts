@@ -1,0 +1,176 @@
+/** The body of a git request: read as far as has to be judged, bounded on the wire and inflated (specification, Limits). */
+import { pipeline, Readable } from 'node:stream';
+import zlib from 'node:zlib';
+import type { GitBody, GitStep } from '../calls/git-request.ts';
+import type { GitRef } from '../policy/facts.ts';
+import { CommandListReader, type CommandListState } from './command-list.ts';
+import { type KeptBodies, type KeptBody, MOST_IN_MEMORY } from './kept-bodies.ts';
+
+/** A body as it comes. `length`: where it was told. */
+export type IncomingBody = {
+  service: 'git-upload-pack' | 'git-receive-pack';
+  pieces: AsyncIterable<Buffer>;
+  length: number | undefined;
+  isGzip: boolean;
+};
+
+/** `code` is that of the answer; `detail` says what is wrong and what to do. */
+export type BodyRefusal = {
+  ok: false;
+  code: 'invalid_request' | 'git_request_too_large' | 'too_many_calls';
+  detail: string;
+};
+
+/** `release`: to be called when the body is not needed any more. */
+export type ReadBody =
+  | { ok: true; step: Exclude<GitStep, 'advertised'>; refs: readonly GitRef[]; body: GitBody; release(): Promise<void> }
+  | BodyRefusal;
+
+const PROBE = '0000';
+const NOTHING_TO_RELEASE = async () => {};
+
+/** Why a body of this length is not even read; undefined when it may be. `limit`: GIT_MAX_REQUEST_BYTES. */
+export function lengthRefusal(length: number | undefined, limit: number): BodyRefusal | undefined {
+  return length !== undefined && length > limit ? tooLarge(limit) : undefined;
+}
+
+/**
+ * Reads what has to be judged. A long body of known length is then passed on as it comes; any other is read whole first, so that
+ * nothing is sent of one that turns out to be too large. Throws what `pieces` throws: the sender has left, or stalls.
+ */
+export async function readBody(incoming: IncomingBody, kept: KeptBodies, limit: number): Promise<ReadBody> {
+  const { length, isGzip } = incoming;
+  if (length !== undefined && length > MOST_IN_MEMORY && !isGzip) return await readPassing(incoming, length);
+  try {
+    const pieces = isGzip ? inflated(incoming.pieces, limit) : incoming.pieces;
+    const found = await kept.keep(pieces, limit);
+    if (found.kind === 'too_large') return tooLarge(limit);
+    if (found.kind === 'no_room') return NO_ROOM;
+    return await readKept(incoming.service, found.body);
+  } catch (error) {
+    if (error instanceof BodyFault) return error.limit === undefined ? malformed(error.message) : tooLarge(error.limit);
+    throw error;
+  }
+}
+
+async function readKept(service: IncomingBody['service'], body: KeptBody): Promise<ReadBody> {
+  const accepted = { ok: true as const, refs: [], body, release: () => body.release() };
+  const refused = async (why: string) => {
+    await body.release();
+    return malformed(why);
+  };
+  if (body.bytes === PROBE.length && String(body.open()) === PROBE) return { ...accepted, step: 'probe' };
+  if (service === 'git-upload-pack') return { ...accepted, step: 'fetched' };
+  const opened = body.open();
+  const head = await readHead(Buffer.isBuffer(opened) ? [opened] : opened);
+  if (head.kind !== 'done') return await refused(whyOf(head));
+  const problem = packProblem(head, body.bytes);
+  return problem === undefined ? { ...accepted, refs: head.push.refs, step: 'pushed' } : await refused(problem);
+}
+
+/** Of a push the command list is read; all else is passed on. */
+async function readPassing({ service, pieces }: IncomingBody, length: number): Promise<ReadBody> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const passing = (first: Uint8Array | undefined): GitBody => {
+    let isTaken = false;
+    return {
+      bytes: length,
+      open: () => {
+        if (isTaken) return undefined;
+        isTaken = true;
+        return rest(first, iterator);
+      },
+    };
+  };
+  if (service === 'git-upload-pack')
+    return { ok: true, step: 'fetched', refs: [], body: passing(undefined), release: NOTHING_TO_RELEASE };
+  const head = await readHead({ [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) });
+  if (head.kind !== 'done') return malformed(whyOf(head));
+  const problem = packProblem(head, length);
+  if (problem !== undefined) return malformed(problem);
+  return { ok: true, step: 'pushed', refs: head.push.refs, body: passing(head.bytes), release: NOTHING_TO_RELEASE };
+}
+
+type Head = Exclude<CommandListState, { kind: 'more' }>;
+
+async function readHead(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<Head> {
+  const reader = new CommandListReader();
+  for await (const piece of pieces) {
+    const state = reader.push(piece);
+    if (state.kind !== 'more') return state;
+  }
+  return reader.end() as Head;
+}
+
+const whyOf = (head: Exclude<Head, { kind: 'done' }>): string => `The push is malformed: ${head.why}.`;
+
+/** `bytes`: of the whole body. */
+function packProblem({ push, packAt }: Extract<Head, { kind: 'done' }>, bytes: number): string | undefined {
+  if (push.refs.length === 0) return 'The push is malformed: it names no ref.';
+  // A push of what the host has already brings an empty pack, which is not nothing.
+  if (push.hasPack && packAt === bytes) return 'The push is malformed: it ends before its pack.';
+  return !push.hasPack && packAt < bytes ? 'The push is malformed: it only deletes, and brings a pack.' : undefined;
+}
+
+async function* rest(first: Uint8Array | undefined, iterator: AsyncIterator<Buffer>): AsyncGenerator<Uint8Array> {
+  if (first) yield first;
+  for (;;) {
+    const { done, value } = await iterator.next();
+    if (done) return;
+    yield value;
+  }
+}
+
+/** What is wrong with a body. `limit`: it has more bytes than this. */
+class BodyFault extends Error {
+  readonly limit: number | undefined;
+  constructor(message: string, limit?: number) {
+    super(message);
+    this.limit = limit;
+  }
+}
+
+/** Undoes gzip. The bytes on the wire are counted here, those that come out by whoever takes them. */
+async function* inflated(pieces: AsyncIterable<Buffer>, limit: number): AsyncGenerator<Buffer> {
+  async function* counted() {
+    let bytes = 0;
+    for await (const piece of pieces) {
+      bytes += piece.length;
+      if (bytes > limit) throw new BodyFault('too large', limit);
+      yield piece;
+    }
+  }
+  const gunzip = zlib.createGunzip();
+  let failure: Error | null | undefined;
+  pipeline(Readable.from(counted()), gunzip, (error) => {
+    failure = error;
+  });
+  try {
+    for await (const piece of gunzip) yield piece as Buffer;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (code.startsWith('Z_'))
+      throw new BodyFault('The body is not what its Content-Encoding says: send it plain or gzip.');
+    throw failure ?? error;
+  }
+}
+
+const malformed = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
+
+const tooLarge = (limit: number): BodyRefusal => ({
+  ok: false,
+  code: 'git_request_too_large',
+  detail: `The request is larger than ${inWords(limit)}, which GIT_MAX_REQUEST_BYTES of the broker allows. Nothing was sent: push in smaller steps, or ask its operator.`,
+});
+
+const NO_ROOM: BodyRefusal = {
+  ok: false,
+  code: 'too_many_calls',
+  detail: 'Too many large requests are on their way just now. Nothing was sent: try again.',
+};
+
+function inWords(bytes: number): string {
+  const [mib, gib] = [bytes / 1024 ** 2, bytes / 1024 ** 3];
+  if (Number.isInteger(gib)) return `${gib} GiB`;
+  return Number.isInteger(mib) ? `${mib} MiB` : `${bytes} bytes`;
+}

@@ -1,0 +1,21 @@
+/** Names of refs that a push may change (git-check-ref-format). */
+
+/** No code host takes longer ones, and a row holds them all. */
+const LONGEST_NAME = 1_024;
+/** Rules 4, 5 and 10: control characters, space, and what has a meaning in patterns and revisions. */
+const FORBIDDEN = /[\x00-\x20\x7f~^:?*[\\]/;
+/** Not forbidden by git: what is invisible, or turns the direction of text, would show another name to whoever reads the record. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u;
+
+/** Why a name is none, as a phrase; undefined for a full name such as `refs/heads/main`. */
+export function refNameProblem(name: string): string | undefined {
+  if (name.length > LONGEST_NAME) return `is longer than ${LONGEST_NAME} bytes`;
+  const parts = name.split('/');
+  if (parts[0] !== 'refs' || parts.length < 3) return 'does not begin with refs/ and a name space';
+  if (FORBIDDEN.test(name)) return 'has a character that git does not take in names';
+  if (INVISIBLE.test(name)) return 'has an invisible character';
+  if (name.includes('..') || name.includes('@{') || name.endsWith('.')) return 'has "..", "@{" or a dot at its end';
+  if (parts.some((part) => part === '' || part.startsWith('.') || part.endsWith('.lock')))
+    return 'has a part that is empty, begins with a dot or ends with ".lock"';
+  return undefined;
+}

@@ -1,0 +1,135 @@
+/** The git door: a request of git as a governed call, and its answer as it comes (specification, Governed git). */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Outcome } from '../audit/outcome.ts';
+import { readBasic } from '../auth/basic.ts';
+import type { AgentPrincipal } from '../auth/principal.ts';
+import { familyOf } from '../calls/call.ts';
+import { type CallRequest, perform } from '../calls/perform.ts';
+import type { StreamTaker } from '../calls/streamed.ts';
+import { GIT_PLATFORM, type GitTarget, gitCall, mediaTypeOf, readTarget, scopeOf } from '../git/git-call.ts';
+import { type BodyRefusal, lengthRefusal, type ReadBody, readBody } from '../git/read-request.ts';
+import { Refusal } from './errors.ts';
+import { AnswerWriter } from './git-answer.ts';
+import { send } from './reply.ts';
+import { inTime } from './request-pieces.ts';
+import type { Context } from './route.ts';
+import { refusalReply } from './route-steps.ts';
+
+type GitContext = Context<'git'>;
+
+/** Whoever still sends what nobody reads is cut off after so long. */
+const LINGER_MS = 5_000;
+/** No connection has this id. */
+const NO_CONNECTION = '00000000-0000-0000-0000-000000000000';
+
+/** Answers a request whose path was checked. Never rejects. */
+export async function serveGit(context: GitContext, response: ServerResponse): Promise<void> {
+  const { request, services, correlationId } = context;
+  const lease = services.budget.lease(familyOf(context.who));
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  let body: ReadBody | undefined;
+  try {
+    const target = readTarget(request.method ?? '', request.url ?? '');
+    if (typeof target === 'string') throw new Error('a path of /git that was not checked');
+    body = target.isAdvertisement ? undefined : await takeBody(context, target, response);
+    const asked = body?.ok === false ? refusedCall(target, body) : askedCall(context, target, body);
+    const isShort = target.isAdvertisement || (body?.ok === true && body.step === 'probe');
+    const writer = new AnswerWriter({ response, target, isShort, lease });
+    const taker: StreamTaker = (part) => writer.take(part);
+    const call: CallRequest = { ...asked, ...sentBy(context), lease, taker, left: left.signal };
+    let outcome: Outcome | undefined;
+    await perform(services, context.who, call, (ended) => {
+      outcome = ended;
+      return { status: 0, body: '' };
+    });
+    if (outcome === undefined) throw new Error('a git request has no Idempotency-Key');
+    writer.finish(outcome, (reply) => send(response, reply, correlationId));
+  } catch (error) {
+    fail(context, response, error);
+  } finally {
+    lease.release();
+    if (body?.ok)
+      await body.release().catch((error) => services.broker.log.error({ err: error }, 'a kept body was not released'));
+    linger(request);
+  }
+}
+
+/** What cannot be answered any more is cut, so that nobody takes it for whole. */
+function fail({ services, correlationId, who, request }: GitContext, response: ServerResponse, error: unknown): void {
+  if (response.headersSent || request.destroyed) {
+    response.destroy();
+    return;
+  }
+  send(
+    response,
+    refusalReply(error, { path: '/git', dialect: 'line' }, { services, correlationId }, who),
+    correlationId,
+  );
+}
+
+/** Lets a client that still sends read its answer. */
+function linger(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return;
+  request.resume();
+  setTimeout(() => {
+    if (!request.complete) request.destroy();
+  }, LINGER_MS).unref();
+}
+
+async function takeBody(
+  { request, services }: GitContext,
+  { service }: GitTarget,
+  response: ServerResponse,
+): Promise<ReadBody> {
+  const { gitMaxRequestBytes: limit } = services.broker.config;
+  const { headers } = request;
+  const length = headers['content-length'] === undefined ? undefined : Number(headers['content-length']);
+  const tooLong = lengthRefusal(length, limit);
+  if (tooLong) return tooLong;
+  const coding = headers['content-encoding'] ?? 'identity';
+  const isGzip = /^(?:x-)?gzip$/i.test(coding);
+  if (!isGzip && coding.toLowerCase() !== 'identity')
+    return invalid('The body has a Content-Encoding other than gzip.');
+  const type = mediaTypeOf(service, 'request');
+  if (headers['content-type'] !== type) return invalid(`The Content-Type of the body is not ${type}.`);
+  if (headers.expect !== undefined) response.writeContinue();
+  return await readBody({ service, pieces: inTime(request), length, isGzip }, services.gitBodies, limit);
+}
+
+const invalid = (detail: string): BodyRefusal => ({ ok: false, code: 'invalid_request', detail });
+
+/** A request that is no call: on record with what is known of it. */
+function refusedCall({ service }: GitTarget, { code, detail }: BodyRefusal): Pick<CallRequest, 'asked'> {
+  if (code === 'too_many_calls') throw new Refusal(code, detail, { headers: { 'Retry-After': '5' } });
+  const body = { platform: GIT_PLATFORM, scope: scopeOf(service), method: 'POST' };
+  return { asked: { ok: false, body, code, detail } };
+}
+
+function askedCall(
+  { request, who }: GitContext,
+  target: GitTarget,
+  body: Extract<ReadBody, { ok: true }> | undefined,
+): Pick<CallRequest, 'asked' | 'git'> {
+  const { headers } = request;
+  const gitProtocol = headers['git-protocol'];
+  const said = {
+    gitProtocol: typeof gitProtocol === 'string' ? gitProtocol : undefined,
+    userAgent: headers['user-agent'],
+  };
+  return gitCall(target, body ?? { step: 'advertised', refs: [] }, said, connectionOf(request, who));
+}
+
+/** The user name `connection.<label>` names the connection; any other says nothing. */
+function connectionOf(request: IncomingMessage, { rows }: AgentPrincipal): string | undefined {
+  const read = readBasic(request);
+  const [, label] = (read.kind === 'basic' && /^connection\.(.+)$/s.exec(read.user)) || [];
+  if (label === undefined) return undefined;
+  return rows.find((row) => row.grant_id !== null && row.connection_label === label)?.connection_id ?? NO_CONNECTION;
+}
+
+const sentBy = ({ correlationId, request: { headers, headersDistinct } }: GitContext) => ({
+  correlationId,
+  sessionMarker: headers['x-svc-session'],
+  caller: headers['x-svc-caller'] === undefined ? undefined : headersDistinct['x-svc-caller'],
+});

@@ -1,0 +1,103 @@
+/** What became of a git request that was not passed on, as git shows it (specification, Governed git). */
+import type { NotPassedOn, Outcome, OutcomeOf } from '../audit/outcome.ts';
+import type { GitRef } from '../policy/facts.ts';
+import { line } from './line.ts';
+import type { Reply } from './reply.ts';
+import { sentence } from './unready.ts';
+
+/** The line for an outcome, whose answer was not begun. `repository`: `owner/repo`. */
+export function gitOutcomeReply(outcome: Outcome, repository: string): Reply {
+  const { auditId } = outcome.call;
+  const answer = (status: number, code: string, what: string, headers: Record<string, string> = {}) =>
+    line(status, code, what, { 'X-Svc-Audit-Id': auditId, ...headers });
+  switch (outcome.kind) {
+    case 'denied':
+      return denied(outcome, repository, answer);
+    case 'inactive':
+      return answer(403, 'agent_inactive', `${repository}: ${sentence(outcome.detail)}`);
+    case 'cannot_hold':
+      return answer(403, 'approval_required_unsupported_for_git', `${repository}: ${CANNOT_HOLD}${pushed(outcome)}`);
+    case 'invalid':
+      return outcome.code === 'git_request_too_large'
+        ? answer(413, outcome.code, `${repository}: ${outcome.detail}`)
+        : answer(400, 'invalid_request', `${repository}: ${sentence(outcome.detail)}`);
+    case 'not_connected':
+      return answer(412, 'platform_not_connected', `${repository}: ${NOT_CONNECTED}`);
+    case 'consent_required':
+      return answer(412, 'consent_required', `${repository}: ${CONSENT}`);
+    case 'needs_consent':
+      return answer(412, 'needs_consent', `${repository}: ${NEEDS_CONSENT}`);
+    case 'reauth_needed':
+      return answer(502, 'upstream_auth_failed', `${repository}: ${REFUSED}`);
+    case 'credential_unreadable':
+      return answer(503, outcome.kind, `${repository}: ${UNREADABLE}`);
+    case 'too_many_calls':
+      return answer(429, outcome.kind, `${repository}: ${TOO_MANY}`, { 'Retry-After': '1' });
+    case 'unreachable':
+      return answer(502, 'upstream_unreachable', `${repository}: ${sentence(outcome.detail)}${unknown(outcome)}`);
+    case 'not_passed_on': {
+      const [status, code, what] = NOT_PASSED_ON[outcome.cause];
+      return answer(
+        status,
+        code,
+        `${repository}${what}${outcome.cause === 'unexpected' ? ` It answered ${outcome.upstreamStatus}.` : ''}`,
+      );
+    }
+    case 'streamed':
+      return outcome.ended === 'credential_found'
+        ? answer(502, 'upstream_response_blocked', `${repository}: ${BLOCKED}`)
+        : answer(502, 'upstream_unreachable', `${repository}: the answer of the code host broke off. Try again.`);
+    default:
+      throw new Error(`git is not answered ${outcome.kind}`);
+  }
+}
+
+function denied(
+  { verdict }: OutcomeOf<'denied'>,
+  repository: string,
+  answer: (status: number, code: string, what: string, headers?: Record<string, string>) => Reply,
+): Reply {
+  const { halt, reason, detail } = verdict;
+  const wait = halt?.retry_after_seconds ?? verdict.retryAfterSeconds;
+  const headers = wait == null ? {} : { 'Retry-After': String(wait) };
+  // In the words of the specification.
+  if (reason === 'repo_not_allowed')
+    return answer(403, reason, `${repository} is not in the agent's allowed repositories`);
+  const next = halt ? ` ${sentence(halt.instructions)}` : '';
+  return answer(403, halt ? 'agent_halted' : reason, `${repository}: ${sentence(detail)}${next}`, headers);
+}
+
+const CANNOT_HOLD =
+  'this needs the approval of a person, and git cannot wait for one. Ask an owner for a policy that allows it, as for the refs of this agent alone.';
+const NOT_CONNECTED = 'no code host is connected for the organisation. An owner has to connect it.';
+const CONSENT =
+  'this code host has one token per person, and none can be used. Say for whom it is in X-Svc-Caller (git config http.extraHeader).';
+const NEEDS_CONSENT = 'the connection was granted less than this needs. An owner has to connect it again.';
+const REFUSED = 'the code host refused the stored credential. An owner has to connect it again.';
+const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
+const TOO_MANY = 'too many calls of this agent are under way. Try again.';
+const BLOCKED = 'the answer of the code host held the credential, so it is withheld.';
+
+const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {
+  auth_refused: [502, 'upstream_auth_failed', `: the code host does not let the stored credential do this.`],
+  not_found: [404, 'not_found', ' is not at the code host, or not shown to the stored credential.'],
+  redirected: [
+    502,
+    'upstream_unreachable',
+    ': the code host redirects elsewhere, which is not followed. If the repository was renamed, use its new name.',
+  ],
+  unexpected: [502, 'upstream_unreachable', ': the answer of the code host is not one of git.'],
+};
+
+const unknown = ({ sent, call }: OutcomeOf<'unreachable'>): string =>
+  sent && call.git && call.git.refs.length > 0 ? ' The push may have been made: fetch before you repeat it.' : '';
+
+const NAMED = 3;
+
+/** Which refs, because nothing else says so to whoever pushes many. */
+function pushed({ call }: Outcome): string {
+  const refs: readonly GitRef[] = call.git?.refs ?? [];
+  if (refs.length === 0) return '';
+  const names = refs.slice(0, NAMED).map(({ name, action }) => `${action} ${name}`);
+  return ` It would ${names.join(', ')}${refs.length > NAMED ? ` and ${refs.length - NAMED} more` : ''}.`;
+}

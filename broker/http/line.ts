@@ -1,0 +1,32 @@
+/** Errors of `/git`: one line of plain text, which git prints after `remote:` (specification, Errors 1). */
+import type { Refusal } from './errors.ts';
+import type { Reply } from './reply.ts';
+
+/** How the broker calls itself in such a line. */
+const SERVICE = 'agent-broker';
+
+export const LINE_TYPE = 'text/plain; charset=utf-8';
+
+/** Headers of every answer of `/git`, so that nothing of it can act on the console's origin. */
+export const GIT_HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cache-Control': 'no-cache',
+};
+
+/** `<service>: <code> - <what>`, in one line. */
+export const lineText = (code: string, what: string): string =>
+  `${SERVICE}: ${code} - ${what.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')}\n`;
+
+/** An answer of one line. */
+export const line = (status: number, code: string, what: string, headers: Record<string, string> = {}): Reply => ({
+  status,
+  type: LINE_TYPE,
+  headers: { ...GIT_HEADERS, ...headers },
+  body: lineText(code, what),
+});
+
+export function lineReply({ status, code, message, headers }: Refusal): Reply {
+  return line(status, code, message, headers);
+}

@@ -1,0 +1,18 @@
+/** A request's body in pieces, for whoever passes it on. */
+import type { IncomingMessage } from 'node:http';
+
+const IDLE_MS = 60_000;
+
+/**
+ * The pieces of a body. When none comes for `idleMs` although one is awaited, the request is destroyed, and the iterator throws; so it
+ * does when the sender leaves. To stop reading leaves the connection as it is, so that there can still be an answer.
+ */
+export async function* inTime(request: IncomingMessage, idleMs = IDLE_MS): AsyncGenerator<Buffer> {
+  const iterator = request.iterator({ destroyOnReturn: false });
+  for (;;) {
+    const timer = setTimeout(() => request.destroy(new Error('the body of the request does not go on')), idleMs);
+    const { done, value } = await iterator.next().finally(() => clearTimeout(timer));
+    if (done) return;
+    yield value;
+  }
+}

@@ -1,0 +1,93 @@
+/** Governed git (smart HTTP): clone, fetch and push through the broker (specification, Governed git). */
+import { z } from 'zod';
+import { GIT_PLATFORM } from '../../git/git-call.ts';
+import { serveGit } from '../git-door.ts';
+import type { AnswerDeclaration, Context } from '../route.ts';
+import { route } from '../route.ts';
+
+const LINE = 'text/plain';
+const line = (description: string): AnswerDeclaration => ({ description, type: LINE, schema: z.string() });
+
+const REFUSALS = {
+  403: line('Denied: the line has the reason, such as `repo_not_allowed` or `approval_required_unsupported_for_git`.'),
+  404: line('The code host has no such repository, or does not show it.'),
+  412: line('No code host is connected, or more consent is needed.'),
+};
+
+const pack = (description: string, type: string) => ({
+  description,
+  type,
+  schema: z.string().meta({ format: 'binary' }),
+});
+
+const COMMON = {
+  auth: 'git',
+  facts: GIT_PLATFORM,
+  dialect: 'line',
+  limit: { name: 'git', perMinute: 600, per: 'agent' },
+  params: {
+    owner: z.string().describe('owner of the repository'),
+    repo: z.string().describe('its name, with `.git` at the end or without'),
+  },
+  errors: [
+    'invalid_request',
+    'forbidden',
+    'too_many_calls',
+    'upstream_auth_failed',
+    'upstream_unreachable',
+    'upstream_response_blocked',
+    'audit_unavailable',
+    'credential_unreadable',
+  ],
+} as const;
+
+/** The answer is written as it comes, after the call was decided. */
+const handle = async (context: Context<'git'>) => ({
+  status: 200,
+  handOver: (response: Parameters<typeof serveGit>[1]) => void serveGit(context, response),
+});
+
+const BODY =
+  'The body is that of git, `gzip` or plain, up to GIT_MAX_REQUEST_BYTES (64 MiB unless the operator says otherwise).';
+
+export const gitRoutes = [
+  route({
+    ...COMMON,
+    method: 'GET',
+    path: '/git/{owner}/{repo}/info/refs',
+    capability: 'git.refs',
+    summary: 'Advertise the refs of a repository.',
+    description: '`service` says for what: `git-upload-pack` to fetch, `git-receive-pack` to push.',
+    query: z.object({ service: z.enum(['git-upload-pack', 'git-receive-pack']) }),
+    answers: {
+      200: {
+        ...pack('The advertisement.', 'application/x-git-upload-pack-advertisement'),
+        also: { 'application/x-git-receive-pack-advertisement': z.string().meta({ format: 'binary' }) },
+      },
+      ...REFUSALS,
+    },
+    handle: handle as never,
+  }),
+  route({
+    ...COMMON,
+    method: 'POST',
+    path: '/git/{owner}/{repo}/git-upload-pack',
+    capability: 'git.fetch',
+    summary: 'Fetch from a repository.',
+    description: BODY,
+    answers: { 200: pack('The pack.', 'application/x-git-upload-pack-result'), ...REFUSALS },
+    errors: [...COMMON.errors, 'git_request_too_large'],
+    handle: handle as never,
+  }),
+  route({
+    ...COMMON,
+    method: 'POST',
+    path: '/git/{owner}/{repo}/git-receive-pack',
+    capability: 'git.push',
+    summary: 'Push to a repository.',
+    description: `The refs that it changes are decided on, and recorded; the pack is not looked at. ${BODY}`,
+    answers: { 200: pack('What became of each ref.', 'application/x-git-receive-pack-result'), ...REFUSALS },
+    errors: [...COMMON.errors, 'git_request_too_large'],
+    handle: handle as never,
+  }),
+];

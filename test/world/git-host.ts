@@ -1,0 +1,151 @@
+/** A code host on loopback: Git's own `git http-backend` over bare repositories, behind a small CGI server (RFC 3875). */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterFile } from './after-file.ts';
+import { newFolder } from './stores.ts';
+
+/** A request as the code host saw it. */
+export type SeenGit = { method: string; url: string; headers: IncomingMessage['headers'] };
+
+export type GitHost = {
+  url: string;
+  /** `host:port`. */
+  address: string;
+  seen: SeenGit[];
+  /** Connections that are open. */
+  connections(): Promise<number>;
+  /** Answers instead of git, when it is there; false: git answers after all. */
+  answer: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined;
+  /** Makes a bare repository `owner/name` with one commit on main. Answers its folder. */
+  repository(name: string, options?: { format?: 'sha1' | 'sha256'; files?: Record<string, string> }): string;
+};
+
+/** git, away from whatever is configured on this machine. */
+export const GIT_ENVIRONMENT = {
+  PATH: process.env.PATH ?? '',
+  HOME: '/nonexistent',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_AUTHOR_NAME: 'A',
+  GIT_AUTHOR_EMAIL: 'a@acme.example',
+  GIT_COMMITTER_NAME: 'A',
+  GIT_COMMITTER_EMAIL: 'a@acme.example',
+  LC_ALL: 'C',
+};
+
+/** Runs git and answers what it wrote. */
+export const git = (folder: string, ...args: string[]): string =>
+  execFileSync('git', args, { cwd: folder, env: GIT_ENVIRONMENT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** `secret`: the token that it wants as the Basic password, by `user`. */
+export async function startGitHost({
+  secret,
+  user = 'x-access-token',
+}: {
+  secret: string;
+  user?: string;
+}): Promise<GitHost> {
+  const root = newFolder();
+  const wanted = `Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}`;
+  const server = createServer((request, response) => {
+    host.seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers });
+    if (host.answer && host.answer(request, response) !== false) return;
+    if (request.headers.authorization !== wanted) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="host"' }).end('no');
+      return;
+    }
+    runBackend(root, request, response);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  afterFile(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const host: GitHost = {
+    url: `http://${address}`,
+    address,
+    seen: [],
+    answer: undefined,
+    connections: () =>
+      new Promise((resolve, reject) =>
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      ),
+    repository: (name, { format = 'sha1', files = { 'README.md': `# ${name}\n` } } = {}) => {
+      const folder = join(root, `${name}.git`);
+      git(root, 'init', '-q', '--bare', '-b', 'main', `--object-format=${format}`, folder);
+      for (const [key, value] of Object.entries(BARE)) git(folder, 'config', key, value);
+      const import_ = [
+        'commit refs/heads/main\ncommitter A <a@acme.example> now\ndata 5\nfirst\n',
+        ...Object.entries(files).map(
+          ([path, text]) => `M 644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
+        ),
+      ].join('');
+      execFileSync('git', ['fast-import', '--quiet', '--date-format=now'], {
+        cwd: folder,
+        env: GIT_ENVIRONMENT,
+        input: import_,
+      });
+      return folder;
+    },
+  };
+  return host;
+}
+
+const BARE = {
+  'http.receivepack': 'true',
+  'uploadpack.allowFilter': 'true',
+  'uploadpack.allowAnySHA1InWant': 'true',
+  'receive.advertisePushOptions': 'true',
+};
+
+function runBackend(root: string, request: IncomingMessage, response: ServerResponse): void {
+  const [path = '', query = ''] = (request.url ?? '').split('?');
+  const { headers } = request;
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      ...GIT_ENVIRONMENT,
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: path,
+      QUERY_STRING: query,
+      REQUEST_METHOD: request.method ?? '',
+      CONTENT_TYPE: headers['content-type'] ?? '',
+      REMOTE_USER: 'agent',
+      ...(headers['content-length'] !== undefined && { CONTENT_LENGTH: headers['content-length'] }),
+      ...(headers['content-encoding'] !== undefined && { HTTP_CONTENT_ENCODING: headers['content-encoding'] }),
+      ...(typeof headers['git-protocol'] === 'string' && { GIT_PROTOCOL: headers['git-protocol'] }),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  child.stdin.on('error', () => {});
+  request.pipe(child.stdin);
+  response.on('close', () => child.kill());
+  let head: Buffer | undefined = Buffer.alloc(0);
+  child.stdout.on('data', (piece: Buffer) => {
+    if (head === undefined) {
+      if (!response.write(piece)) {
+        child.stdout.pause();
+        response.once('drain', () => child.stdout.resume());
+      }
+      return;
+    }
+    head = Buffer.concat([head, piece]);
+    const end = head.indexOf('\r\n\r\n');
+    if (end === -1) return;
+    const fields = head.toString('latin1', 0, end).split('\r\n');
+    const rest = head.subarray(end + 4);
+    head = undefined;
+    for (const field of fields) {
+      const [, name = '', value = ''] = /^([^:]+): *(.*)$/.exec(field) ?? [];
+      if (name.toLowerCase() === 'status') response.statusCode = Number(value.split(' ')[0]);
+      else response.setHeader(name, value);
+    }
+    response.write(rest);
+  });
+  child.stdout.on('end', () => response.end());
+}
