@@ -5,6 +5,8 @@ import { addBackupCommand } from './commands/backup.ts';
 import { addConnectCommand } from './commands/connect.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addGitCredentialCommand } from './commands/git-credential.ts';
+import { addGitSetupCommand } from './commands/git-setup.ts';
 import { addGovernanceCommands } from './commands/governance.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addMcpCommand } from './commands/mcp.ts';
@@ -37,6 +39,8 @@ export async function main(argv: readonly string[], stop?: AbortSignal): Promise
   addConnectCommand(program);
   addTokenCommand(program);
   addMcpCommand(program);
+  addGitSetupCommand(program);
+  addGitCredentialCommand(program);
   addDoctorCommand(program);
   addVerifyCommand(program);
   addKeysCommand(program);

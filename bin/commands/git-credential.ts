@@ -1,0 +1,30 @@
+import { Argument, type Command } from 'commander';
+import { CommandFailed } from '../failure.ts';
+
+export function addGitCredentialCommand(program: Command): void {
+  program
+    .command('git-credential')
+    .description(
+      'credential helper of git: signs a fresh agent token for the repositories of the broker, and for nothing else',
+    )
+    .addArgument(new Argument('<operation>', 'as git passes it').choices(['get', 'store', 'erase']))
+    .option('--profile <file>', 'profile of the agent (or AGENT_BROKER_PROFILE)')
+    .action(async (operation: string, options: { profile?: string }) => {
+      const { answerGit } = await import('../git-credential.ts');
+      const { ProfileError, readProfile } = await import('../../mcp/profile.ts');
+      const { AgentKeyError, agentSigner } = await import('../../mcp/client/signer.ts');
+      const { readFileSync } = await import('node:fs');
+      const asked = readFileSync(0, 'utf8');
+      // A token is signed for each request, so there is nothing to keep or to forget.
+      if (operation !== 'get') return;
+      try {
+        const profile = readProfile(process.env, options.profile);
+        process.stdout.write(answerGit(asked, profile.url, agentSigner(profile), Date.now()));
+      } catch (error) {
+        if (!(error instanceof ProfileError || error instanceof AgentKeyError)) throw error;
+        // Nobody who is asked for a password at a terminal could write one.
+        process.stdout.write('quit=1\n');
+        throw new CommandFailed(error.message);
+      }
+    });
+}

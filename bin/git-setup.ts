@@ -1,0 +1,165 @@
+/** Settings of git that send its requests for a code host to the broker, with a credential helper that signs for it. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { ProfileError, profilePath, readProfile } from '../mcp/profile.ts';
+import { CommandFailed, WrongUsage } from './failure.ts';
+import { commandLine, ownLauncher } from './server-entry.ts';
+
+export type GitSetupOptions = {
+  local?: boolean;
+  host: string;
+  connection?: string;
+  profile?: string;
+  dryRun?: boolean;
+  undo?: boolean;
+};
+
+/** One setting: the name is written with the file's spelling of sections; an empty helper ends the list of inherited ones. */
+type Setting = { name: string; value: string };
+
+export type GitSetupDone = {
+  scope: 'global' | 'local';
+  broker: string;
+  added: Setting[];
+  /** Sections that were there, of this broker. */
+  removed: string[];
+  dryRun: boolean;
+  /** Repositories whose rule matches others too, because git compares prefixes of addresses. */
+  prefixes: string[];
+};
+
+const run = promisify(execFile);
+const REPOSITORY = /^[A-Za-z0-9._-]{1,100}\/(?:[A-Za-z0-9._-]{1,100}|\*)$/;
+
+/**
+ * Writes the settings, or removes them. What an earlier run wrote for the same repositories is replaced, and for others stays.
+ *
+ * @param repositories `owner/repo` or `owner/*`; none: every repository of the host
+ * @throws WrongUsage, CommandFailed
+ */
+export async function gitSetup(repositories: readonly string[], options: GitSetupOptions): Promise<GitSetupDone> {
+  const wrong = repositories.find((one) => !REPOSITORY.test(one));
+  if (wrong !== undefined)
+    throw new WrongUsage(`${wrong}: write a repository as owner/repo, or owner/* for all of an owner.`);
+  const scope = options.local ? 'local' : 'global';
+  const { broker, profile } = whoAndWhere(options.profile);
+  const there = await sectionsOf(scope, broker);
+  const added = options.undo ? [] : settingsFor(broker, repositories, options, profile);
+  // Undone of some repositories, the helper stays for the others.
+  const named = (section: string) =>
+    repositories.length === 0 || repositories.some((one) => section === `url.${addressOf(broker, one)}`);
+  const removed = options.undo ? there.filter(named) : there.filter((section) => hasSection(added, section));
+  if (options.undo && repositories.length > 0 && there.length - removed.length === 1) {
+    const [last] = there.filter((section) => !removed.includes(section));
+    if (last?.startsWith('credential.')) removed.push(last);
+  }
+  if (!options.dryRun) {
+    for (const section of removed) await git(scope, '--remove-section', section);
+    for (const { name, value } of added) await git(scope, '--add', name, value);
+  }
+  const prefixes = options.undo ? [] : repositories.filter((one) => !one.endsWith('/*'));
+  return { scope, broker, added, removed, dryRun: options.dryRun === true, prefixes };
+}
+
+function whoAndWhere(file: string | undefined): { broker: string; profile: string | undefined } {
+  try {
+    return { broker: readProfile(process.env, file).url, profile: profilePath(process.env, file) };
+  } catch (error) {
+    if (error instanceof ProfileError) throw new CommandFailed(error.message);
+    throw error;
+  }
+}
+
+/** Where the broker has a repository, or all of an owner. */
+const addressOf = (broker: string, repository: string): string => `${broker}/git/${repository.replace(/\*$/, '')}`;
+
+function settingsFor(
+  broker: string,
+  repositories: readonly string[],
+  { host, connection }: GitSetupOptions,
+  profile: string | undefined,
+): Setting[] {
+  const credential = `credential.${broker}/git`;
+  const at = hostOf(host);
+  const rewritten = (repositories.length === 0 ? [''] : repositories).flatMap((one) =>
+    [`${at.origin}/`, `git@${at.hostname}:`, `ssh://git@${at.hostname}/`].map((from) => ({
+      name: `url.${addressOf(broker, one)}.insteadOf`,
+      value: `${from}${one.replace(/\*$/, '')}`,
+    })),
+  );
+  return [
+    { name: `${credential}.useHttpPath`, value: 'true' },
+    { name: `${credential}.helper`, value: '' },
+    { name: `${credential}.helper`, value: helperCommand(profile) },
+    ...(connection === undefined ? [] : [{ name: `${credential}.username`, value: `connection.${connection}` }]),
+    ...rewritten,
+  ];
+}
+
+function hostOf(text: string): URL {
+  const url = URL.parse(text);
+  if (!url || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/')
+    throw new WrongUsage(`--host ${text}: write the address of the code host, such as https://github.com.`);
+  return url;
+}
+
+/** Git runs it in a shell. Without a profile's file the agent is in the environment of whoever runs git. */
+function helperCommand(profile: string | undefined): string {
+  const launcher = ownLauncher();
+  const words = launcher ? [launcher.node, launcher.script] : ['npx', '-y', 'agent-broker'];
+  const named = profile === undefined ? [] : ['--profile', profile];
+  return `!${commandLine([...words, 'git-credential', ...named], false)}`;
+}
+
+const hasSection = (settings: readonly Setting[], section: string): boolean =>
+  settings.some(({ name }) => name.startsWith(`${section}.`) && !name.slice(section.length + 1).includes('.'));
+
+/** The sections of this broker: its credential's, and those of addresses that are rewritten to it. */
+async function sectionsOf(scope: GitSetupDone['scope'], broker: string): Promise<string[]> {
+  const names = await git(scope, '--null', '--name-only', '--list');
+  const sections = names
+    .split('\0')
+    .map((name) => name.slice(0, name.lastIndexOf('.')))
+    .filter((section) => section === `credential.${broker}/git` || section.startsWith(`url.${broker}/git/`));
+  return [...new Set(sections)];
+}
+
+async function git(scope: GitSetupDone['scope'], ...words: string[]): Promise<string> {
+  try {
+    return (await run('git', ['config', `--${scope}`, ...words])).stdout;
+  } catch (error) {
+    const { code, stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string };
+    if (code === 'ENOENT')
+      throw new CommandFailed('There is no git on this machine (or not in PATH). Install it and try again.');
+    // Nothing is configured yet.
+    if (words.includes('--list') && /unable to read config file/.test(stderr)) return '';
+    if (scope === 'local' && /not in a git directory|only be used inside/.test(stderr))
+      throw new CommandFailed('This folder is no clone of a repository. Change into one, or leave out --local.');
+    throw new CommandFailed(`git config failed: ${stderr.trim()}`);
+  }
+}
+
+/** What was done, and what to do next. */
+export function inWords({ scope, broker, added, removed, dryRun, prefixes }: GitSetupDone): string {
+  const where = scope === 'local' ? 'this clone' : 'all of your clones on this machine';
+  const would = dryRun ? 'would be ' : '';
+  const lines: string[] = [];
+  if (added.length === 0 && removed.length === 0)
+    return `There is no setting for ${broker} in the ${scope} configuration of git.`;
+  if (added.length === 0)
+    lines.push(`${removed.length} sections ${would}removed, for ${where}:`, ...removed.map(indent));
+  else
+    lines.push(
+      `Settings of git ${would}written, for ${where}:`,
+      ...added.map(({ name, value }) => indent(`${name} = ${value === '' ? '(none of the others)' : value}`)),
+      'Clone, fetch and push as always: each request is decided by the broker, and signed by the agent for five minutes.',
+    );
+  for (const one of prefixes)
+    lines.push(
+      `Git compares beginnings: the rule for ${one} sends ${one}-anything to the broker too, which refuses what is not granted.`,
+    );
+  if (added.length > 0) lines.push('Take it out again with: agent-broker git-setup --undo');
+  return lines.join('\n');
+}
+
+const indent = (line: string): string => `  ${line}`;

@@ -1,0 +1,209 @@
+/** `git-setup` and `git-credential`, with the git of this machine. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { decodeJwt } from 'jose';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { answerGit } from '../../bin/git-credential.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { runCommand } from '../world/command.ts';
+import { newFolder } from '../world/stores.ts';
+
+const BROKER = 'https://broker.acme.example/base';
+const AGENT = { agent_id: 'agt_1', owner_id: '0b0f5a0e-0000-4000-8000-000000000001' };
+const privateKey = makeKeyPair().privateKey.export({ format: 'pem', type: 'pkcs8' });
+
+let home: string;
+let env: Record<string, string>;
+beforeEach(() => {
+  home = newFolder();
+  const profile = join(home, "agent's profile.json");
+  writeFileSync(profile, JSON.stringify({ url: BROKER, ...AGENT, private_key: privateKey }), { mode: 0o600 });
+  env = { HOME: home, AGENT_BROKER_PROFILE: profile, GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' };
+});
+
+const setup = (...words: string[]) => runCommand(['git-setup', ...words], { cwd: home, env });
+const config = () => (existsSync(join(home, '.gitconfig')) ? readFileSync(join(home, '.gitconfig'), 'utf8') : '');
+
+/** What git would send to an address. */
+function credentialFor(url: string): { password?: string; username?: string } {
+  const { stdout } = spawnSync('git', ['credential', 'fill'], {
+    input: `url=${url}\n\n`,
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+  });
+  return Object.fromEntries(stdout.split('\n').map((line) => line.split(/=(.*)/s).slice(0, 2)));
+}
+
+/** Where git would go for an address. */
+const rewritten = (url: string): string =>
+  spawnSync('git', ['ls-remote', '--get-url', url], {
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+  }).stdout.trim();
+
+describe('git-setup', () => {
+  test('sends every repository of the host to the broker, with a fresh token for each request', async () => {
+    const { code, stdout } = await setup();
+    expect(code).toBe(0);
+    expect(stdout).toContain('for all of your clones on this machine');
+    for (const url of [
+      'https://github.com/acme/app.git',
+      'git@github.com:acme/app.git',
+      'ssh://git@github.com/acme/app.git',
+    ])
+      expect(rewritten(url)).toBe(`${BROKER}/git/acme/app.git`);
+    expect(rewritten('https://gitlab.com/acme/app')).toBe('https://gitlab.com/acme/app');
+    const { username, password = '' } = credentialFor(`${BROKER}/git/acme/app.git`);
+    expect(username).toBe('agent');
+    const { agent_id, iat = 0, exp } = decodeJwt(password);
+    expect([agent_id, exp]).toEqual(['agt_1', iat + 300]);
+  });
+
+  test('no file holds a token, and other helpers are not told of one', async () => {
+    const told = join(home, 'told');
+    writeFileSync(join(home, '.gitconfig'), `[credential]\n\thelper = "!f() { cat >> ${told}; }; f"\n`);
+    await setup();
+    const { password = '' } = credentialFor(`${BROKER}/git/acme/app.git`);
+    const approve = `protocol=https\nhost=broker.acme.example\npath=base/git/acme/app.git\nusername=agent\npassword=${password}\n\n`;
+    execFileSync('git', ['credential', 'approve'], { input: approve, env: { ...process.env, ...env } });
+    expect(existsSync(told)).toBe(false);
+    expect(config()).not.toContain(password);
+    expect(config()).not.toContain('PRIVATE KEY');
+  });
+
+  test.each([
+    'https://github.com/acme/app.git',
+    'https://broker.acme.example/other',
+    'https://broker.acme.example/base/gitx/a/b',
+    'http://broker.acme.example/base/git/acme/app.git',
+  ])('gives nothing for %s', async (url) => {
+    await setup();
+    expect(credentialFor(url)).not.toHaveProperty('password');
+  });
+
+  test('of one repository it leaves the others alone, and says which rules reach further', async () => {
+    const { stdout } = await setup('acme/app', 'acme-labs/*');
+    expect(stdout).toContain('acme/app-anything');
+    expect(rewritten('https://github.com/acme/app')).toBe(`${BROKER}/git/acme/app`);
+    expect(rewritten('https://github.com/acme-labs/x')).toBe(`${BROKER}/git/acme-labs/x`);
+    expect(rewritten('https://github.com/other/app')).toBe('https://github.com/other/app');
+  });
+
+  test('--undo leaves the file as it was, and twice is no error', async () => {
+    const own = '[user]\n\tname = Ann\n[url "git@example.com:"]\n\tinsteadOf = https://example.com/\n';
+    writeFileSync(join(home, '.gitconfig'), own);
+    await setup();
+    await setup('acme/app', '--connection', 'second');
+    expect(config()).not.toBe(own);
+    expect(credentialFor(`${BROKER}/git/acme/app`).username).toBe('connection.second');
+    const { code, stdout } = await setup('--undo');
+    expect(code).toBe(0);
+    expect(stdout).toContain('removed');
+    expect(config()).toBe(own);
+    expect((await setup('--undo')).stdout).toContain('There is no setting');
+  });
+
+  test('--undo of the last repository takes the helper out, too', async () => {
+    await setup('acme/app', 'acme/lib');
+    await setup('--undo', 'acme/app');
+    expect(rewritten('https://github.com/acme/app')).toBe('https://github.com/acme/app');
+    expect(rewritten('https://github.com/acme/lib')).toBe(`${BROKER}/git/acme/lib`);
+    await setup('--undo', 'acme/lib');
+    expect(config().trim()).toBe('');
+  });
+
+  test('twice is as once', async () => {
+    await setup('acme/app');
+    const once = config();
+    await setup('acme/app');
+    expect(config()).toBe(once);
+  });
+
+  test('--dry-run changes nothing; --json says the same in JSON', async () => {
+    const { stdout } = await setup('--dry-run', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ scope: 'global', broker: BROKER, dryRun: true, removed: [] });
+    expect(config()).toBe('');
+  });
+
+  test('--local is for one clone', async () => {
+    const clone = join(home, 'clone');
+    mkdirSync(clone);
+    const outside = await runCommand(['git-setup', '--local'], {
+      cwd: clone,
+      env: { ...env, GIT_CEILING_DIRECTORIES: home },
+    });
+    expect([outside.code, outside.stderr]).toEqual([1, expect.stringContaining('is no clone')]);
+    execFileSync('git', ['init', '-q', clone]);
+    expect((await runCommand(['git-setup', '--local'], { cwd: clone, env })).code).toBe(0);
+    expect(readFileSync(join(clone, '.git/config'), 'utf8')).toContain('insteadOf');
+    expect(config()).toBe('');
+  });
+
+  test.each([
+    [['acme'], 2, 'owner/repo'],
+    [['acme/app/x'], 2, 'owner/repo'],
+    [['--host', 'github.com'], 2, 'https://github.com'],
+    [['--profile', '/nowhere/p.json'], 1, 'There is no agent profile'],
+  ])('%j: exit code %i', async (words, code, said) => {
+    const ran = await setup(...words);
+    expect([ran.code, ran.stderr]).toEqual([code, expect.stringContaining(said)]);
+    expect(config()).toBe('');
+  });
+
+  test('another code host', async () => {
+    await setup('--host', 'https://git.acme.example:8443');
+    expect(rewritten('https://git.acme.example:8443/acme/app')).toBe(`${BROKER}/git/acme/app`);
+    expect(rewritten('https://github.com/acme/app')).toBe('https://github.com/acme/app');
+  });
+});
+
+describe('git-credential', () => {
+  const asked = (attributes: Record<string, string>) =>
+    `${Object.entries(attributes)
+      .map(([key, value]) => `${key}=${value}`)
+      .join('\n')}\n\n`;
+  const GOVERNED = { protocol: 'https', host: 'broker.acme.example', path: 'base/git/acme/app.git' };
+  const answer = (attributes: Record<string, string>) =>
+    answerGit(asked(attributes), BROKER, (seconds) => `jwt-${seconds}`, 1_000_000);
+
+  test('the token lives for 300 seconds, which git is told', () => {
+    expect(answer(GOVERNED)).toBe('username=agent\npassword=jwt-300\npassword_expiry_utc=1300\n');
+    expect(answer({ ...GOVERNED, username: 'connection.work' })).toContain('username=connection.work\n');
+    expect(answer({ ...GOVERNED, username: 'ann' })).toContain('username=agent\n');
+  });
+
+  test.each([
+    { protocol: 'http' },
+    { host: 'broker.acme.example.evil.example' },
+    { host: 'broker.acme.example:8443' },
+    { path: 'base/owner/agents' },
+    { path: 'base/git/../owner' },
+    { path: 'base/git/%2e%2e/owner' },
+    { path: 'git/acme/app.git' },
+    { path: '' },
+  ])('nothing for %j', (other) => {
+    expect(answer({ ...GOVERNED, ...other })).toBe('');
+  });
+
+  test('store and erase do nothing', async () => {
+    for (const operation of ['store', 'erase']) {
+      const { code, stdout } = await runCommand(['git-credential', operation], {
+        cwd: home,
+        env,
+        input: asked(GOVERNED),
+      });
+      expect([code, stdout]).toEqual([0, '']);
+    }
+  });
+
+  test('without a profile it says so, and keeps git from asking a person', async () => {
+    const { AGENT_BROKER_PROFILE: _, ...without } = env;
+    const { code, stdout, stderr } = await runCommand(['git-credential', 'get'], {
+      cwd: home,
+      env: without,
+      input: asked(GOVERNED),
+    });
+    expect([code, stdout, stderr]).toEqual([1, 'quit=1\n', expect.stringContaining('There is no agent profile')]);
+  });
+});
