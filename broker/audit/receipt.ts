@@ -7,6 +7,7 @@ import type { JsonObject, MatchedRule } from '../policy/facts.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { HASHED_COLUMNS } from '../store/audit-columns.ts';
 import { payloadText1 } from './receipt-format-1.ts';
+import { needsFormat2, payloadText2 } from './receipt-format-2.ts';
 
 export const RECEIPT_TYPE = 'svc-receipt+jwt';
 
@@ -46,11 +47,11 @@ const REASONS_WITHOUT_RECEIPT: ReadonlySet<string> = new Set([
   'connection_disconnected',
 ]);
 
-/** What new rows are written with. */
-const FORMAT = 1;
-
 /** The payload's text by `receipt_format`. None of them ever changes: rows are read with what they were signed with. */
-const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> = new Map([[1, payloadText1]]);
+const PAYLOADS: ReadonlyMap<number, (row: AuditRow, issuer: string) => string> = new Map([
+  [1, payloadText1],
+  [2, payloadText2],
+]);
 
 /**
  * Hashes a row that is final but for that, in place, and signs it unless it is of an event that has no receipt.
@@ -61,10 +62,11 @@ export function signRow(row: AuditRow, key: SigningKey, sign: SignCompact, issue
   // A process holds an intent only: what is final has no use for 36 bytes that name one.
   row.instance_id = '';
   if (row.kind === 'event' && REASONS_WITHOUT_RECEIPT.has(row.reason)) return;
-  const jws = sign(key, { typ: RECEIPT_TYPE }, payloadText1(row, issuer));
+  const isPush = needsFormat2(row);
+  const jws = sign(key, { typ: RECEIPT_TYPE }, isPush ? payloadText2(row, issuer) : payloadText1(row, issuer));
   row.receipt_kid = key.kid;
   row.receipt = jws.slice(jws.lastIndexOf('.') + 1);
-  row.receipt_format = FORMAT;
+  row.receipt_format = isPush ? 2 : 1;
   row.receipt_issuer = issuer;
 }
 

@@ -35,7 +35,9 @@ export const AuditRowShown = z
     agent_reason: z.string().nullable().describe("the agent's own words"),
     violating: z.array(z.string()).nullable(),
     upstream_status: z.int().nullable(),
-    flags: opened.describe('what was dropped or taken out, who approved, what an owner changed'),
+    flags: opened.describe(
+      'what was dropped or taken out, who approved, what an owner changed; of a push `pushed_refs`: each `ref` with its `action` (create, update, delete)',
+    ),
     pii: opened,
     correlation_id: z.string(),
     row_hash: z.string().nullable(),

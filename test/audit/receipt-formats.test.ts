@@ -45,11 +45,15 @@ const FILES = readdirSync(GOLDEN).filter((name) => name.endsWith('.jsonl'));
 test('every format that is in use has its rows', () => {
   const row = auditRow({ state: 'final', finished_at: 1, result: 'allowed' });
   signRow(row, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
-  expect(FILES).toEqual(['format-1.jsonl', 'whole.jsonl']);
+  expect(FILES).toEqual(['format-1.jsonl', 'format-2.jsonl', 'whole.jsonl']);
   expect(FILES).toContain(`format-${row.receipt_format}.jsonl`);
+  const push = auditRow({ state: 'final', finished_at: 1, result: 'allowed', flags: '{"pushed_refs":[]}' });
+  signRow(push, importSigningKey(generateSigningKey()), signCompact, 'did:web:x');
+  expect(FILES).toContain(`format-${push.receipt_format}.jsonl`);
   const formats = (file: string) => [...new Set(golden(file).map(({ row }) => row.receipt_format ?? null))];
   expect(formats('whole.jsonl')).toEqual([null]);
   expect(formats('format-1.jsonl')).toEqual([1, null]);
+  expect(formats('format-2.jsonl')).toEqual([2]);
 });
 
 describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
@@ -66,7 +70,7 @@ describe.each(STORES)(`rows of every format on %s${postgresNote}`, (kind) => {
       await sql`alter table audit_rows drop column ${sql.ref(column)}`.execute(store.db);
     for (const { row } of golden('whole.jsonl')) await store.db.insertInto('audit_rows').values(row).execute();
     await derivedReceipts(store.db as Kysely<unknown>);
-    for (const { row } of golden('format-1.jsonl'))
+    for (const { row } of ['format-1.jsonl', 'format-2.jsonl'].flatMap(golden))
       await store.db
         .insertInto('audit_rows')
         .values({ ...row, organisation_id: `${row.organisation_id} 1` })
