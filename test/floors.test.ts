@@ -53,12 +53,9 @@ const ROUTES_ON_THE_STORE = [
   'owner/me.ts',
   'owner/oidc.ts',
   'owner/passkeys.ts',
-  'owner/registrations.ts',
   'owner/secret-authorizations.ts',
   'owner/sessions.ts',
   'passkeys.ts',
-  'register-stream.ts',
-  'register.ts',
 ];
 
 type Import = { from: string; to: string; specifier: string };

@@ -1,33 +1,124 @@
-/** What an owner's word makes of a registration, in the transaction that puts it on record. */
-import type { Broker } from '../broker.ts';
-import type { JsonObject } from '../policy/facts.ts';
+/** What an owner's word makes of a registration: recorded in the transaction that makes it. */
+import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
+import { uuidv4 } from '../crypto/ids.ts';
+import { present } from '../policy/present.ts';
 import { lockOrganisation } from '../store/governance.ts';
-import { decideRegistration, type KnownRegistration } from '../store/registrations.ts';
-import type { OwnerTable, ScopesOn } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
+import { findRegistration, type KnownRegistration, decideRegistration as settle } from '../store/registrations.ts';
+import type { OwnerTable, RegistrationTable, ScopesOn } from '../store/schema.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
 import { choosePolicy, knownScopes, makeAgent, mergeScopes, refuseTakenName, splitScopes } from './new-agent.ts';
+import { mayDecide, type ReadRegistration, readRegistrationRow, requestedScopes } from './read-registration.ts';
 import { ChangeRefused } from './refused.ts';
-import { CLAIM_MS } from './registration.ts';
-import { type makeKeyPair, sealPrivateKey } from './registration-key.ts';
+import { CLAIM_MS, registrationStatusAt } from './registration.ts';
+import { makeKeyPair, sealPrivateKey } from './registration-key.ts';
 
 /** What is left out: all that was asked for, the organisation's default policy, the name that was asked for. */
 export type Approving = { scopes?: readonly ScopesOn[]; policy?: string; name?: string };
 
-/** Undoes the transaction of whoever was not first. */
-export class DecidedBefore extends Error {}
+export type DecidingOwner = ChangingOwner & { owner: Pick<OwnerTable, 'id' | 'organisation_id' | 'role'> };
 
-/** The named owner decides, or an admin of that owner's organisation; whoever only reads does not. */
-export function mayDecide(
-  owner: Pick<OwnerTable, 'id' | 'organisation_id' | 'role'>,
-  registration: { organisation_id: string | null; owner_id: string },
-): registration is KnownRegistration {
-  if (registration.organisation_id !== owner.organisation_id || owner.role === 'viewer') return false;
-  return owner.role === 'admin' || registration.owner_id === owner.id;
+export type RegistrationDecided = {
+  registration: ReadRegistration;
+  /** Of an approval: scopes that no platform of the organisation has, and that were not granted. */
+  dropped?: ScopesOn[];
+};
+
+/**
+ * Decides a registration, and answers it as it is then. An approval makes the agent, under its policy, with those scopes that the
+ * organisation's platforms have; it is active once its key is collected: until then nobody holds it. Of any number of owners at
+ * the same instant one decides.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing is decided
+ */
+export async function decideRegistration(
+  services: Changing,
+  by: DecidingOwner,
+  found: RegistrationTable,
+  word: { status: 'rejected' } | ({ status: 'approved' } & Approving),
+): Promise<RegistrationDecided> {
+  const { broker, changes } = services;
+  // Those at nobody are nobody's to decide, and answered like those at somebody else.
+  if (!mayDecide(by.owner, found))
+    throw new ChangeRefused(
+      'forbidden',
+      'Only the owner who was asked, or an admin of that organisation, decides this.',
+    );
+  refuseDecided(found, broker.clock());
+  const decided =
+    word.status === 'approved' ? await approve(services, by, found, word) : await reject(services, by, found);
+  const find = () => findRegistration(broker.store.db, found.organisation_id, found.id);
+  if (decided instanceof RolledBack) {
+    const after = await find();
+    if (after) refuseDecided(after, broker.clock());
+    throw expired();
+  }
+  changes.tell({ organisation_id: found.organisation_id, id: found.id });
+  const registration = readRegistrationRow(present(await find(), 'registration'), by.owner, broker.clock());
+  return { registration, ...decided };
+}
+
+const expired = () =>
+  new ChangeRefused('request_expired', 'Nobody decided this registration in time; the agent has to register again.');
+
+function refuseDecided(found: RegistrationTable, now: number): void {
+  const status = registrationStatusAt(found, now);
+  if (status === 'expired') throw expired();
+  if (status !== 'pending')
+    throw new ChangeRefused('already_decided', `This registration was ${status} already.`, { status });
+}
+
+const DECIDED_BEFORE = 'decided_before';
+
+async function approve(
+  { broker, ...services }: Changing,
+  by: DecidingOwner,
+  registration: KnownRegistration,
+  { name = registration.agent_name, policy: policyName, scopes: given }: Approving,
+): Promise<{ dropped: ScopesOn[] } | RolledBack<typeof DECIDED_BEFORE>> {
+  const { organisation_id, owner_id, agent_id } = registration;
+  const scopes = narrowed(registration, given);
+  const { publicKey, privatePem } = await makeKeyPair();
+  const id = uuidv4();
+  const change = { reason: 'registration_approved', detail: registration.agent_name, agent: { id, agent_id } };
+  return await recordChange({ broker, ...services }, by, change, async (tx, note, auditId) => {
+    const now = broker.clock();
+    await lockOrganisation(tx, organisation_id);
+    const { in: granted, out: dropped } = await knownScopes(tx, organisation_id, scopes);
+    const decided = await settle(tx, registration, {
+      status: 'approved',
+      at: now,
+      by: by.owner.id,
+      auditId,
+      granted: JSON.stringify(granted),
+      private_key: sealPrivateKey(broker, registration, privatePem),
+      claim_until: now + CLAIM_MS,
+    });
+    if (!decided) return rollback(DECIDED_BEFORE);
+    const policy = await choosePolicy(tx, organisation_id, policyName);
+    // Which policy an agent is under changes what it may do: an admin says that, here as for every agent.
+    if (by.owner.role !== 'admin' && policy?.id !== (await choosePolicy(tx, organisation_id, undefined))?.id)
+      throw new ChangeRefused(
+        'forbidden',
+        'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
+      );
+    await refuseTakenName(tx, organisation_id, name, 'Approve this one with another name ("name").');
+    const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
+    await makeAgent(tx, { ...birth, origin: 'registration', status: 'pending' }, publicKey, granted, now);
+    note({
+      registration: registration.id,
+      fingerprint: publicKey.fingerprint,
+      policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
+      granted,
+      dropped,
+    });
+    await services.changes.announce(tx, registration);
+    return { dropped };
+  });
 }
 
 /** The scopes that an approval is about. Throws ChangeRefused for one that nobody asked for. */
-export function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | undefined): ScopesOn[] {
-  const asked = JSON.parse(registration.requested_scopes) as ScopesOn[];
+function narrowed(registration: KnownRegistration, given: readonly ScopesOn[] | undefined): ScopesOn[] {
+  const asked = requestedScopes(registration);
   if (given === undefined) return asked;
   const stands = (platformId: string, scope: string) =>
     asked.some((one) => one.platformId === platformId && one.scopes.includes(scope));
@@ -41,77 +132,18 @@ export function narrowed(registration: KnownRegistration, given: readonly Scopes
   return narrow;
 }
 
-export type Deciding = {
-  registration: KnownRegistration;
-  /** Who decides. */
-  by: Pick<OwnerTable, 'id' | 'role'>;
-  auditId: string;
-  /** Adds to what is on record. */
-  note: (facts: JsonObject) => void;
-};
-
-/**
- * Makes the agent, under its policy, with those scopes that the organisation's platforms have. It is active once its key is
- * collected: until then nobody holds it.
- * `id`: the agent's uuid. Answers what was granted and what was dropped. Throws DecidedBefore, or ChangeRefused.
- */
-export async function approveRegistration(
-  { clock, vault }: Pick<Broker, 'clock' | 'vault'>,
-  db: Db,
-  { registration, by, auditId, note }: Deciding,
-  { name = registration.agent_name, policy: policyName, scopes }: Approving & { scopes: readonly ScopesOn[] },
-  { id, publicKey, privatePem }: { id: string } & Awaited<ReturnType<typeof makeKeyPair>>,
-): Promise<{ granted: ScopesOn[]; dropped: ScopesOn[] }> {
-  const now = clock();
-  const { organisation_id } = registration;
-  await lockOrganisation(db, organisation_id);
-  const { in: granted, out: dropped } = await knownScopes(db, organisation_id, scopes);
-  const decided = await decideRegistration(db, registration, {
-    status: 'approved',
-    at: now,
-    by: by.id,
-    auditId,
-    granted: JSON.stringify(granted),
-    private_key: sealPrivateKey({ vault }, registration, privatePem),
-    claim_until: now + CLAIM_MS,
+async function reject(
+  services: Changing,
+  by: DecidingOwner,
+  registration: KnownRegistration,
+): Promise<undefined | RolledBack<typeof DECIDED_BEFORE>> {
+  const change = { reason: 'registration_rejected', detail: registration.agent_name };
+  return await recordChange(services, by, change, async (tx, note, auditId) => {
+    const nothing = { granted: null, private_key: null, claim_until: null };
+    const decision = { status: 'rejected', at: services.broker.clock(), by: by.owner.id, auditId, ...nothing } as const;
+    if (!(await settle(tx, registration, decision))) return rollback(DECIDED_BEFORE);
+    note({ registration: registration.id, agent_id: registration.agent_id });
+    await services.changes.announce(tx, registration);
+    return undefined;
   });
-  if (!decided) throw new DecidedBefore();
-  const policy = await choosePolicy(db, organisation_id, policyName);
-  // Which policy an agent is under changes what it may do: an admin says that, here as for every agent.
-  if (by.role !== 'admin' && policy?.id !== (await choosePolicy(db, organisation_id, undefined))?.id)
-    throw new ChangeRefused(
-      'forbidden',
-      'policy: only an admin chooses one. Leave it out, and the agent is under the default policy.',
-    );
-  await refuseTakenName(db, organisation_id, name, 'Approve this one with another name ("name").');
-  const { owner_id, agent_id } = registration;
-  const birth = { organisation_id, id, agent_id, name, owner_id, policy_id: policy?.id ?? null };
-  await makeAgent(db, { ...birth, origin: 'registration', status: 'pending' }, publicKey, granted, now);
-  note({
-    registration: registration.id,
-    fingerprint: publicKey.fingerprint,
-    policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
-    granted: JSON.parse(JSON.stringify(granted)),
-    dropped: JSON.parse(JSON.stringify(dropped)),
-  });
-  return { granted, dropped };
-}
-
-/** Throws DecidedBefore. */
-export async function rejectRegistration(
-  { clock }: Pick<Broker, 'clock'>,
-  db: Db,
-  { registration, by, auditId, note }: Deciding,
-): Promise<void> {
-  const rejected = await decideRegistration(db, registration, {
-    status: 'rejected',
-    at: clock(),
-    by: by.id,
-    auditId,
-    granted: null,
-    private_key: null,
-    claim_until: null,
-  });
-  if (!rejected) throw new DecidedBefore();
-  note({ registration: registration.id, agent_id: registration.agent_id });
 }

@@ -1,14 +1,20 @@
 /** The key pair of a registered agent: made at the approval, the private half kept sealed until it is collected, once. */
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
+import { type Changing, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
 import { type AgentPublicKey, parsePublicKey } from '../crypto/public-key.ts';
+import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
-import { moveAgent } from '../store/agents.ts';
+import { present } from '../policy/present.ts';
+import { findAgent, moveAgent } from '../store/agents.ts';
 import { type KnownRegistration, type RegistrationRef, takePrivateKey } from '../store/registrations.ts';
 import type { AgentTable, RegistrationTable } from '../store/schema.ts';
-import type { Db } from '../store/store.ts';
+import { RolledBack, rollback } from '../store/transaction.ts';
+import { loadRegistrationByToken } from './read-registration.ts';
+import { ChangeRefused } from './refused.ts';
+import { registrationStatusAt } from './registration.ts';
 
 const BITS = 2048;
 
@@ -42,7 +48,7 @@ export function openPrivateKey(
   return new Secret(vault.open(placeOf(registration), registration.private_key).toString('utf8'));
 }
 
-export const KEY_COLLECTED = 'The key was collected already. If it was not you, have an owner revoke the agent.';
+const KEY_COLLECTED = 'The key was collected already. If it was not you, have an owner revoke the agent.';
 const TOO_LATE =
   'Nobody collected the key within an hour of the approval, so it was deleted, and the agent is revoked. Register again.';
 const STOPPED =
@@ -51,7 +57,7 @@ const OTHERWISE =
   'An owner has the agent bring another key, so the one that was made for it is destroyed. Ask the owner for the bootstrap token.';
 
 /** Why the key of an approved registration cannot be collected; undefined: it can. `agent`: the one that it made. */
-export function whyNoKey(
+function whyNoKey(
   { claimed_at, claim_until, private_key }: RegistrationTable,
   agent: AgentTable | undefined,
   now: Instant,
@@ -65,17 +71,66 @@ export function whyNoKey(
   return agent?.status_cause === 'unknown' ? TOO_LATE : STOPPED;
 }
 
+const keyGone = (detail: string) => new ChangeRefused('key_gone', detail);
+
 /**
- * In a transaction: the agent is active, and its stored key is destroyed, for whoever collects it now. Answers true to exactly
- * one caller, in time, and to none once the agent was stopped or waits for another key. False: undo the transaction.
+ * Hands out the private key of an approved registration, to one caller, ever, in time, and to none once the agent was stopped or
+ * waits for another key. With the commit the key is destroyed, and the agent active.
+ *
+ * @throws ChangeRefused; AuditUnavailable, and then nothing has happened
  */
-export async function collectKey(
-  db: Db,
-  registration: KnownRegistration,
-  agent: Pick<AgentTable, 'id'>,
-  now: Instant,
-): Promise<boolean> {
-  const place = { organisationId: registration.organisation_id, id: agent.id };
-  const move = { from: ['pending'], to: 'active', cause: null, detail: null } as const;
-  return (await moveAgent(db, place, move, now)) && (await takePrivateKey(db, registration, now));
+export async function claimKey(services: Changing, token: string, correlationId: string): Promise<Secret> {
+  const { broker } = services;
+  const { found, agent } = await loadClaimable(broker, token);
+  const pem = openKey(broker, found);
+  const by = {
+    owner: { id: found.agent_id, organisation_id: found.organisation_id },
+    how: 'token',
+    correlationId,
+  } as const;
+  const change = { reason: 'registration_key_claimed', agent };
+  const claimed = await recordChange(services, by, change, async (tx, note) => {
+    const place = { organisationId: found.organisation_id, id: agent.id };
+    const move = { from: ['pending'], to: 'active', cause: null, detail: null } as const;
+    const now = broker.clock();
+    if (!(await moveAgent(tx, place, move, now)) || !(await takePrivateKey(tx, found, now)))
+      return rollback('not_first');
+    note({ registration: found.id, status: 'active' });
+    return pem;
+  });
+  if (!(claimed instanceof RolledBack)) return claimed;
+  // Whoever was first is told of by what is there now.
+  await loadClaimable(broker, token);
+  throw keyGone(KEY_COLLECTED);
+}
+
+/** The registration with its agent, whose key can be collected as far as anybody can tell. Throws ChangeRefused. */
+async function loadClaimable(broker: Broker, token: string) {
+  const found = await loadRegistrationByToken(broker, token);
+  const now = broker.clock();
+  refuseUndecided(found, now);
+  const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
+  const why = whyNoKey(found, agent, now);
+  if (why !== undefined) throw keyGone(why);
+  return { found, agent: present(agent, 'agent') };
+}
+
+function refuseUndecided(found: RegistrationTable, now: number): asserts found is KnownRegistration {
+  const status = registrationStatusAt(found, now);
+  if (status === 'pending')
+    throw new ChangeRefused('registration_pending', 'No owner has approved this registration yet. Poll its status.');
+  if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);
+}
+
+function openKey(broker: Broker, found: KnownRegistration): Secret {
+  try {
+    return openPrivateKey(broker, { ...found, private_key: present(found.private_key, 'private key') });
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    broker.log.error({ err: error, security: true, registration: found.id }, 'a private key cannot be opened');
+    throw new ChangeRefused(
+      'credential_unreadable',
+      'The stored key cannot be opened; it was not handed out. Ask an owner for a bootstrap token.',
+    );
+  }
 }

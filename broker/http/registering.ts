@@ -1,12 +1,7 @@
 /** The words of registrations and invites on the wire. */
 import { z } from 'zod';
 import { mergeScopes } from '../admin/new-agent.ts';
-import type { Broker } from '../broker.ts';
-import { hashToken } from '../crypto/one-time-token.ts';
-import { findRegistrationByToken } from '../store/registrations.ts';
-import type { RegistrationTable } from '../store/schema.ts';
 import { text } from '../wire/action.ts';
-import { Refusal } from './errors.ts';
 
 export const REGISTRATION_STATUSES = ['pending', 'approved', 'rejected', 'expired'] as const;
 
@@ -49,11 +44,3 @@ export const Token = z.string().describe('the registration_token');
 
 /** Addresses with a token in them: whoever follows a link from what is shown there does not take it along. */
 export const PRIVATE = { 'Referrer-Policy': 'no-referrer' };
-
-/** The registration with the token in the path. @throws Refusal not_found */
-export async function loadRegistration({ store }: Broker, token: string | undefined): Promise<RegistrationTable> {
-  const hash = hashToken(token ?? '', 'registration');
-  const found = hash && (await findRegistrationByToken(store.db, hash));
-  if (!found) throw new Refusal('not_found', 'There is no such registration, or it expired long ago.');
-  return found;
-}

@@ -2,17 +2,11 @@
 
 import { z } from 'zod';
 import { mcpConfig } from '../../admin/mcp-config.ts';
+import { loadRegistrationByToken } from '../../admin/read-registration.ts';
 import { openRegistration, REGISTRATION_MS, registrationStatusAt } from '../../admin/registration.ts';
-import { collectKey, KEY_COLLECTED, openPrivateKey, whyNoKey } from '../../admin/registration-key.ts';
-import { recordChange } from '../../audit/record-change.ts';
-import type { Broker } from '../../broker.ts';
-import { SealError } from '../../crypto/seal.ts';
-import { present } from '../../policy/present.ts';
-import { findAgent } from '../../store/agents.ts';
-import type { KnownRegistration } from '../../store/registrations.ts';
-import type { RegistrationTable } from '../../store/schema.ts';
+import { claimKey as claim } from '../../admin/registration-key.ts';
 import { Refusal } from '../errors.ts';
-import { loadRegistration, PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
+import { PRIVATE, REGISTRATION_STATUSES, Registering, Token } from '../registering.ts';
 import { json } from '../reply.ts';
 import { route } from '../route.ts';
 
@@ -92,36 +86,13 @@ export const registrationStatus = route({
   },
   errors: ['not_found', 'rate_limited'],
   handle: async ({ services: { broker }, params }) => {
-    const found = await loadRegistration(broker, params.token);
+    const found = await loadRegistrationByToken(broker, params.token);
     const status = registrationStatusAt(found, broker.clock());
     const { agent_id: agentId, owner_id: ownerId } = found;
     const agent = status === 'approved' && { agent_id: agentId, mcp_config: mcpConfig(broker, { agentId, ownerId }) };
     return json(200, { status, ...agent }, PRIVATE);
   },
 });
-
-const keyGone = (detail: string) => new Refusal('key_gone', detail);
-
-function refuseUndecided(found: RegistrationTable, now: number): asserts found is KnownRegistration {
-  const status = registrationStatusAt(found, now);
-  if (status === 'pending')
-    throw new Refusal('registration_pending', 'No owner has approved this registration yet. Poll its status.');
-  if (status !== 'approved') throw keyGone(`This registration is ${status}: there is no key. Register again.`);
-}
-
-/** The registration with its agent, whose key can be collected as far as anybody can tell. @throws Refusal */
-async function loadClaimable(broker: Broker, token: string | undefined) {
-  const found = await loadRegistration(broker, token);
-  const now = broker.clock();
-  refuseUndecided(found, now);
-  const agent = await findAgent(broker.store.db, found.organisation_id, found.agent_id);
-  const why = whyNoKey(found, agent, now);
-  if (why !== undefined) throw keyGone(why);
-  return { found, agent: present(agent, 'agent') };
-}
-
-/** Undoes the transaction of whoever was not first. */
-class NotFirst extends Error {}
 
 /**
  * GET /v1/register/claim-key/{token}: to one request, ever. The key is destroyed, and the agent active, before it is sent: an
@@ -151,42 +122,10 @@ export const claimKey = route({
     'credential_unreadable',
   ],
   handle: async ({ services, params, request, correlationId }) => {
-    const { broker } = services;
     // An answer to HEAD has no body: the key would be gone, and nobody would have it.
     if (request.method === 'HEAD')
       throw new Refusal('method_not_allowed', 'Method not allowed. Allowed: GET.', { headers: { Allow: 'GET' } });
-    const { found, agent } = await loadClaimable(broker, params.token);
-    const pem = openKey(broker, found);
-    const by = { id: found.agent_id, organisation_id: found.organisation_id };
-    try {
-      await recordChange(
-        services,
-        { owner: by, how: 'token', correlationId },
-        { reason: 'registration_key_claimed', agent },
-        async (db, note) => {
-          if (!(await collectKey(db, found, agent, broker.clock()))) throw new NotFirst();
-          note({ registration: found.id, status: 'active' });
-        },
-      );
-    } catch (error) {
-      if (!(error instanceof NotFirst)) throw error;
-      // Whoever was first is told of by what is there now.
-      await loadClaimable(broker, params.token);
-      throw keyGone(KEY_COLLECTED);
-    }
+    const pem = await claim(services, params.token, correlationId);
     return json(200, { private_key: pem.reveal() }, PRIVATE);
   },
 });
-
-function openKey(broker: Broker, found: KnownRegistration) {
-  try {
-    return openPrivateKey(broker, { ...found, private_key: present(found.private_key, 'private key') });
-  } catch (error) {
-    if (!(error instanceof SealError)) throw error;
-    broker.log.error({ err: error, security: true, registration: found.id }, 'a private key cannot be opened');
-    throw new Refusal(
-      'credential_unreadable',
-      'The stored key cannot be opened; it was not handed out. Ask an owner for a bootstrap token.',
-    );
-  }
-}

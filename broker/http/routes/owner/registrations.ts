@@ -1,21 +1,25 @@
 /** Registrations, as owners see and decide them. */
 import { z } from 'zod';
-import { UUID_PATTERN } from '../../../crypto/ids.ts';
-import { findRegistration, listRegistrations, type ShownRegistration } from '../../../store/registrations.ts';
-import { Refusal } from '../../errors.ts';
+import {
+  listRegistrations,
+  loadRegistration,
+  loadRegistrationByToken,
+  readRegistration,
+} from '../../../admin/read-registration.ts';
+import { decideRegistration } from '../../../admin/registration-decision.ts';
+import { storedUuid } from '../../../crypto/ids.ts';
 import {
   ApprovedRegistration,
   ApprovingBody,
   DECISION_ERRORS,
-  decideAs,
   Registration,
   registrationShown,
   WholeRegistration,
-  wholeRegistration,
 } from '../../owned-registration.ts';
+import { howOf } from '../../owner-change.ts';
 import { pageSize, uuid } from '../../query.ts';
-import { loadRegistration, REGISTRATION_STATUSES, Token } from '../../registering.ts';
-import { json } from '../../reply.ts';
+import { REGISTRATION_STATUSES, Token } from '../../registering.ts';
+import { json, type Reply } from '../../reply.ts';
 import { type Context, route } from '../../route.ts';
 
 const Page = z.object({
@@ -43,29 +47,14 @@ export const ownerRegistrations = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query: { status, limit, before } }) => {
+  handle: async ({ services: { broker }, who, query }) => {
+    const { registrations, next } = await listRegistrations(broker, who.owner, query);
     const now = broker.clock();
-    const page = { limit, now, ...(status && { status }), ...(before && { before }) };
-    const found = await listRegistrations(broker.store.db, who.organisationId, page);
-    return json(200, {
-      registrations: found.map((one) => registrationShown(one, who.owner, now)),
-      next: found.length === limit ? (found.at(-1)?.id ?? null) : null,
-    });
+    return json(200, { registrations: registrations.map((one) => registrationShown(one, now)), next });
   },
 });
 
 const params = { id: z.guid().describe('the id of the registration') };
-
-async function loadOwned({
-  services,
-  who,
-  params,
-}: Context<'owner', unknown, URLSearchParams, 'id'>): Promise<ShownRegistration> {
-  const id = UUID_PATTERN.test(params.id) ? params.id.toLowerCase() : '';
-  const found = await findRegistration(services.broker.store.db, who.organisationId, id);
-  if (!found) throw new Refusal('not_found', 'The organisation has no such registration.');
-  return found;
-}
 
 /** GET /owner/registrations/{id} */
 export const ownerRegistration = route({
@@ -78,8 +67,16 @@ export const ownerRegistration = route({
   params,
   answers: { 200: { description: 'The registration.', schema: WholeRegistration } },
   errors: ['not_found'],
-  handle: async (context) =>
-    json(200, await wholeRegistration(context.services.broker, await loadOwned(context), context.who.owner)),
+  handle: async ({ services: { broker }, who, params }) => {
+    const one = await readRegistration(broker, who.owner, storedUuid(params.id));
+    const { unknownScopes: unknown_scopes, policy, namesake } = one;
+    return json(200, {
+      ...registrationShown(one, broker.clock()),
+      unknown_scopes,
+      policy: policy ? { id: policy.id, name: policy.name, version: policy.version } : null,
+      namesake,
+    });
+  },
 });
 
 const APPROVED = {
@@ -113,7 +110,7 @@ export const decideRegistrations = [
     params,
     body: ApprovingBody,
     answers: APPROVED,
-    handle: async (context) => await decideAs(context, await loadOwned(context), approving(context.body)),
+    handle: async (context) => await decide(context, await owned(context), approving(context.body)),
   }),
   route({
     ...deciding,
@@ -123,7 +120,7 @@ export const decideRegistrations = [
     params,
     body: NoWords,
     answers: REJECTED,
-    handle: async (context) => await decideAs(context, await loadOwned(context), { status: 'rejected' }),
+    handle: async (context) => await decide(context, await owned(context), { status: 'rejected' }),
   }),
   route({
     ...deciding,
@@ -133,7 +130,7 @@ export const decideRegistrations = [
     params: { token: Token },
     body: ApprovingBody,
     answers: APPROVED,
-    handle: async (context) => await decideAs(context, await loadByToken(context), approving(context.body)),
+    handle: async (context) => await decide(context, await byToken(context), approving(context.body)),
   }),
   route({
     ...deciding,
@@ -143,11 +140,15 @@ export const decideRegistrations = [
     params: { token: Token },
     body: NoWords,
     answers: REJECTED,
-    handle: async (context) => await decideAs(context, await loadByToken(context), { status: 'rejected' }),
+    handle: async (context) => await decide(context, await byToken(context), { status: 'rejected' }),
   }),
 ];
 
-const loadByToken = ({ services, params }: Context<'owner'>) => loadRegistration(services.broker, params.token);
+const owned = ({ services, who, params }: Context<'owner', unknown, URLSearchParams, 'id'>) =>
+  loadRegistration(services.broker, who.organisationId, storedUuid(params.id));
+
+const byToken = ({ services, params }: Context<'owner', unknown, URLSearchParams, 'token'>) =>
+  loadRegistrationByToken(services.broker, params.token);
 
 const approving = ({ scopes, policy, name }: z.output<typeof ApprovingBody>) => ({
   status: 'approved' as const,
@@ -155,3 +156,14 @@ const approving = ({ scopes, policy, name }: z.output<typeof ApprovingBody>) => 
   ...(policy !== undefined && { policy }),
   ...(name !== undefined && { name }),
 });
+
+async function decide(
+  context: Context<'owner'>,
+  found: Parameters<typeof decideRegistration>[2],
+  word: Parameters<typeof decideRegistration>[3],
+): Promise<Reply> {
+  const { services, who, correlationId } = context;
+  const by = { owner: who.owner, how: howOf(context), correlationId };
+  const { registration, dropped } = await decideRegistration(services, by, found, word);
+  return json(200, { ...registrationShown(registration, services.broker.clock()), ...(dropped && { dropped }) });
+}

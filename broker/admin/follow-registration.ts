@@ -1,0 +1,44 @@
+import type { ApprovalChanges } from '../audit/changes.ts';
+import type { Broker } from '../broker.ts';
+import { findRegistrationByToken } from '../store/registrations.ts';
+import type { RegistrationTable } from '../store/schema.ts';
+import { registrationStatusAt } from './registration.ts';
+
+/** How often the store is asked though nothing was heard: a missed notice costs no more than this. */
+const LOOK_MS = 15_000;
+
+type Followed = Pick<RegistrationTable, 'id' | 'token_hash'>;
+/** As it is at the moment of telling. */
+export type RegistrationNews = Pick<RegistrationTable, 'status' | 'agent_id' | 'expires_at'>;
+
+/**
+ * Tells what is and becomes of a registration, perhaps several times the same, until nothing more can become of it, or it is
+ * forgotten. Answers what ends that early; `over` is called at the end in any case.
+ */
+export function followRegistration(
+  { broker, changes }: { broker: Broker; changes: ApprovalChanges },
+  { id, token_hash }: Followed,
+  tell: (news: RegistrationNews) => void,
+  over: () => void,
+): () => void {
+  const watch = changes.watch(id);
+  const follow = async (): Promise<void> => {
+    while (!watch.over()) {
+      const found = await findRegistrationByToken(broker.store.db, token_hash);
+      if (!found || watch.over()) break;
+      const now = broker.clock();
+      const status = registrationStatusAt(found, now);
+      tell({ ...found, status });
+      if (status !== 'pending') break;
+      await watch.news(Math.min(LOOK_MS, Math.max(1, found.expires_at - now)));
+    }
+  };
+  void follow()
+    // The reader comes again by itself, and finds what it missed.
+    .catch((error) => broker.log.warn({ err: error }, 'a registration could not be followed'))
+    .finally(() => {
+      watch.end();
+      over();
+    });
+  return watch.end;
+}
