@@ -16,6 +16,7 @@ import { purgeOneTimeTokens } from './store/one-time-tokens.ts';
 import { purgeRefusalCounts } from './store/refusal-counts.ts';
 import { capRegistrationsOfNobody, purgeRegistrations } from './store/registrations.ts';
 import { purgeSecretAuthorizations } from './store/secret-authorizations.ts';
+import { purgeUpstreamTokens } from './store/upstream-tokens.ts';
 import { purgeUsedChallenges } from './store/used-challenges.ts';
 
 const EVERY_MS = 60_000;
@@ -52,6 +53,7 @@ export function startHousekeeping(
     'forgetting registrations': (now) => purgeRegistrations(db, now - DAY_MS),
     'capping registrations of nobody': () => capRegistrationsOfNobody(db, MOST_OF_NOBODY),
     'forgetting OAuth flows that nobody finished': (now) => purgeOAuthFlows(db, now),
+    'forgetting access tokens that ended': (now) => purgeUpstreamTokens(db, now),
     'forgetting invites': (now) => purgeInvites(db, now - 30 * DAY_MS),
     'forgetting secret authorisations': (now) => purgeSecretAuthorizations(db, now - 30 * DAY_MS),
     'destroying old keys for secrets': (now) => destroyOldSecretKeys(broker, now),

@@ -31,6 +31,7 @@ import { mcpResource } from './oauth-server/metadata.ts';
 import { type AuthorizationServer, makeAuthorizationServer } from './oauth-server/server.ts';
 import { factsReaders } from './store/facts-reader.ts';
 import { type PublishedReader, publishedReader } from './store/published-agents.ts';
+import { appTokens } from './token-source/app-tokens.ts';
 
 export type Services = CallServices & {
   compiled: Compiled;
@@ -73,6 +74,7 @@ export function makeServices(broker: Broker): Services {
     mcpSessions: mcpSessions(),
     toolChecks: toolChecks(),
     oauth: makeOAuthConnections(broker),
+    appTokens: appTokens(broker),
   };
   return {
     ...calls,

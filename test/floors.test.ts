@@ -17,6 +17,7 @@ const FLOORS = [
   'broker',
   'broker/audit',
   'broker/auth',
+  'broker/token-source',
   'broker/oauth-client',
   'broker/oauth-server',
   'broker/facts',

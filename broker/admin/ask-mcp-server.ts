@@ -2,13 +2,12 @@
 
 import type { Recording } from '../audit/recorder.ts';
 import { readBuild } from '../build.ts';
-import type { Credentials } from '../calls/credentials.ts';
 import { restPlatform } from '../calls/forward.ts';
 import { listAll } from '../calls/mcp-list.ts';
 import { compareTools } from '../calls/mcp-tools.ts';
+import type { TokenServices } from '../calls/token-renewal.ts';
 import { makeMcpClient } from '../egress/mcp-client.ts';
 import { unreachable } from '../egress/unreachable.ts';
-import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { listConnections } from '../store/connections.ts';
 import type { ToolPlace } from '../store/mcp-tools.ts';
@@ -21,7 +20,7 @@ export type AskedServer = { ok: true } | { ok: false; detail: string; sent: bool
 
 /** Reads the tools through the platform's default connection, and stores new ones. Never throws because of the server. */
 export async function askServer(
-  services: Recording & { credentials: Credentials; oauth: OAuthConnections },
+  services: Recording & TokenServices,
   place: ToolPlace & { manifest: Manifest },
 ): Promise<AskedServer> {
   const { broker } = services;

@@ -1,4 +1,4 @@
-import type { Secret } from '../crypto/secret.ts';
+import { Secret } from '../crypto/secret.ts';
 import { SHORTEST_CREDENTIAL } from '../egress/credential-patterns.ts';
 import { whyUnsendable } from '../egress/credential-placement.ts';
 import type { Manifest } from '../platforms/manifest.ts';
@@ -14,11 +14,17 @@ const TOO_SHORT = `fewer than ${SHORTEST_CREDENTIAL} characters, so it could not
  */
 export function whyNotCredential(auth: Manifest['auth'] | undefined, secret: string): string | undefined {
   if (secret === '') return 'is empty';
-  if (secret.length < SHORTEST_CREDENTIAL) return `has ${TOO_SHORT}`;
+  // The number of an App's installation is no secret: it need not be found in answers.
+  if (secret.length < SHORTEST_CREDENTIAL && auth?.type !== 'app') return `has ${TOO_SHORT}`;
   const unsendable = auth && whyUnsendable(auth, secret);
   if (unsendable) return unsendable;
   const [, password = ''] = auth?.type === 'basic' ? (/:(.*)$/s.exec(secret) ?? []) : [];
   return password !== '' && password.length < SHORTEST_CREDENTIAL ? `has a password of ${TOO_SHORT}` : undefined;
+}
+
+/** What a connection holds when it is given nothing: the number of the installation, where its platform names one. */
+export function credentialOf({ auth }: Pick<Manifest, 'auth'>): Secret | undefined {
+  return auth.type === 'app' && auth.installation_id !== undefined ? new Secret(auth.installation_id) : undefined;
 }
 
 /** Throws ChangeRefused `invalid_request` when it is not taken. */

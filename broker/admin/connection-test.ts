@@ -2,10 +2,9 @@
 
 import { type Changing, type ChangingOwner, recordChange } from '../audit/record-change.ts';
 import type { Broker } from '../broker.ts';
-import type { Credentials } from '../calls/credentials.ts';
 import { restPlatform } from '../calls/forward.ts';
+import type { TokenServices } from '../calls/token-renewal.ts';
 import { buildRequest } from '../egress/rest.ts';
-import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
 import { loadConnection } from './find-connection.ts';
@@ -23,7 +22,7 @@ const MAX_BYTES = 1024 * 1024;
  * over is refreshed; else nothing changes. Throws ChangeRefused; AuditUnavailable.
  */
 export async function tryConnection(
-  services: Changing & { credentials: Credentials; oauth: OAuthConnections },
+  services: Changing & TokenServices,
   by: ChangingOwner,
   id: string,
 ): Promise<ConnectionTest> {
@@ -38,7 +37,7 @@ export async function tryConnection(
 }
 
 async function testConnection(
-  services: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
+  services: TokenServices,
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<ConnectionTest> {

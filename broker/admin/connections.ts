@@ -15,7 +15,7 @@ import {
 } from '../store/connections.ts';
 import { lockOrganisation } from '../store/governance.ts';
 import type { Db } from '../store/store.ts';
-import { checkCredential } from './connection-credential.ts';
+import { checkCredential, credentialOf } from './connection-credential.ts';
 import { endTokens } from './end-tokens.ts';
 import { loadConnection, loadManifest, type ReadConnection, unknownConnection } from './find-connection.ts';
 import { ChangeRefused } from './refused.ts';
@@ -25,7 +25,7 @@ export type Connecting = Changing & { oauth: OAuthConnections };
 export type NewConnection = {
   platformId: string;
   label: string;
-  /** Undefined: for a platform to which an owner connects through OAuth. */
+  /** Undefined: for a platform to which an owner connects through OAuth, or whose manifest names an App's installation. */
   secret: Secret | undefined;
   /** Undefined: whether it is the first of its platform. */
   isDefault: boolean | undefined;
@@ -35,16 +35,17 @@ export type NewConnection = {
 export async function createConnection(
   services: Changing,
   by: ChangingOwner,
-  { platformId, label, secret, isDefault }: NewConnection,
+  { platformId, label, secret: given, isDefault }: NewConnection,
 ): Promise<ReadConnection> {
   const { store, vault, clock } = services.broker;
   const { organisation_id: organisationId } = by.owner;
   const manifest = await loadManifest(store.db, organisationId, platformId);
+  const secret = given ?? credentialOf(manifest);
   if (secret) checkCredential(manifest, secret);
   else if (manifest.auth.type !== 'oauth2')
     throw new ChangeRefused(
       'invalid_request',
-      'secret: is missing; only a platform with auth of type oauth2 goes without.',
+      'secret: is missing; only a platform with auth of type oauth2, or one whose auth names an installation_id, goes without.',
     );
   const id = uuidv4();
   const change = { reason: 'connection_created', platform: platformId, connection: id };

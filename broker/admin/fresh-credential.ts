@@ -1,36 +1,42 @@
 /** The credential of a connection for what an owner asks of a platform: refreshed first, where it is a token that is over. */
 
-import type { Broker } from '../broker.ts';
-import type { Credential, Credentials } from '../calls/credentials.ts';
-import { isExpired } from '../oauth-client/credential.ts';
-import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { Credential } from '../calls/credentials.ts';
+import { type CallCredential, isApp, isDue, renewerOf, type TokenServices } from '../calls/token-renewal.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import type { ConnectionTable } from '../store/schema.ts';
+import { isExpired } from '../token-source/access-token.ts';
+import { installationAt } from '../token-source/app-installation.ts';
 
 /** `detail`: why there is none, and what an owner does about it. */
 export type FreshCredential = { ok: true; credential: Credential } | { ok: false; detail: string };
 
-/** Opens it. Asks nobody but, where a token is due, the authorization server. */
+/** Opens it. Asks nobody but, where a token is due, whoever issues it. */
 export async function freshCredential(
-  { broker, credentials, oauth }: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
+  services: TokenServices,
   connection: ConnectionTable,
   manifest: Manifest,
 ): Promise<FreshCredential> {
   const none = (detail: string): FreshCredential => ({ ok: false, detail });
-  const facts = { ...connection, upstreamScopes: null };
-  const open = (one: typeof facts) => credentials.open(connection.organisation_id, one, manifest.auth.type === 'basic');
-  let credential = open(facts);
-  if (typeof credential === 'object' && credential.oauth?.refreshable) {
-    const { refreshAt } = credential.oauth;
-    if (refreshAt !== null && refreshAt <= broker.clock()) {
-      const fresh = await oauth.refresh(connection, manifest, credential.oauth, false);
-      if (fresh.kind === 'unavailable') return none(fresh.detail);
-      if (fresh.kind === 'replaced') credential = open({ ...facts, credential: fresh.credential });
-    }
+  const { organisation_id: organisationId, platform_id: platformId, id: connectionId } = connection;
+  const opened = services.credentials.open(organisationId, connection, manifest.auth);
+  if (opened === undefined) return none('The connection has no secret yet: give it one.');
+  if (opened === 'unreadable') return none('The stored secret cannot be opened: replace it.');
+  const place = { organisationId, platformId, connectionId };
+  // An owner asks for no more than whether it works.
+  const limits = manifest.app_permissions === undefined ? {} : { permissions: { metadata: 'read' } };
+  const stored: CallCredential =
+    'installationId' in opened
+      ? { installation: installationAt(place, manifest, opened.installationId), limits }
+      : opened;
+  let current = isApp(stored) ? undefined : stored;
+  const now = services.broker.clock();
+  const renew = renewerOf(services, { organisationId, platformId, manifest, connection }, stored);
+  if (renew !== undefined && isDue(current?.token, now)) {
+    const fresh = await renew(current?.token, false);
+    if (fresh.kind === 'credential') current = fresh.credential;
+    else if (!fresh.isFinal || isApp(stored)) return none(fresh.forwarded.detail);
   }
-  if (typeof credential === 'object' && credential.oauth && isExpired(credential.oauth, broker.clock()))
+  if (current === undefined || (current.token && isExpired(current.token, services.broker.clock())))
     return none('The consent of this connection was revoked or has expired: connect it again.');
-  if (credential === undefined) return none('The connection has no secret yet: give it one.');
-  if (credential === 'unreadable') return none('The stored secret cannot be opened: replace it.');
-  return { ok: true, credential };
+  return { ok: true, credential: current };
 }

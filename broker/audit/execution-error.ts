@@ -38,6 +38,7 @@ export function executionError(row: Readonly<AuditRow>, outcome: Outcome | undef
     case 'response_blocked':
       return because(`The call was made. ${BLOCKED_DETAIL}`, { unknown: false, made: true });
     case 'reauth_needed':
+      if (outcome.cause === 'no_token') return because(outcome.detail ?? 'The platform issued no token');
       return outcome.cause === 'malformed'
         ? because('The stored credential cannot be sent, so nothing was; an owner has to replace it')
         : because('The platform refused the stored credential; an owner has to connect it again');

@@ -59,9 +59,9 @@ export type UpstreamAnswer = {
 
 /**
  * Why a credential does not work. `expired`: known before anything was sent. `refresh_failed`: it could not be refreshed.
- * `refused`: the platform answered 401. `malformed`: it cannot be sent.
+ * `refused`: the platform answered 401. `malformed`: it cannot be sent. `no_token`: the platform issues an App no token.
  */
-export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed';
+export type ReauthCause = 'expired' | 'refresh_failed' | 'refused' | 'malformed' | 'no_token';
 
 /**
  * Why an answer of a code host is not passed on. `auth_refused`: the credential may not do this. `unexpected`: another status

@@ -52,6 +52,7 @@ const REAUTH: Record<ReauthCause, { result: End['result']; reason: string }> = {
   refresh_failed: { result: 'errored', reason: 'platform_reauth_needed' },
   refused: { result: 'errored', reason: 'platform_reauth_needed' },
   malformed: { result: 'errored', reason: 'credential_malformed' },
+  no_token: { result: 'errored', reason: 'platform_reauth_needed' },
 };
 
 /** How an outcome stands in its row: result, reason, detail and what goes with them. */

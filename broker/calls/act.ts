@@ -142,7 +142,7 @@ async function attemptCall(
   if (verdict.kind === 'deny') return await finish(await refuse(services, call, verdict));
   // Of a replay nothing was signed.
   if (loaded.facts.breakers.length > 0 && !replay) await closeByDecision(services, who, loaded.facts.breakers);
-  const connected = connect(services, call, loaded, verdict.grant?.id);
+  const connected = connect(services, call, loaded, verdict.grant);
   call = connected.call;
   if (!connected.ok) return await recordUnconnected(services, call, connected.outcome, replay);
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId)

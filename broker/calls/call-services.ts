@@ -4,6 +4,7 @@ import type { CallBudget } from '../egress/call-budget.ts';
 import type { FactsLoader } from '../facts/facts.ts';
 import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
+import type { AppTokens } from '../token-source/app-tokens.ts';
 import type { Credentials } from './credentials.ts';
 import type { FreshRefusals } from './fresh-refusals.ts';
 import type { McpSessions } from './mcp-sessions.ts';
@@ -22,4 +23,6 @@ export type CallServices = Changing & {
   toolChecks: ToolChecks;
   /** Connections that a person makes at the platform's authorization server. */
   oauth: OAuthConnections;
+  /** Tokens of Apps' installations. */
+  appTokens: AppTokens;
 };

@@ -64,12 +64,15 @@ async function concludeRefused(
   { id: connectionId }: ConnectionFacts,
   { error, detail }: Extract<Concluded, { kind: 'refused_locally' }>,
 ): Promise<Outcome> {
-  if (error === 'credential_malformed') {
+  if (error === 'credential_malformed' || error === 'no_token') {
     // A mark for the owner: nothing was sent, so the platform did not refuse it.
     const place = { organisationId: record.organisationId, id: connectionId };
     await bestEffort(broker, () => setConnectionStatus(broker.store.db, place, 'reauth_needed'));
-    return { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record };
   }
+  if (error === 'credential_malformed')
+    return { kind: 'reauth_needed', connectionId, cause: 'malformed', detail, call: record };
+  if (error === 'no_token' || error === 'no_token_for_call')
+    return { kind: 'reauth_needed', connectionId, cause: 'no_token', detail, call: record };
   if (error === 'credential_over')
     return { kind: 'reauth_needed', connectionId, cause: 'refresh_failed', detail, call: record };
   const code = error === 'endpoint_refused' ? 'invalid_endpoint' : 'invalid_request';

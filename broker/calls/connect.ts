@@ -4,28 +4,32 @@ import type { Outcome } from '../audit/outcome.ts';
 import type { Broker } from '../broker.ts';
 import type { CompiledPlatform } from '../facts/compiled.ts';
 import type { ConnectionFacts, LoadedFacts } from '../facts/facts.ts';
-import { isExpired } from '../oauth-client/credential.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { Grant } from '../policy/facts.ts';
+import { isExpired } from '../token-source/access-token.ts';
+import { installationAt } from '../token-source/app-installation.ts';
 import type { Action } from '../wire/action.ts';
+import { appLimits } from './app-limits.ts';
 import { type Call, withRecord } from './call.ts';
-import type { Credential, Credentials } from './credentials.ts';
+import type { Credentials } from './credentials.ts';
+import type { CallCredential } from './token-renewal.ts';
 
 /** `call`: with the connection on record. */
 export type Connected = { call: Call } & (
-  | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: Credential }
+  | { ok: true; platform: CompiledPlatform; connection: ConnectionFacts; credential: CallCredential }
   | { ok: false; outcome: Outcome }
 );
 
-/** `grantId`: the grant that the decision used. */
+/** `grant`: the one that the decision used. */
 export function connect(
   services: { broker: Broker; credentials: Credentials },
   given: Call,
   loaded: LoadedFacts,
-  grantId: string | undefined,
+  grant: Grant | undefined,
 ): Connected {
   const { action, who } = given;
   const { platform } = loaded;
-  const connection = grantId === undefined ? undefined : loaded.connections.get(grantId);
+  const connection = grant && loaded.connections.get(grant.id);
   const call = connection ? withRecord(given, { connectionId: connection.id }) : given;
   const { record } = call;
   const ended = (outcome: Outcome): Connected => ({ ok: false, call, outcome });
@@ -37,17 +41,30 @@ export function connect(
     const reason = whyNoPersonalToken(action, manifest.per_person.asserted ?? []);
     return ended({ kind: 'consent_required', reason, call: given.record });
   }
-  const basic = manifest.auth.type === 'basic';
-  const credential = connection && services.credentials.open(who.agent.organisation_id, connection, basic);
-  if (credential === 'unreadable') return ended({ kind: 'credential_unreadable', call: record });
-  if (!connection || !credential) {
+  const { auth } = manifest;
+  const { organisation_id: organisationId } = who.agent;
+  const opened = connection && services.credentials.open(organisationId, connection, auth);
+  if (opened === 'unreadable') return ended({ kind: 'credential_unreadable', call: record });
+  if (!connection || !opened) {
     // At an authorization server an owner connects it by one button.
-    const isWaiting = connection !== undefined && manifest.auth.type === 'oauth2';
+    const isWaiting = connection !== undefined && auth.type === 'oauth2';
     return ended({ kind: 'not_connected', ...(isWaiting && { connectionId: connection.id }), call: record });
   }
-  const { oauth } = credential;
+  const now = services.broker.clock();
+  const credential: CallCredential =
+    'installationId' in opened
+      ? {
+          installation: installationAt(
+            { organisationId, platformId: action.platform, connectionId: connection.id },
+            manifest,
+            opened.installationId,
+          ),
+          limits: appLimits(given, loaded, grant, now),
+        }
+      : opened;
+  const token = 'token' in credential ? credential.token : undefined;
   // Nobody but a person can help, so nobody is asked.
-  if (oauth && !oauth.refreshable && isExpired(oauth, services.broker.clock()))
+  if (token && !token.refreshable && isExpired(token, now))
     return ended({ kind: 'reauth_needed', connectionId: connection.id, cause: 'expired', call: record });
   if (connectionLack(manifest, connection, action.scope) === 'needs_consent')
     return ended({ kind: 'needs_consent', connectionId: connection.id, call: record });

@@ -4,20 +4,31 @@ import { Secret } from '../crypto/secret.ts';
 import { type CredentialPatterns, makeCredentialPatterns } from '../egress/credential-patterns.ts';
 import { StreamedCredential } from '../egress/credential-stream.ts';
 import type { ConnectionFacts } from '../facts/facts.ts';
-import { type OAuthCredential, readCredential } from '../oauth-client/credential.ts';
+import { INSTALLATION_ID } from '../platforms/auth.ts';
+import type { Manifest } from '../platforms/manifest.ts';
 import { recentlyUsed } from '../runtime/recently-used.ts';
+import { type AccessToken, readCredential } from '../token-source/access-token.ts';
 
-/** A credential that was opened, with the search for it in answers. `oauth`: it is a token that may be refreshed. */
+/** A credential that was opened, with the search for it in answers. `token`: it is an access token that may be replaced. */
 export type Credential = {
   secret: Secret;
   patterns: CredentialPatterns;
   streamed: StreamedCredential;
-  oauth?: OAuthCredential;
+  token?: AccessToken;
 };
+
+/** What a connection to an App holds: no credential, but the installation of which tokens are got. */
+export type InstallationId = { installationId: string };
 
 export type Credentials = {
   /** undefined: the connection has none. `unreadable`: what is stored was changed, or belongs to another row or key. */
-  open(organisationId: string, connection: ConnectionFacts, basic: boolean): Credential | 'unreadable' | undefined;
+  open(
+    organisationId: string,
+    connection: Pick<ConnectionFacts, 'id' | 'credential'>,
+    auth: Manifest['auth'],
+  ): Credential | InstallationId | 'unreadable' | undefined;
+  /** An access token that was got by itself, as the credential of a call. */
+  ofToken(token: AccessToken): Credential;
 };
 
 const KEPT = 1_000;
@@ -27,35 +38,48 @@ const KEPT = 1_000;
  * opened (and checked) anew; preparing the search for one costs more than a call should.
  */
 export function credentialOpener(broker: Broker): Credentials {
-  const kept = recentlyUsed<Credential>(KEPT);
+  const kept = recentlyUsed<Credential | InstallationId>(KEPT);
+  const tokens = recentlyUsed<Credential>(KEPT);
   return {
-    open: (organisationId, connection, basic) => {
+    open: (organisationId, connection, { type }) => {
       if (connection.credential === null) return undefined;
       const { buffer, byteOffset, byteLength } = connection.credential;
       const sealed = Buffer.from(buffer, byteOffset, byteLength);
-      const key = `${organisationId}/${connection.id}/${basic}/${sealed.toString('latin1')}`;
+      const key = `${organisationId}/${connection.id}/${type}/${sealed.toString('latin1')}`;
       const found = kept.get(key);
       if (found) return found;
       const place = { table: 'connections' as const, organisationId, rowId: connection.id };
-      let secret: Secret;
-      let oauth: OAuthCredential | undefined;
+      let text: string;
+      let token: AccessToken | undefined;
       try {
-        const text = broker.vault.open(place, sealed).toString('utf8');
-        oauth = readCredential(text);
-        secret = oauth?.token ?? new Secret(text);
+        text = broker.vault.open(place, sealed).toString('utf8');
+        token = readCredential(text);
       } catch (error) {
         if (!(error instanceof SealError)) throw error;
         broker.log.error({ err: error, security: true, organisation: organisationId }, 'a credential cannot be opened');
         return 'unreadable';
       }
-      const opened = {
-        secret,
-        patterns: makeCredentialPatterns(secret, { basic }),
-        streamed: new StreamedCredential(secret, { basic }),
-        ...(oauth && { oauth }),
-      };
+      // Given when the platform took another kind of credential. It becomes a part of an address.
+      if (type === 'app' && !INSTALLATION_ID.test(text)) return 'unreadable';
+      const opened =
+        type === 'app'
+          ? { installationId: text }
+          : { ...searched(token?.token ?? new Secret(text), type === 'basic'), ...(token && { token }) };
       kept.set(key, opened);
       return opened;
     },
+    ofToken: (token) => {
+      const found = tokens.get(token.id);
+      if (found) return found;
+      const made = { ...searched(token.token, false), token };
+      tokens.set(token.id, made);
+      return made;
+    },
   };
 }
+
+const searched = (secret: Secret, basic: boolean) => ({
+  secret,
+  patterns: makeCredentialPatterns(secret, { basic }),
+  streamed: new StreamedCredential(secret, { basic }),
+});

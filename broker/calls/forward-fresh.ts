@@ -1,121 +1,90 @@
-/** A call with a token that may have to be refreshed first, or when the platform refuses it: then it is sent once more. */
+/** A call with a token that may have to be got first, or again when the platform refuses it: then it is sent once more. */
 
-import type { Broker } from '../broker.ts';
-import type { ConnectionFacts } from '../facts/facts.ts';
-import { isExpired, type OAuthCredential } from '../oauth-client/credential.ts';
-import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
-import type { Manifest } from '../platforms/manifest.ts';
+import { isExpired } from '../token-source/access-token.ts';
 import type { Call } from './call.ts';
-import type { Credential, Credentials } from './credentials.ts';
+import type { Connected } from './connect.ts';
+import type { Credential } from './credentials.ts';
 import type { Forwarded } from './forwarded.ts';
+import { isApp, isDue, REAUTH, type Renew, renewerOf, type TokenServices } from './token-renewal.ts';
 
 /** A platform that refuses a token which was just issued refuses more than the token. */
 const JUST_ISSUED_MS = 30_000;
 /** Whoever waited longer for a token may have been suspended meanwhile. */
 const LONG_WAIT_MS = 1_000;
 
-/** `refreshUnavailable`: a new token was due, and the authorization server had none to give. */
+/** `refreshUnavailable`: a new token was due, and whoever issues it had none to give. */
 export type Fresh = Forwarded & { refreshUnavailable?: boolean };
 
-/**
- * Sends the call with a credential, by `send`, which is all that is done with one that is no OAuth token. `decideAgain`: asked
- * after a wait for another token; its answer, if there is one, takes the place of sending.
- */
-export async function forwardFresh(
-  services: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
-  manifest: Manifest,
-  call: Call,
-  connection: ConnectionFacts,
-  credential: Credential,
-  send: (credential: Credential) => Promise<Forwarded>,
-  decideAgain: () => Promise<Forwarded | undefined>,
-): Promise<Fresh> {
-  const { broker } = services;
-  if (!credential.oauth) return await send(credential);
-  let refreshUnavailable = false;
-  const refresh: Refresh = async (oauth, refused) => {
-    const fresh = await refreshed(services, manifest, call, connection, { oauth, refused });
-    if (fresh.kind === 'forwarded' && !fresh.isGone) refreshUnavailable = true;
-    return fresh;
-  };
-  const forwarded = await sendFresh(broker.clock, credential, credential.oauth, { send, refresh, decideAgain });
-  return refreshUnavailable ? { ...forwarded, refreshUnavailable } : forwarded;
-}
-
-type Refresh = (oauth: OAuthCredential, refused: boolean) => Promise<Refreshed>;
-
 type Steps = {
+  /** All that is done with a credential that stays as it is. */
   send: (credential: Credential) => Promise<Forwarded>;
-  refresh: Refresh;
+  /** Asked after a wait for another token; its answer, if there is one, takes the place of sending. */
   decideAgain: () => Promise<Forwarded | undefined>;
 };
 
+/** Sends the call with a credential that is good now. */
+export async function forwardFresh(
+  services: TokenServices,
+  { record, action }: Call,
+  {
+    platform,
+    connection,
+    credential,
+  }: Pick<Extract<Connected, { ok: true }>, 'platform' | 'connection' | 'credential'>,
+  steps: Steps,
+): Promise<Fresh> {
+  const { organisationId } = record;
+  const at = { organisationId, platformId: action.platform, manifest: platform.manifest, connection };
+  const renew = renewerOf(services, at, credential);
+  const kept = isApp(credential) ? undefined : credential;
+  if (renew === undefined) return kept ? await steps.send(kept) : REAUTH;
+  let refreshUnavailable = false;
+  const noted: Renew = async (seen, refused) => {
+    const fresh = await renew(seen, refused);
+    if (fresh.kind === 'none' && !fresh.isFinal) refreshUnavailable = true;
+    return fresh;
+  };
+  const forwarded = await sendFresh(services.broker.clock, kept, noted, steps);
+  return refreshUnavailable ? { ...forwarded, refreshUnavailable } : forwarded;
+}
+
+/** `stored`: what the connection holds, where that is a token. */
 async function sendFresh(
   clock: () => number,
-  credential: Credential,
-  stored: OAuthCredential,
-  { send, refresh, decideAgain }: Steps,
+  stored: Credential | undefined,
+  renew: Renew,
+  { send, decideAgain }: Steps,
 ): Promise<Forwarded> {
-  let current = credential;
-  let oauth = stored;
-  if (oauth.refreshable && oauth.refreshAt !== null && oauth.refreshAt <= clock()) {
+  let current = stored;
+  if (isDue(current?.token, clock())) {
     const begun = performance.now();
-    const fresh = await refresh(oauth, false);
+    const fresh = await renew(current?.token, false);
     if (fresh.kind === 'credential') current = fresh.credential;
     // What cannot be refreshed just now may be good for a minute still: by the time after the wait, which may be long.
-    else if (fresh.isGone || isExpired(oauth, clock())) return fresh.forwarded;
+    else if (fresh.isFinal || !current?.token || isExpired(current.token, clock())) return fresh.forwarded;
     const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
     if (changed) return changed;
   }
-  oauth = current.oauth ?? oauth;
-  if (isExpired(oauth, clock())) return REAUTH;
+  const token = current?.token;
+  if (current === undefined || token === undefined || isExpired(token, clock())) return REAUTH;
   const first = await send(current);
-  if (first.kind !== 'answer') return first;
+  // What is not passed on is nothing that a client has seen.
+  if (first.kind !== 'answer' && first.kind !== 'not_passed_on') return first;
   const isRefused = first.status === 401;
-  if (isRefused && clock() - oauth.issuedAt < JUST_ISSUED_MS) return { ...first, justIssued: true };
-  if (!isRefused || !oauth.refreshable) return oauth.lapsed ? { ...first, lapsed: true } : first;
+  if (isRefused && clock() - token.issuedAt < JUST_ISSUED_MS) return justIssued(first);
+  if (!isRefused || !token.refreshable)
+    return token.lapsed && first.kind === 'answer' ? { ...first, lapsed: true } : first;
   const begun = performance.now();
-  const fresh = await refresh(oauth, true);
+  const fresh = await renew(token, true);
   // The platform refused the call, so it did nothing of it: it may be sent again.
-  if (fresh.kind !== 'credential') return fresh.forwarded;
-  if (fresh.credential.oauth?.lapsed) return first;
+  if (fresh.kind === 'none') return fresh.forwarded;
+  if (fresh.credential.token?.lapsed) return first;
   const changed = performance.now() - begun > LONG_WAIT_MS ? await decideAgain() : undefined;
   if (changed) return changed;
   const second = await send(fresh.credential);
-  return second.kind === 'answer' && second.status === 401 ? { ...second, justIssued: true } : second;
+  return justIssued(second);
 }
 
-/** As if the platform had been asked with a token that is over, which it would refuse. */
-const REAUTH: Forwarded = {
-  kind: 'refused_locally',
-  error: 'credential_over',
-  detail: 'The consent to this connection is over; somebody has to connect it again.',
-};
-
-const GONE = { kind: 'forwarded', forwarded: REAUTH, isGone: true } as const;
-
-type Refreshed =
-  | { kind: 'credential'; credential: Credential }
-  /** `isGone`: somebody disconnected, so that no token of before may be used. */
-  | { kind: 'forwarded'; forwarded: Forwarded; isGone: boolean };
-
-async function refreshed(
-  { oauth: connections, credentials, broker }: { broker: Broker; credentials: Credentials; oauth: OAuthConnections },
-  manifest: Manifest,
-  { record, action }: Call,
-  connection: ConnectionFacts,
-  { oauth, refused }: { oauth: OAuthCredential; refused: boolean },
-): Promise<Refreshed> {
-  const { organisationId: organisation } = record;
-  const place = { organisation_id: organisation, id: connection.id, platform_id: action.platform };
-  const done = await connections.refresh(place, manifest, oauth, refused);
-  if (done.kind === 'gone') return GONE;
-  if (done.kind === 'unavailable') {
-    const { code, detail } = done;
-    return { kind: 'forwarded', forwarded: { kind: 'unreachable', code, detail, sent: false }, isGone: false };
-  }
-  const credential = credentials.open(organisation, { ...connection, credential: done.credential }, false);
-  if (credential === undefined || credential === 'unreadable') return GONE;
-  broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
-  return { kind: 'credential', credential };
-}
+/** Of a 401 to a token that was issued just now. */
+const justIssued = (forwarded: Forwarded): Forwarded =>
+  forwarded.kind === 'answer' && forwarded.status === 401 ? { ...forwarded, justIssued: true } : forwarded;

@@ -13,7 +13,14 @@ export type Forwarded =
   | { kind: 'answer'; status: number; read: ReadAnswer<string | Buffer>; lapsed?: boolean; justIssued?: boolean }
   | {
       kind: 'refused_locally';
-      error: 'endpoint_refused' | 'body_refused' | 'credential_malformed' | 'credential_over';
+      /** `no_token`: no token is issued to the connection; `no_token_for_call`: none that is good for this call. */
+      error:
+        | 'endpoint_refused'
+        | 'body_refused'
+        | 'credential_malformed'
+        | 'credential_over'
+        | 'no_token'
+        | 'no_token_for_call';
       detail: string;
     }
   | { kind: 'unreachable'; code: string; detail: string; sent: boolean }

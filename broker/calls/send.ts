@@ -21,17 +21,17 @@ export async function sendCall(
   const { grant } = verdict;
   return await forwardFresh(
     services,
-    platform.manifest,
     call,
-    connection,
-    credential,
-    (fresh) => {
-      const { git } = call;
-      if (git) return forwardGit(services.broker, { ...call, git }, { ...platform, connection }, fresh);
-      return platform.rules.kind === 'mcp'
-        ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
-        : forward(services.broker, platform.manifest, call, connection, fresh);
+    { platform, connection, credential },
+    {
+      send: (fresh) => {
+        const { git } = call;
+        if (git) return forwardGit(services.broker, { ...call, git }, { ...platform, connection }, fresh);
+        return platform.rules.kind === 'mcp'
+          ? forwardMcp(services, call, { platform, connection, credential: fresh, grant }, toolOf(call.path))
+          : forward(services.broker, platform.manifest, call, connection, fresh);
+      },
+      decideAgain: () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
     },
-    () => decideAgain(services, call, ask, { connectionId: connection.id, isApproved }),
   );
 }

@@ -45,7 +45,7 @@ export async function toolPreflight(
   if (!onFile.isFirst && !(hasChanged && mayBeAccepted(onFile))) return UNNEEDED;
   const verdict = decide(loaded.facts, withEffect(at.ask, onFile), now);
   if (verdict.kind === 'deny') return UNNEEDED;
-  const connected = connect(services, given, loaded, verdict.grant?.id);
+  const connected = connect(services, given, loaded, verdict.grant);
   if (!connected.ok) return UNNEEDED;
   if (replay && replay.connectionId !== null && connected.connection.id !== replay.connectionId) return UNNEEDED;
   if (hasChanged && !services.toolChecks.take(onFile.place, now)) return UNNEEDED;
@@ -71,26 +71,20 @@ export async function toolPreflight(
 async function listTools(
   services: CallServices,
   call: Call,
-  request: McpRequest & Extract<Connected, { ok: true }>,
+  request: Omit<McpRequest, 'credential'> & Extract<Connected, { ok: true }>,
 ): Promise<Concluded | undefined> {
-  const { platform, connection, credential } = request;
   let isListed = false;
   try {
     const listed = await services.recorder.readFirst(intentRow(listRecord(call.record)), () =>
-      forwardFresh(
-        services,
-        platform.manifest,
-        call,
-        connection,
-        credential,
-        async (fresh) => {
+      forwardFresh(services, call, request, {
+        send: async (fresh) => {
           const unlisted = await whyUnlisted(services, call, { ...request, credential: fresh });
           isListed = unlisted === undefined;
           return unlisted ?? LISTED;
         },
         // Whatever the list says, the call is decided again after it.
-        async () => undefined,
-      ),
+        decideAgain: async () => undefined,
+      }),
     );
     return isListed || !isConcluded(listed) ? undefined : listed;
   } catch (error) {

@@ -5,8 +5,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Secret } from '../crypto/secret.ts';
-import { PLATFORM_SECRETS } from '../oauth-client/registered.ts';
 import type { Manifest } from '../platforms/manifest.ts';
+import type { PlatformSecretName } from '../token-source/platform-secret.ts';
 import { entriesOf, type Governance } from './governance.ts';
 import { type Finding, type Path, type Problem, placeFindings } from './problems.ts';
 
@@ -30,9 +30,10 @@ export function referenceOf(key: string): Reference {
 }
 
 /** What a manifest names instead of writing it, by its place in `auth`. */
-export function platformReferences({ auth }: Manifest): [(typeof PLATFORM_SECRETS)[number], Reference][] {
+export function platformReferences({ auth }: Manifest): [PlatformSecretName, Reference][] {
+  if (auth.type === 'app') return [['private_key', auth.private_key]];
   if (auth.type !== 'oauth2') return [];
-  return PLATFORM_SECRETS.flatMap((name) => {
+  return (['client_id', 'client_secret'] as const).flatMap((name): [PlatformSecretName, Reference][] => {
     const named = auth[name];
     return named === undefined || typeof named === 'string' ? [] : [[name, named]];
   });

@@ -1,6 +1,6 @@
 /** Connections: credentials are compared in memory and stored sealed; nothing of them is ever said. */
 
-import { whyNotCredential } from '../admin/connection-credential.ts';
+import { credentialOf, whyNotCredential } from '../admin/connection-credential.ts';
 import { documentConnections } from '../config-file/check-references.ts';
 import { entriesOf } from '../config-file/governance.ts';
 import { listNames } from '../config-file/problems.ts';
@@ -44,7 +44,7 @@ function planConnection(
     ...(replaced && known?.credential ? ['secret: changed'] : []),
     ...(entry.secret && known && !known.credential ? ['secret: given'] : []),
   ];
-  if (!entry.secret && !known?.credential)
+  if (!entry.secret && !known?.credential && !givenBy(planning, entry))
     planning.warnings.push({ path: ['connections', name], message: whyUnusable(planning, entry.platform) });
   if (details.length === 0 && !replaced) return;
   const place = {
@@ -73,8 +73,10 @@ function planConnection(
 }
 
 function whyUnusable({ governance, present }: Planning, platform: string): string {
-  const manifest = manifestOf({ governance, present }, platform);
-  return manifest?.auth.type === 'oauth2'
+  const type = manifestOf({ governance, present }, platform)?.auth.type;
+  if (type === 'app')
+    return 'leads to no installation yet, so calls on it are answered platform_not_connected: write installation_id into the auth of its platform, or give it the number as its secret.';
+  return type === 'oauth2'
     ? 'is not connected yet: an admin does that in the console, under Connections. Until then calls on it are answered platform_not_connected.'
     : 'has no secret yet, so calls on it are answered platform_not_connected.';
 }
@@ -83,8 +85,14 @@ function manifestOf({ governance, present }: Pick<Planning, 'governance' | 'pres
   return governance.manifests.get(platform) ?? present.platforms.get(platform);
 }
 
+function givenBy(planning: Planning, { platform }: ConnectionEntry): Secret | undefined {
+  const manifest = manifestOf(planning, platform);
+  return manifest && credentialOf(manifest);
+}
+
+/** Of a connection to an App it is the number of the installation, which the platform may name for all of them. */
 function secretOf(planning: Planning, name: string, entry: ConnectionEntry): Secret | undefined {
-  if (!entry.secret) return undefined;
+  if (!entry.secret) return givenBy(planning, entry);
   const secret = planning.resolved.get(referenceKey(entry.secret));
   const wrong = secret
     ? whyNotCredential(manifestOf(planning, entry.platform)?.auth, secret.reveal())

@@ -1,13 +1,14 @@
-/** Client ids and client secrets that platforms name: compared in memory and stored sealed; nothing of them is ever said. */
+/** Client ids, client secrets and private keys that platforms name: compared in memory, stored sealed, and never told. */
 
 import { platformReferences, type Reference, referenceKey } from '../config-file/secrets.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
-import { PLATFORM_SECRETS } from '../oauth-client/registered.ts';
 import { deletePlatformSecret, putPlatformSecret } from '../store/platform-secrets.ts';
 import type { PlatformSecretTable } from '../store/schema.ts';
 import type { Db } from '../store/store.ts';
+import { readAppKey } from '../token-source/app-key.ts';
+import { PLATFORM_SECRETS, type PlatformSecretName } from '../token-source/platform-secret.ts';
 import { addProblem, addStep, type Planning } from './planning.ts';
 
 type Move = { detail: string; make(db: Db): Promise<void> };
@@ -36,16 +37,20 @@ export function planPlatformSecrets(planning: Planning): void {
 
 function planSecret(
   planning: Planning,
-  { platformId, name, before }: { platformId: string; name: string; before: PlatformSecretTable | undefined },
+  {
+    platformId,
+    name,
+    before,
+  }: { platformId: string; name: PlatformSecretName; before: PlatformSecretTable | undefined },
   reference: Reference,
 ): Move[] {
   const { organisationId, vault, now } = planning;
   if (!planning.comparesSecrets) return before ? [] : [{ detail: `auth.${name}: given`, make: notCompared }];
   const key = referenceKey(reference);
   const secret = planning.resolved.get(key);
-  if (!secret || secret.reveal() === '') {
-    const why = secret ? 'is empty' : 'was not given with the file';
-    addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${why}.`);
+  const problem = whatIsWrong(name, secret);
+  if (problem !== undefined || !secret) {
+    addProblem(planning, ['platforms', platformId, 'auth', name], `the value of ${key} ${problem}.`);
     return [];
   }
   if (before && holds(planning, before, secret)) return [];
@@ -60,6 +65,14 @@ function planSecret(
       created_at: now,
     });
   return [{ detail: `auth.${name}: ${before ? 'changed' : 'given'}`, make }];
+}
+
+/** As a phrase that follows the name of the value; undefined when nothing is. */
+function whatIsWrong(name: PlatformSecretName, secret: Secret | undefined): string | undefined {
+  if (!secret) return 'was not given with the file';
+  if (secret.reveal() === '') return 'is empty';
+  const key = name === 'private_key' ? readAppKey(secret.reveal()) : undefined;
+  return key?.ok === false ? key.problem : undefined;
 }
 
 const notCompared = async (): Promise<never> => {

@@ -11,14 +11,8 @@ export function findUnsupported({ document, manifests }: Governance): Checked {
       message:
         'is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     });
-  for (const [id, { auth, per_person: perPerson }] of manifests) {
+  for (const [id, { per_person: perPerson }] of manifests) {
     const path = ['platforms', id];
-    if (auth.type === 'app')
-      found.problems.push({
-        path: [...path, 'auth'],
-        message:
-          'auth of type app is not supported yet: the broker makes no installation tokens. Write { type: bearer } and give the connection an access token as its secret.',
-      });
     if (perPerson?.enabled)
       found.warnings.push({
         path: [...path, 'per_person'],

@@ -1,4 +1,5 @@
 /** Where a platform's credential goes in a request, and whether a secret can be sent there. */
+import { INSTALLATION_ID } from '../platforms/auth.ts';
 import type { Manifest } from '../platforms/manifest.ts';
 import { isHeaderValue } from './request-check.ts';
 import type { AuthPlacement } from './rest.ts';
@@ -26,6 +27,8 @@ export function placementOf(auth: Manifest['auth']): AuthPlacement {
 export function whyUnsendable(auth: Manifest['auth'], secret: string): string | undefined {
   if (secret === '') return 'is empty';
   if (!secret.isWellFormed()) return 'is not well-formed text (it has a lone surrogate)';
+  if (auth.type === 'app')
+    return INSTALLATION_ID.test(secret) ? undefined : "is not the number of an App's installation, such as 12345678";
   const { type } = placementOf(auth);
   if (type === 'basic' || type === 'query') return undefined;
   if (isHeaderValue(secret)) return undefined;

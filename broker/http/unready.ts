@@ -30,10 +30,7 @@ export function unreadyReply(
         ...(outcome.cause === 'malformed' && { reason: 'credential_malformed' }),
         scope,
         consent_requested: false,
-        message:
-          outcome.cause === 'malformed'
-            ? `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`
-            : `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`,
+        message: reauthMessage(outcome, platform),
         ...connectUrls(baseUrl, outcome.connectionId),
         ...common,
       });
@@ -69,6 +66,14 @@ export function unreadyReply(
     default:
       return assertNever(outcome);
   }
+}
+
+function reauthMessage({ cause, detail }: Extract<Unready, { kind: 'reauth_needed' }>, platform: string): string {
+  if (cause === 'malformed')
+    return `The stored credential of ${platform} cannot be sent: it holds what no header can carry. An owner has to replace it, at connect_url; repeating the call does not help.`;
+  if (cause === 'no_token' && detail !== undefined)
+    return `${sentence(detail)} Nothing was sent; repeating the call does not help.`;
+  return `The platform refused the stored credential of ${platform}. An owner has to connect it again, at connect_url; repeating the call does not help.`;
 }
 
 /** Where an owner connects this connection. */

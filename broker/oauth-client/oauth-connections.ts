@@ -13,7 +13,7 @@ import type { Instant } from '../policy/facts.ts';
 import { findOAuthFlow, putOAuthFlow } from '../store/oauth-flows.ts';
 import type { NewTokens } from '../store/oauth-tokens.ts';
 import type { ConnectionTable, OAuthFlowTable } from '../store/schema.ts';
-import { lifeOf, readCredential, writeCredential } from './credential.ts';
+import { lifeOf, readCredential, writeCredential } from '../token-source/access-token.ts';
 import { readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import { type Refreshed, type Refresher, refresher, refreshPlace } from './refresh.ts';

@@ -4,17 +4,19 @@
  * the refresh token: when the lease expires, the next process tries the old token, once.
  */
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Broker } from '../broker.ts';
 import { uuidv4 } from '../crypto/ids.ts';
 import { SealError } from '../crypto/seal.ts';
 import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
+import { singleFlight } from '../runtime/single-flight.ts';
+import { pause } from '../runtime/waits.ts';
 import { findConnection } from '../store/connections.ts';
 import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
 import type { ConnectionTable } from '../store/schema.ts';
-import { lifeOf, type OAuthCredential, writeCredential } from './credential.ts';
+import { type AccessToken, lifeOf, writeCredential } from '../token-source/access-token.ts';
+import { leased } from '../token-source/leased.ts';
 import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
@@ -31,19 +33,16 @@ export type Refreshed =
 /** `refused`: the upstream rejected the access token before it expired. */
 export type RefreshAsk = {
   place: ConnectionPlace;
-  seen: OAuthCredential;
+  seen: AccessToken;
   refused: boolean;
   /** Finds the client that the tokens were issued to, by its id. */
   registered: (client: string) => Promise<Registered | OAuthProblem>;
 };
 
-/** Longer than an attempt takes: 10 seconds for the server, the rest for the store. */
-const LEASE_MS = 30_000;
 /** Pause after a failure. */
 const PAUSE_MS = 2_000;
 /** Upper bound of the back-off while a server rejects the broker's client. */
 const LONGEST_PAUSE_MS = 5 * 60_000;
-const PATIENCE_MS = 15_000;
 /** Storing is retried until the lease expires, less this margin. */
 const SPARE_MS = 2_000;
 const LONGEST_WAIT_MS = 1_000;
@@ -52,15 +51,9 @@ export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
 /** Makes it. Concurrent refreshes of the same tokens in this process share one attempt. */
 export function refresher(broker: Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>, steps: Steps): Refresher {
-  const running = new Map<string, Promise<Refreshed>>();
-  return (ask) => {
-    const key = `${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`;
-    const found = running.get(key);
-    if (found) return found;
-    const attempt = refreshOnce(broker, steps, ask).finally(() => running.delete(key));
-    running.set(key, attempt);
-    return attempt;
-  };
+  const running = singleFlight<Refreshed>();
+  return (ask) =>
+    running(`${ask.place.organisationId}/${ask.place.id}/${ask.seen.id}`, () => refreshOnce(broker, steps, ask));
 }
 
 type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
@@ -68,43 +61,56 @@ type Base = Pick<Broker, 'store' | 'vault' | 'clock' | 'log'>;
 async function refreshOnce(broker: Base, steps: Steps, ask: RefreshAsk): Promise<Refreshed> {
   const { db } = broker.store;
   const { place, seen } = ask;
-  const begun = performance.now();
-  let registered: Registered | OAuthProblem | undefined;
-  for (let turn = 1; ; turn++) {
-    const connection = await findConnection(db, place.organisationId, place.id);
-    if (!connection?.credential) return { kind: 'gone' };
-    if (connection.token_id !== seen.id || connection.refresh_token === null)
-      return { kind: 'replaced', credential: connection.credential };
-    const { client_id, rejected } = factsOf(connection);
-    registered ??= await ask.registered(client_id);
-    if (isProblem(registered)) return { kind: 'unavailable', code: 'token_unavailable', detail: registered.detail };
-    if ((connection.refresh_claim_until ?? 0) <= broker.clock()) {
+  let registered: Registered | undefined;
+  let ready: Refreshing | OAuthProblem | undefined;
+  let rejected: string | undefined;
+  return await leased<ConnectionTable, Refreshed>(broker.clock, {
+    look: async () => {
+      const connection = await findConnection(db, place.organisationId, place.id);
+      if (!connection?.credential) return done({ kind: 'gone' });
+      if (connection.token_id !== seen.id || connection.refresh_token === null)
+        return done({ kind: 'replaced', credential: connection.credential });
+      const facts = factsOf(connection);
+      rejected = facts.rejected?.error;
+      const known = registered ?? (await ask.registered(facts.client_id));
+      if (isProblem(known)) return done({ kind: 'unavailable', code: 'token_unavailable', detail: known.detail });
+      registered = known;
+      if ((connection.refresh_claim_until ?? 0) > broker.clock())
+        return { kind: connection.refresh_claim === null ? 'paused' : 'claimed' };
       // Before the claim, so that the lease covers only the request and storing its result.
-      const ready = await steps.refreshing(registered);
-      const name = uuidv4();
-      const claimed = await claimAnyhow(broker, place, seen.id, name);
-      if (claimed) return await withClaim(broker, ask, { registered, ready, steps, claimed, name });
-    } else if (connection.refresh_claim === null || performance.now() - begun > PATIENCE_MS) {
-      if (rejected) return rejectedAnswer(registered.platformId, rejected.error);
+      ready = await steps.refreshing(registered);
+      return { kind: 'open' };
+    },
+    claim: (lease) => claimAnyhow(broker, { place, tokenId: seen.id }, lease),
+    attempt: (claimed, name) =>
+      withClaim(broker, ask, {
+        registered: present(registered, 'client'),
+        ready: present(ready, 'server'),
+        steps,
+        claimed,
+        name,
+      }),
+    givenUp: () => {
+      const platformId = registered?.platformId ?? '';
+      if (rejected !== undefined) return rejectedAnswer(platformId, rejected);
       return {
         kind: 'unavailable',
         code: 'token_unavailable',
-        detail: `The authorization server of ${registered.platformId} did not answer. Try again shortly.`,
+        detail: `The authorization server of ${platformId} did not answer. Try again shortly.`,
       };
-    }
-    await wait(Math.min(400, 25 * turn) * (0.75 + Math.random() / 2));
-  }
+    },
+  });
 }
+
+const done = (result: Refreshed) => ({ kind: 'done', result }) as const;
 
 /** Claims the refresh, also when an earlier lease has expired. */
 async function claimAnyhow(
-  { store: { db }, clock, log }: Base,
-  place: ConnectionPlace,
-  tokenId: string,
-  name: string,
+  { store: { db }, log }: Base,
+  { place, tokenId }: { place: ConnectionPlace; tokenId: string },
+  lease: { name: string; now: Instant; until: Instant },
 ): Promise<ConnectionTable | undefined> {
-  const now = clock();
-  const claim = { tokenId, name, now, until: now + LEASE_MS };
+  const claim = { tokenId, ...lease };
   const claimed = await claimRefresh(db, place, { ...claim, abandoned: false });
   if (claimed) return claimed;
   const taken = await claimRefresh(db, place, { ...claim, abandoned: true });
@@ -150,7 +156,7 @@ async function withClaim(
   }
   const { rejected: _corrected, ...known } = facts;
   const now = broker.clock();
-  const next: OAuthCredential = isProblem(answer)
+  const next: AccessToken = isProblem(answer)
     ? { ...seen, id: uuidv4(), refreshable: false, lapsed: true, expiresAt: refused ? now : seen.expiresAt }
     : { token: answer.accessToken, id: uuidv4(), ...lifeOf(answer.life, now), refreshable: true, lapsed: false };
   const { vault } = broker;
@@ -196,7 +202,7 @@ async function noteRejection(
   const { place, name, facts, platformId } = at;
   const now = clock();
   const times = (facts.rejected?.times ?? 0) + 1;
-  const pause = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
+  const pauseMs = Math.min(PAUSE_MS * 2 ** Math.min(times - 1, 16), LONGEST_PAUSE_MS);
   const rejected = { error, since: facts.rejected?.since ?? now, times };
   if (times === 1)
     log.error(
@@ -204,7 +210,7 @@ async function noteRejection(
       "authorization server rejects the broker's client",
     );
   const oauth = writeFacts({ ...facts, rejected });
-  await releaseRefresh(store.db, place, name, { until: now + pause, oauth });
+  await releaseRefresh(store.db, place, name, { until: now + pauseMs, oauth });
   return rejectedAnswer(platformId, error);
 }
 
@@ -238,9 +244,9 @@ async function storeSurely(broker: Base, until: Instant, work: () => Promise<boo
     try {
       return await work();
     } catch (error) {
-      const pause = Math.min(150 * attempt, LONGEST_WAIT_MS);
-      if (broker.clock() + pause > until) throw error;
+      const ms = Math.min(150 * attempt, LONGEST_WAIT_MS);
+      if (broker.clock() + ms > until) throw error;
       broker.log.warn({ err: error, attempt }, 'could not store refreshed tokens; retrying');
-      await wait(pause);
+      await pause(ms);
     }
 }

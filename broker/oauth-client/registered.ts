@@ -1,8 +1,8 @@
 /** The broker's client configuration at a platform's authorization server, from the manifest and the secrets that it names. */
 import type { Broker } from '../broker.ts';
-import { Secret } from '../crypto/secret.ts';
+import type { Secret } from '../crypto/secret.ts';
 import type { Manifest } from '../platforms/manifest.ts';
-import { listPlatformSecrets } from '../store/platform-secrets.ts';
+import { platformSecrets } from '../token-source/platform-secret.ts';
 import type { OAuthProblem } from './problem.ts';
 import { redirectUriOf } from './redirect-uri.ts';
 
@@ -49,24 +49,15 @@ export type Registered = {
 /** The configuration before discovery. Without a client id the broker has to register itself. */
 export type Described = Omit<Registered, 'clientId'> & { clientId: string | undefined };
 
-/** Names of a platform's secrets in its `auth`. */
-export const PLATFORM_SECRETS = ['client_id', 'client_secret'] as const;
-
 /** Reads the secrets that the manifest names from the store. @throws SealError when a stored secret was modified */
 export async function describedFor(
-  { store, vault, baseUrl }: Pick<Broker, 'store' | 'vault' | 'baseUrl'>,
+  broker: Pick<Broker, 'store' | 'vault' | 'baseUrl'>,
   { organisationId, platformId, connectionId }: { organisationId: string; platformId: string; connectionId: string },
   manifest: Manifest,
 ): Promise<Described | OAuthProblem> {
   const { auth, oauth, kind } = manifest;
   if (auth.type !== 'oauth2') return { problem: 'unsuitable', detail: `${platformId} does not use OAuth.` };
-  const stored = await listPlatformSecrets(store.db, organisationId, platformId);
-  const secretOf = (name: (typeof PLATFORM_SECRETS)[number]): Secret | undefined => {
-    const found = stored.find((one) => one.name === name);
-    if (!found) return undefined;
-    const place = { table: 'platform_secrets' as const, organisationId, rowId: found.id };
-    return new Secret(vault.open(place, found.value).toString('utf8'));
-  };
+  const secretOf = await platformSecrets(broker, { organisationId, platformId });
   const clientId = typeof auth.client_id === 'string' ? auth.client_id : secretOf('client_id')?.reveal();
   const clientSecret = auth.client_secret && secretOf('client_secret');
   if ((auth.client_id !== undefined && clientId === undefined) || (auth.client_secret && !clientSecret))
@@ -87,7 +78,7 @@ export async function describedFor(
     organisationId,
     platformId,
     connectionId,
-    redirectUri: redirectUriOf(auth, { baseUrl, connectionId, namesServer: kind !== 'mcp' || isKnown }),
+    redirectUri: redirectUriOf(auth, { baseUrl: broker.baseUrl, connectionId, namesServer: kind !== 'mcp' || isKnown }),
     clientId,
     clientSecret,
     issuer: auth.issuer,

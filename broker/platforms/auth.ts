@@ -10,6 +10,9 @@ const AuthorizationParameter = z
     'is a parameter that the broker sets itself, or no name of one',
   );
 
+/** An App is installed at an account, and each installation has a number, which its address at the platform ends with. */
+export const INSTALLATION_ID = /^[1-9]\d{0,19}$/;
+
 /** A platform's authorization server; from a built-in manifest, or overridden by an operator's auth. */
 const OAuthEndpoints = {
   authorization_endpoint: PlatformUrl.optional().describe('Where a person consents (RFC 6749 §3.1).'),
@@ -81,15 +84,22 @@ export const Auth = z
       z
         .strictObject({
           type: z.literal('app'),
-          app_id: z.string().min(1).describe('The id of the app, the issuer of its JWT.'),
-          private_key: SecretReference.describe("The app's private key (PEM)."),
+          app_id: z
+            .string()
+            .regex(/^[\x21-\x7e]{1,100}$/, 'write the id of the App, in quotes')
+            .describe('The id of the App, or its client id: the issuer of its JWT.'),
+          private_key: SecretReference.describe("The App's private key: RSA, in PEM."),
           installation_id: z
             .string()
-            .regex(/^\d+$/, 'write the number of the installation, in quotes')
+            .regex(INSTALLATION_ID, 'write the number of the installation, in quotes')
             .optional()
-            .describe('The installation whose tokens are used; without it, the secret of the connection names it.'),
+            .describe(
+              'The installation whose tokens are used; without it, the secret of the connection is its number.',
+            ),
         })
-        .describe('The broker signs as an app and exchanges that for short-lived tokens, as GitHub Apps do.'),
+        .describe(
+          'The broker signs as an App and gets short-lived tokens of an installation for that, as GitHub Apps do: for each call one that is limited to what the call needs.',
+        ),
       z
         .strictObject({
           type: z.literal('oauth2'),

@@ -47,6 +47,28 @@ const ContentRule = z
   })
   .describe('What the body of an operation must hold for the call to need another scope.');
 
+const AppAccess = z.enum(['read', 'write', 'admin']);
+
+const AppPermission = z
+  .union([
+    AppAccess,
+    z.strictObject({
+      access: AppAccess,
+      if_allowed: ScopeId.describe('The scope that the agent must hold as well, with no rule in its way.'),
+    }),
+  ])
+  .describe(
+    'How far the permission goes: "read", "write" or "admin"; or, for agents with another scope only, { access, if_allowed }.',
+  );
+
+const AppPermissions = recordOf(
+  z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'write the name of a permission such as "pull_requests"'),
+  AppPermission,
+).refine(
+  (permissions) => Object.keys(permissions).length > 0,
+  'name at least one permission, such as { metadata: read }',
+);
+
 export const PlatformId = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
@@ -85,6 +107,11 @@ export const ManifestFields = z.strictObject(
     needs: recordOf(ScopeId, z.array(z.string().min(1)).min(1))
       .optional()
       .describe('OAuth scopes of the platform of which a scope needs at least one; the first is asked for.'),
+    app_permissions: recordOf(ScopeId, AppPermissions)
+      .optional()
+      .describe(
+        'For auth of type app: the permissions that a call with a scope needs, which its token is limited to. Without this field tokens have all that the installation has.',
+      ),
     recipients: z
       .record(z.string(), z.array(Pointer).min(1))
       .optional()

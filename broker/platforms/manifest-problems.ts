@@ -60,7 +60,31 @@ export function manifestProblems(manifest: Fields): Problem[] {
     if (!Object.hasOwn(scopes, scope))
       found.push({ path: ['needs', scope], message: 'is not one of the scopes above' });
   }
-  return [...found, ...operationProblems(manifest), ...contentProblems(manifest)];
+  return [...found, ...appProblems(manifest), ...operationProblems(manifest), ...contentProblems(manifest)];
+}
+
+/** A scope without permissions would be used with all that the installation has: each of them, or none, is listed. */
+function appProblems({ kind, auth, scopes, app_permissions: permissions }: Fields): Problem[] {
+  const isApp = auth.type === 'app';
+  const found: Problem[] = [];
+  if (isApp && kind !== 'rest')
+    found.push({ path: ['auth', 'type'], message: 'of an App is for platforms of kind rest only' });
+  if (permissions === undefined) return found;
+  const unknown = 'is not one of the scopes above';
+  for (const [scope, needed] of Object.entries(permissions)) {
+    const path = ['app_permissions', scope];
+    if (!Object.hasOwn(scopes, scope)) found.push({ path, message: unknown });
+    for (const [name, one] of Object.entries(needed))
+      if (typeof one === 'object' && !Object.hasOwn(scopes, one.if_allowed))
+        found.push({ path: [...path, name, 'if_allowed'], message: unknown });
+  }
+  for (const scope of isApp ? Object.keys(scopes) : [])
+    if (!Object.hasOwn(permissions, scope))
+      found.push({
+        path: ['app_permissions'],
+        message: `has nothing for ${scope}; say what the App must be allowed for it, such as { metadata: read }`,
+      });
+  return found;
 }
 
 function operationProblems(manifest: Fields): Problem[] {

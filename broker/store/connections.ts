@@ -1,5 +1,6 @@
 import type { ConnectionTable, NewConnection } from './schema.ts';
 import type { Db } from './store.ts';
+import { deleteUpstreamTokens } from './upstream-tokens.ts';
 
 /** An organisation's connections, in a stable order, credentials sealed. */
 export async function listConnections(db: Db, organisationId: string): Promise<ConnectionTable[]> {
@@ -132,7 +133,8 @@ export async function setConnectionStatus(
     .execute();
 }
 
-/** Removes a connection with its credential. */
+/** Removes a connection with its credential and tokens. */
 export async function deleteConnection(db: Db, organisationId: string, id: string): Promise<void> {
+  await deleteUpstreamTokens(db, { organisationId, connectionId: id });
   await db.deleteFrom('connections').where('organisation_id', '=', organisationId).where('id', '=', id).execute();
 }

@@ -17,6 +17,7 @@ import { passkeyChallenges } from './migrations/0017-passkey-challenges.ts';
 import { governanceVersions } from './migrations/0018-governance-versions.ts';
 import { derivedReceipts } from './migrations/0019-derived-receipts.ts';
 import { bulkChanges } from './migrations/0020-bulk-changes.ts';
+import { upstreamTokens } from './migrations/0023-upstream-tokens.ts';
 import type { Store } from './store.ts';
 
 /** Numbered, forward only. A published migration is never edited: a later one fixes it. */
@@ -38,6 +39,7 @@ const migrations = (types: ColumnTypes, dialect: Store['dialect']): Record<strin
   '0018-governance-versions': { up: (db: Kysely<unknown>) => governanceVersions(db, dialect) },
   '0019-derived-receipts': { up: derivedReceipts },
   '0020-bulk-changes': { up: (db: Kysely<unknown>) => bulkChanges(db, dialect) },
+  '0023-upstream-tokens': { up: (db: Kysely<unknown>) => upstreamTokens(db, types) },
 });
 
 const migratorOf = (store: Store): Migrator =>

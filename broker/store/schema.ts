@@ -289,6 +289,21 @@ export type PlatformSecretTable = {
   created_at: number;
 };
 
+/** An access token that the broker gets by itself; see the migration. */
+export type UpstreamTokenTable = {
+  organisation_id: string;
+  connection_id: string;
+  purpose: string;
+  id: string;
+  /** Sealed; null while the first one is on its way. */
+  token: Uint8Array | null;
+  /** From then on it is not used any more; null without a token. */
+  refresh_at: number | null;
+  expires_at: number;
+  claim: string | null;
+  claim_until: number | null;
+};
+
 /** A pending authorization code flow. */
 export type OAuthFlowTable = {
   /** SHA-256 of `state`. */
@@ -555,6 +570,7 @@ export type Schema = {
   access_requests: AccessRequestTable;
   platform_secrets: PlatformSecretTable;
   oauth_flows: OAuthFlowTable;
+  upstream_tokens: UpstreamTokenTable;
   ended_sessions: EndedSessionTable;
   used_challenges: UsedChallengeTable;
   idempotency_keys: IdempotencyTable;

@@ -14,6 +14,7 @@ export const SEALED = [
   { table: 'connections', column: 'refresh_token', organisation: 'organisation_id', row: 'id' },
   { table: 'platform_secrets', column: 'value', organisation: 'organisation_id', row: 'id' },
   { table: 'oauth_flows', column: 'flow', organisation: 'organisation_id', row: 'id' },
+  { table: 'upstream_tokens', column: 'token', organisation: 'organisation_id', row: 'id' },
 ] as const;
 
 /** In place of the organisation for values of the broker itself. */

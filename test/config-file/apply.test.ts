@@ -588,10 +588,6 @@ agents:
       'governance.yaml:1:1: caller_issuers: is not supported yet: assertions about the person behind a call are not checked. Leave the section out.',
     ]);
     expect((await world.apply('caller_issuers: []')).plan.changes).toEqual([]);
-    const app = '{ type: app, app_id: "1", private_key: { file: app.pem } }';
-    expect(await world.refusal(CRM.replace('{ type: bearer }', app))).toEqual([
-      expect.stringMatching(/platforms\.crm\.auth: auth of type app is not supported yet: .* Write \{ type: bearer \}/),
-    ]);
   });
 
   it('refuses the name of another organisation, and knows when there is none of that id', async () => {

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { parsePlatformEntry } from '../../broker/platforms/builtin.ts';
 import { classify } from '../../broker/policy/operation.ts';
 import { classifierOf, rulesOf } from './classified.ts';
 
 const ask = classifierOf('github');
+/** What no App can do, so that the least is asked for. */
+const LEFT_TO_PEOPLE = /^codehost:(account|accountkeys|gists|notifications|starring)\./;
 const scopes = (operation: string) => {
   const found = ask(operation);
   return typeof found === 'string' ? found : found.map((scope) => scope.replace('codehost:', '')).join(' ');
@@ -12,6 +15,31 @@ test('has well over the dozen scopes that people need', () => {
   const ids = [...rulesOf('github').scopes.keys()];
   expect(ids.length).toBeGreaterThanOrEqual(60);
   expect(ids.every((id) => /^codehost:[a-z]+(\.[a-z]+)+$/.test(id))).toBe(true);
+});
+
+test('an App has permissions for each scope, by names that GitHub knows', () => {
+  const auth = { type: 'app', app_id: '1', private_key: { env: 'KEY' } };
+  const parsed = parsePlatformEntry({ use: 'github', auth });
+  expect(parsed.error?.issues ?? []).toEqual([]);
+  const { scopes, app_permissions: permissions = {} } = parsed.data!;
+  expect(Object.keys(permissions).toSorted()).toEqual(Object.keys(scopes).toSorted());
+  // octokit/openapi-types 29.0.1, `app-permissions`; and the one for variables, which it leaves out.
+  const known = new Set(
+    `actions actions_variables administration checks contents deployments discussions issues members metadata
+    organization_administration organization_projects packages pages pull_requests repository_hooks
+    secret_scanning_alerts secrets security_events statuses vulnerability_alerts workflows`.split(/\s+/),
+  );
+  for (const [scope, wanted] of Object.entries(permissions)) {
+    for (const [name, access] of Object.entries(wanted)) {
+      expect(known, scope).toContain(name);
+      // A scope that only reads never asks for more.
+      if (scope.endsWith('.read')) expect(access).toBe('read');
+    }
+    if (/\.(write|delete|admin|merge)$/.test(scope) && !LEFT_TO_PEOPLE.test(scope))
+      expect(Object.values(wanted), scope).toContain('write');
+  }
+  const unconditional = Object.entries(permissions).filter(([, wanted]) => wanted.workflows === 'write');
+  expect(unconditional.map(([scope]) => scope)).toEqual(['codehost:workflows.write']);
 });
 
 describe('calls of every day fall under exactly one area', () => {

@@ -12,6 +12,7 @@ const crm = {
 };
 const oauth = { type: 'oauth2', client_id: { env: 'ID' }, client_secret: { env: 'SECRET' } };
 
+const app = { type: 'app', app_id: '1', private_key: { file: 'app.pem' } };
 const problems = (changes: object) => {
   const parsed = Manifest.safeParse({ ...crm, ...changes });
   return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
@@ -24,6 +25,17 @@ describe('a manifest is taken', () => {
     ['header', { auth: { type: 'header', name: 'X-Api-Key', prefix: 'Token ' } }],
     ['query', { auth: { type: 'query', name: 'key' } }],
     ['app', { auth: { type: 'app', app_id: '1', private_key: { file: 'app.pem' }, installation_id: '42' } }],
+    [
+      'app with permissions',
+      {
+        auth: { type: 'app', app_id: 'Iv1.8a61f9b3a7aba766', private_key: { env: 'KEY' } },
+        scopes: { 'crm:read': ['GET /items'], 'crm:write': ['POST /items'] },
+        app_permissions: {
+          'crm:read': { items: 'read' },
+          'crm:write': { items: 'write', flows: { access: 'write', if_allowed: 'crm:read' } },
+        },
+      },
+    ],
     ['oauth2 by issuer', { auth: { ...oauth, issuer: 'https://id.example', scopes: ['openid', 'api'] } }],
     [
       'oauth2 by endpoints',
@@ -107,6 +119,23 @@ describe('a manifest is refused, with the field and what to write', () => {
     ],
     [{ scopes: { 'crm:a': ['GET /a', 'query b'] } }, 'scopes.crm:a.1: "query b": a rest platform takes this only with'],
     [{ needs: { 'crm:other': ['x'] } }, 'needs.crm:other: is not one of the scopes above'],
+    [{ app_permissions: { 'crm:other': { a: 'read' } } }, 'app_permissions.crm:other: is not one of the scopes above'],
+    [
+      { app_permissions: { 'crm:contacts.read': {} } },
+      'app_permissions.crm:contacts.read: name at least one permission',
+    ],
+    [{ app_permissions: { 'crm:contacts.read': { a: 'all' } } }, 'app_permissions.crm:contacts.read.a: '],
+    [
+      { app_permissions: { 'crm:contacts.read': { a: { access: 'read', if_allowed: 'crm:other' } } } },
+      'app_permissions.crm:contacts.read.a.if_allowed: is not one of the scopes above',
+    ],
+    [
+      { auth: app, app_permissions: { 'crm:contacts.read': { contacts: 'read' } } },
+      'app_permissions: has nothing for crm:contacts.write; say what the App must be allowed for it',
+    ],
+    [{ kind: 'graphql', auth: app, scopes: {} }, 'auth.type: of an App is for platforms of kind rest only'],
+    [{ auth: { ...app, installation_id: '4x' } }, 'auth.installation_id: write the number of the installation'],
+    [{ auth: { ...app, private_key: 'MII' } }, 'auth.private_key: write { env: NAME } or { file: PATH }'],
     [{ recipients: { 'POST /m': ['to'] } }, 'recipients.POST /m.0: write a JSON pointer such as "/to"'],
     [{ recipients: { 'POST /m': [{ pointer: '/to', format: 'uuid' }] } }, 'recipients.POST /m.0: '],
     [{ recipients: { 'POST /m': [{ pointer: '/to', optional: 'yes' }] } }, 'recipients.POST /m.0: '],

@@ -1,8 +1,8 @@
 /** An owner who connects a platform in a browser, and a connection whose token is over. */
 import { expect } from 'vitest';
 import { mintOwnerSession } from '../../broker/auth/owner-session.ts';
-import { readCredential, writeCredential } from '../../broker/oauth-client/credential.ts';
 import type { OwnerTable } from '../../broker/store/schema.ts';
+import { readCredential, writeCredential } from '../../broker/token-source/access-token.ts';
 import { type Answer, send } from './agent.ts';
 import { Browser } from './browser.ts';
 import type { World } from './world.ts';

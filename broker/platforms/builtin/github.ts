@@ -1,6 +1,7 @@
 /** The code host: GitHub's REST API (version 2022-11-28) and its GraphQL door, meant for the platform id `codehost`. */
 import type { ManifestInput } from '../manifest.ts';
 import { githubAdministration } from './github-administration.ts';
+import { githubAppPermissions } from './github-app.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
 import { githubPeople } from './github-people.ts';
 import { githubWork } from './github-work.ts';
@@ -24,6 +25,7 @@ export const github = {
   git_base_url: 'https://github.com',
   scopes: { ...githubCode, ...githubWork, ...githubAdministration, ...githubPeople },
   content_scopes: githubContentScopes,
+  app_permissions: githubAppPermissions,
   // "Scopes for OAuth apps". Reading public things needs none, so the reading scopes are not listed.
   needs: {
     'codehost:contents.write': ['repo', 'public_repo'],

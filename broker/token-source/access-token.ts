@@ -1,6 +1,7 @@
 /**
- * The credential of an OAuth connection, stored (sealed) in the same column as other connections' secrets: the access token with
- * the metadata that a call needs, so that a call needs no further read.
+ * An access token that ends, with what a call has to know of its life: of an OAuth connection, or of an App's installation. It is
+ * stored sealed, in one text, so that a call needs no further read; of an OAuth connection in the column of other connections'
+ * secrets.
  */
 import { z } from 'zod';
 import { Secret } from '../crypto/secret.ts';
@@ -19,22 +20,22 @@ const Stored = z.strictObject({
   lapsed: z.boolean(),
 });
 
-export type OAuthCredential = {
+export type AccessToken = {
   token: Secret;
-  /** The version of the tokens: the connection's `token_id`. */
+  /** Another one for each token. Of an OAuth connection its `token_id`. */
   id: string;
   issuedAt: Instant;
   /** From this time on it is refreshed before use; null: only when the upstream refuses it. */
   refreshAt: Instant | null;
   /** When it expires; null: unknown. */
   expiresAt: Instant | null;
-  /** Whether there is a refresh token. */
+  /** Whether another one can be had without a person. */
   refreshable: boolean;
   /** The consent was revoked (the refresh failed for good): a person has to connect again. */
   lapsed: boolean;
 };
 
-export function writeCredential(credential: OAuthCredential): string {
+export function writeCredential(credential: AccessToken): string {
   const { token, id, issuedAt, refreshAt, expiresAt, refreshable, lapsed } = credential;
   const stored: z.input<typeof Stored> = {
     token: token.reveal(),
@@ -48,8 +49,8 @@ export function writeCredential(credential: OAuthCredential): string {
   return MARK + JSON.stringify(stored);
 }
 
-/** Undefined: the text is not an OAuth credential but a plain secret. */
-export function readCredential(text: string): OAuthCredential | undefined {
+/** Undefined: the text is no access token but a plain secret. */
+export function readCredential(text: string): AccessToken | undefined {
   if (!text.startsWith(MARK)) return undefined;
   const stored = Stored.parse(JSON.parse(text.slice(MARK.length)));
   return {
@@ -63,7 +64,8 @@ export function readCredential(text: string): OAuthCredential | undefined {
   };
 }
 
-const MARGIN_MS = 60_000;
+/** A token is not used so shortly before its end: a clone that begins with it may take minutes, and clocks differ. */
+export const MARGIN_MS = 5 * 60_000;
 /** Minimum lifetime before a refresh: a shorter one would mean a refresh for every call. */
 const SHORTEST_MS = 20_000;
 const LONGEST_MS = 366 * 24 * 3600_000;
@@ -72,12 +74,11 @@ const LONGEST_MS = 366 * 24 * 3600_000;
 export function lifeOf(
   seconds: number | undefined,
   now: Instant,
-): Pick<OAuthCredential, 'issuedAt' | 'refreshAt' | 'expiresAt'> {
+): Pick<AccessToken, 'issuedAt' | 'refreshAt' | 'expiresAt'> {
   const ms = seconds === undefined ? undefined : Math.min(Math.floor(seconds) * 1000, LONGEST_MS);
   if (ms === undefined || ms < SHORTEST_MS) return { issuedAt: now, refreshAt: null, expiresAt: null };
   return { issuedAt: now, refreshAt: now + ms - Math.min(MARGIN_MS, ms / 4), expiresAt: now + ms };
 }
 
 /** Whether the access token has expired. */
-export const isExpired = ({ expiresAt }: OAuthCredential, now: Instant): boolean =>
-  expiresAt !== null && expiresAt <= now;
+export const isExpired = ({ expiresAt }: AccessToken, now: Instant): boolean => expiresAt !== null && expiresAt <= now;

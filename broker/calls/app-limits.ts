@@ -1,0 +1,59 @@
+/**
+ * What the token of an App's installation is limited to for one call: the permissions of the call's scope, and, on a grant that
+ * lists repositories, the one that the call names (specification, Repository constraint).
+ */
+import type { LoadedFacts } from '../facts/facts.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import { decide } from '../policy/decide.ts';
+import type { Grant, Instant } from '../policy/facts.ts';
+import type { AppLimits } from '../token-source/app-installation.ts';
+import type { Call } from './call.ts';
+
+/** A call that was judged: its path is in its one form, and its repository is one that the grant lists. */
+const IN_REPOSITORY = /^\/(?:repos\/([^/]+)\/([^/]+)|git\/([^/]+)\/([^/]+?)(?:\.git)?)(?:\/|$)/;
+/** Makes another repository than the one that it names. */
+const FROM_TEMPLATE = /\/generate$/;
+
+/**
+ * The limits. Without a list of repositories in the grant the token is good for all of the installation, so that agents without such
+ * a list share tokens; and so it is where a call names none: the few that a list allows, and creating one.
+ */
+export function appLimits(
+  { action, path, git }: Pick<Call, 'action' | 'path' | 'git'>,
+  loaded: LoadedFacts,
+  grant: Grant | undefined,
+  now: Instant,
+): AppLimits {
+  const repository = grant?.constraints.repos === undefined ? undefined : (git?.repository ?? repositoryOf(path));
+  const wanted = loaded.platform?.manifest.app_permissions?.[action.scope];
+  return {
+    ...(repository && { repository }),
+    ...(wanted && { permissions: permissionsOf(wanted, (scope) => isAllowed(scope, loaded, grant, now)) }),
+  };
+}
+
+function repositoryOf(path: string): AppLimits['repository'] {
+  if (FROM_TEMPLATE.test(path)) return undefined;
+  const [, owner, name, gitOwner, gitName] = IN_REPOSITORY.exec(path) ?? [];
+  if (owner !== undefined && name !== undefined) return { owner, name };
+  return gitOwner !== undefined && gitName !== undefined ? { owner: gitOwner, name: gitName } : undefined;
+}
+
+type Wanted = NonNullable<Manifest['app_permissions']>[string];
+
+function permissionsOf(wanted: Wanted, isAllowed: (scope: string) => boolean): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(wanted).flatMap(([name, one]) => {
+      if (typeof one === 'string') return [[name, one]];
+      return isAllowed(one.if_allowed) ? [[name, one.access]] : [];
+    }),
+  );
+}
+
+/** Whether a scope may be used as it is, on the grant that the call uses: what a rule holds or may refuse is not given along. */
+function isAllowed(scope: string, { facts }: LoadedFacts, grant: Grant | undefined, now: Instant): boolean {
+  if (grant === undefined || !grant.scopes.includes(scope)) return false;
+  const { platformId, connectionId } = grant;
+  const verdict = decide(facts, { platformId, scope, ...(connectionId !== null && { connectionId }) }, now);
+  return verdict.kind === 'allow' && !verdict.conditional && verdict.grant?.id === grant.id;
+}

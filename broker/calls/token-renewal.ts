@@ -1,0 +1,89 @@
+/** One way to the tokens of calls, whoever issues them: an authorization server to a connection, or a platform to an App. */
+import type { Broker } from '../broker.ts';
+import type { ConnectionFacts } from '../facts/facts.ts';
+import type { OAuthConnections } from '../oauth-client/oauth-connections.ts';
+import type { Manifest } from '../platforms/manifest.ts';
+import type { AccessToken } from '../token-source/access-token.ts';
+import type { AppLimits, Installation } from '../token-source/app-installation.ts';
+import type { AppTokens } from '../token-source/app-tokens.ts';
+import type { Credential, Credentials } from './credentials.ts';
+import type { Forwarded } from './forwarded.ts';
+
+/** The App's installation that a connection is to, and what a token of it is needed for. */
+export type AppCredential = { installation: Installation; limits: AppLimits };
+
+/** What a connection gives a call: a credential, or where to get one. */
+export type CallCredential = Credential | AppCredential;
+
+export const isApp = (credential: CallCredential): credential is AppCredential => 'installation' in credential;
+
+export type TokenServices = { broker: Broker; credentials: Credentials; oauth: OAuthConnections; appTokens: AppTokens };
+
+/** `isFinal`: no token of before may be used either. */
+export type Renewed =
+  | { kind: 'credential'; credential: Credential }
+  | { kind: 'none'; forwarded: Extract<Forwarded, { detail: string }>; isFinal: boolean };
+
+/**
+ * Gets a token: the first one (`seen` undefined), or one in place of `seen`, because that one is about to end, or because the
+ * platform `refused` it.
+ */
+export type Renew = (seen: AccessToken | undefined, refused: boolean) => Promise<Renewed>;
+
+type At = {
+  organisationId: string;
+  platformId: string;
+  manifest: Manifest;
+  connection: Pick<ConnectionFacts, 'id' | 'credential'>;
+};
+
+/** How the tokens of this connection are got; undefined: its credential is one that stays as it is. */
+export function renewerOf(services: TokenServices, at: At, credential: CallCredential): Renew | undefined {
+  if (isApp(credential)) return appRenewer(services, credential);
+  return credential.token === undefined ? undefined : oauthRenewer(services, at);
+}
+
+/** Whether a token has to be got before a call. */
+export const isDue = (token: AccessToken | undefined, now: number): boolean =>
+  token === undefined || (token.refreshable && token.refreshAt !== null && token.refreshAt <= now);
+
+/** As if the platform had been asked with a token that is over, which it would refuse. */
+export const REAUTH: Extract<Forwarded, { detail: string }> = {
+  kind: 'refused_locally',
+  error: 'credential_over',
+  detail: 'The consent to this connection is over; somebody has to connect it again.',
+};
+
+const GONE: Renewed = { kind: 'none', forwarded: REAUTH, isFinal: true };
+
+const unavailable = (code: string, detail: string): Renewed => ({
+  kind: 'none',
+  forwarded: { kind: 'unreachable', code, detail, sent: false },
+  isFinal: false,
+});
+
+function oauthRenewer({ broker, credentials, oauth }: TokenServices, at: At): Renew {
+  const { organisationId, platformId, manifest, connection } = at;
+  const place = { organisation_id: organisationId, id: connection.id, platform_id: platformId };
+  return async (seen, refused) => {
+    if (seen === undefined) return GONE;
+    const done = await oauth.refresh(place, manifest, seen, refused);
+    if (done.kind === 'gone') return GONE;
+    if (done.kind === 'unavailable') return unavailable(done.code, done.detail);
+    const { credential: sealed } = done;
+    const credential = credentials.open(organisationId, { id: connection.id, credential: sealed }, manifest.auth);
+    if (credential === undefined || credential === 'unreadable' || 'installationId' in credential) return GONE;
+    broker.log.debug({ connection: connection.id }, 'a call goes on with refreshed tokens');
+    return { kind: 'credential', credential };
+  };
+}
+
+function appRenewer({ credentials, appTokens }: TokenServices, { installation, limits }: AppCredential): Renew {
+  return async (seen, refused) => {
+    const got = await appTokens(installation, limits, refused ? seen : undefined);
+    if (got.kind === 'token') return { kind: 'credential', credential: credentials.ofToken(got.token) };
+    if (got.kind === 'unavailable') return unavailable(got.code, got.detail);
+    const error = got.of === 'connection' ? 'no_token' : 'no_token_for_call';
+    return { kind: 'none', forwarded: { kind: 'refused_locally', error, detail: got.detail }, isFinal: true };
+  };
+}

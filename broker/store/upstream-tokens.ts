@@ -1,0 +1,107 @@
+/** Access tokens that the broker gets by itself, by what they are for, and who gets the next one. */
+import type { UpstreamTokenTable } from './schema.ts';
+import type { Db } from './store.ts';
+
+/** `purpose`: a hash of all that the token is for. */
+export type TokenPlace = { organisationId: string; connectionId: string; purpose: string };
+
+/** The row of this purpose, whatever state it is in; or undefined. */
+export async function findUpstreamToken(db: Db, place: TokenPlace): Promise<UpstreamTokenTable | undefined> {
+  return await db
+    .selectFrom('upstream_tokens')
+    .selectAll()
+    .where('organisation_id', '=', place.organisationId)
+    .where('connection_id', '=', place.connectionId)
+    .where('purpose', '=', place.purpose)
+    .executeTakeFirst();
+}
+
+/**
+ * Claims getting a token until `until` (a lease). True to one caller; false: a token is there that is good, or another process
+ * is getting one. `id`: of the row, if it is a new one. `refused`: the id of a token that is not good, whatever its times say.
+ */
+export async function claimUpstreamToken(
+  db: Db,
+  place: TokenPlace,
+  claim: { id: string; name: string; now: number; until: number; refused: string | undefined },
+): Promise<boolean> {
+  const { name, now, until } = claim;
+  const claimed = await db
+    .insertInto('upstream_tokens')
+    .values({
+      organisation_id: place.organisationId,
+      connection_id: place.connectionId,
+      purpose: place.purpose,
+      id: claim.id,
+      token: null,
+      refresh_at: null,
+      expires_at: until,
+      claim: name,
+      claim_until: until,
+    })
+    .onConflict((c) =>
+      c
+        .columns(['organisation_id', 'connection_id', 'purpose'])
+        .doUpdateSet({ claim: name, claim_until: until, expires_at: until, token: null, refresh_at: null })
+        .where((eb) =>
+          eb.and([
+            eb.or([eb('upstream_tokens.claim_until', 'is', null), eb('upstream_tokens.claim_until', '<=', now)]),
+            eb.or([
+              eb('upstream_tokens.refresh_at', 'is', null),
+              eb('upstream_tokens.refresh_at', '<=', now),
+              eb('upstream_tokens.id', '=', claim.refused ?? ''),
+            ]),
+          ]),
+        ),
+    )
+    .returning('id')
+    .executeTakeFirst();
+  return claimed !== undefined;
+}
+
+/** Stores the token that the claim was for. False: the claim was lost, or the connection is gone. */
+export async function storeUpstreamToken(
+  db: Db,
+  place: TokenPlace,
+  claim: string,
+  token: Pick<UpstreamTokenTable, 'id' | 'token' | 'refresh_at' | 'expires_at'>,
+): Promise<boolean> {
+  const stored = await db
+    .updateTable('upstream_tokens')
+    .set({ ...token, claim: null, claim_until: null })
+    .where('organisation_id', '=', place.organisationId)
+    .where('connection_id', '=', place.connectionId)
+    .where('purpose', '=', place.purpose)
+    .where('claim', '=', claim)
+    .returning('id')
+    .executeTakeFirst();
+  return stored !== undefined;
+}
+
+/** Nothing came of the claim: the next one may try. */
+export async function releaseUpstreamToken(db: Db, place: TokenPlace, claim: string): Promise<void> {
+  await db
+    .deleteFrom('upstream_tokens')
+    .where('organisation_id', '=', place.organisationId)
+    .where('connection_id', '=', place.connectionId)
+    .where('purpose', '=', place.purpose)
+    .where('claim', '=', claim)
+    .execute();
+}
+
+/** Forgets all tokens of a connection. */
+export async function deleteUpstreamTokens(
+  db: Db,
+  { organisationId, connectionId }: Pick<TokenPlace, 'organisationId' | 'connectionId'>,
+): Promise<void> {
+  await db
+    .deleteFrom('upstream_tokens')
+    .where('organisation_id', '=', organisationId)
+    .where('connection_id', '=', connectionId)
+    .execute();
+}
+
+/** Deletes tokens that ended before `before`, and claims of which nothing came. */
+export async function purgeUpstreamTokens(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('upstream_tokens').where('expires_at', '<', before).execute();
+}

@@ -1,0 +1,39 @@
+/** The private key of an App, as its platform hands it out: RSA, in PEM (PKCS#1 from GitHub, PKCS#8 after a conversion). */
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+
+const LABEL = /-----BEGIN ([A-Z0-9 ]{1,40})-----/g;
+/** RS256 wants 2048 bits at least (RFC 7518 section 3.3). */
+const SHORTEST_BITS = 2048;
+
+/** `problem`: a phrase that follows "the value of …". It holds nothing of the text. */
+export type AppKey = { ok: true; key: KeyObject } | { ok: false; problem: string };
+
+/** Reads one. Never throws. */
+export function readAppKey(text: string): AppKey {
+  const refuse = (problem: string): AppKey => ({ ok: false, problem });
+  const labels = Array.from(text.matchAll(LABEL), ([, label = '']) => label);
+  if (labels.length > 1) return refuse('holds several PEM blocks; give the private key alone');
+  const [label] = labels;
+  if (label === undefined)
+    return refuse(
+      'is no private key in PEM form; it begins with "-----BEGIN RSA PRIVATE KEY-----", and keeps its line breaks',
+    );
+  if (label === 'ENCRYPTED PRIVATE KEY' || text.includes('Proc-Type: 4,ENCRYPTED'))
+    return refuse('is a private key behind a passphrase; decrypt it first: openssl rsa -in key.pem -out app.pem');
+  if (!label.endsWith('PRIVATE KEY'))
+    return refuse(`is a ${label.toLowerCase()}; the App's private key is needed, which its settings page generates`);
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(text);
+  } catch {
+    return refuse(
+      'is no private key that can be read; download it again, or generate another one, and keep its line breaks',
+    );
+  }
+  if (key.asymmetricKeyType !== 'rsa')
+    return refuse(`is a key of type ${key.asymmetricKeyType}; Apps sign with RS256, which needs an RSA key`);
+  const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
+  if (bits < SHORTEST_BITS)
+    return refuse(`is an RSA key of ${bits} bits; at least ${SHORTEST_BITS} are needed: generate another one`);
+  return { ok: true, key };
+}
