@@ -51,6 +51,7 @@ const MIGRATIONS = [
   '0018-governance-versions',
   '0019-derived-receipts',
   '0020-bulk-changes',
+  '0023-upstream-tokens',
 ];
 
 /** Opens one empty store as often as wanted: of SQLite there can be only one. */
