@@ -11,7 +11,6 @@ import { Secret } from '../crypto/secret.ts';
 import type { Instant } from '../policy/facts.ts';
 import { present } from '../policy/present.ts';
 import { singleFlight } from '../runtime/single-flight.ts';
-import { pause } from '../runtime/waits.ts';
 import { findConnection } from '../store/connections.ts';
 import { type ConnectionPlace, claimRefresh, releaseRefresh, storeRefreshed } from '../store/oauth-tokens.ts';
 import type { ConnectionTable } from '../store/schema.ts';
@@ -21,6 +20,7 @@ import { type OAuthConnectionFacts, readFacts, writeFacts } from './facts.ts';
 import { isProblem, type OAuthProblem } from './problem.ts';
 import type { Registered } from './registered.ts';
 import type { Refreshing, Steps, Tokens } from './steps.ts';
+import { storeSurely } from './store-surely.ts';
 
 export type Refreshed =
   /** The connection's credential as it is stored now: newer tokens, or marked as revoked. */
@@ -45,7 +45,6 @@ const PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Storing is retried until the lease expires, less this margin. */
 const SPARE_MS = 2_000;
-const LONGEST_WAIT_MS = 1_000;
 
 export type Refresher = (ask: RefreshAsk) => Promise<Refreshed>;
 
@@ -236,17 +235,4 @@ function openToken({ vault, log }: Base, connection: ConnectionTable): Secret | 
     log.error({ err: error, security: true, organisation: organisationId }, 'a refresh token cannot be opened');
     return undefined;
   }
-}
-
-/** Losing a rotated refresh token loses the connection, so storing it is retried while the store is unavailable. */
-async function storeSurely(broker: Base, until: Instant, work: () => Promise<boolean>): Promise<boolean> {
-  for (let attempt = 1; ; attempt++)
-    try {
-      return await work();
-    } catch (error) {
-      const ms = Math.min(150 * attempt, LONGEST_WAIT_MS);
-      if (broker.clock() + ms > until) throw error;
-      broker.log.warn({ err: error, attempt }, 'could not store refreshed tokens; retrying');
-      await pause(ms);
-    }
 }
