@@ -22,6 +22,8 @@ export type BrokerOptions = {
   callers?: number;
   /** Origin of the bench's upstream, `http://127.0.0.1:port`: the `base_url` of the platform. */
   upstreamUrl: string;
+  /** Origin of the bench's code host. With it every agent may clone and push there, and bodies may have 1 GiB. */
+  gitUrl?: string;
 } & ({ store: 'sqlite' } | { store: 'postgres'; databaseUrl: string });
 
 export type BrokerTarget = {
@@ -75,7 +77,7 @@ async function startOne(
   keys: readonly AgentKey[],
   remove: () => void,
 ): Promise<BrokerTarget> {
-  const { upstreamUrl } = options;
+  const { upstreamUrl, gitUrl } = options;
   const databaseUrl = options.store === 'postgres' ? options.databaseUrl : undefined;
   const port = await freePort();
   const settings: Record<string, string> = {
@@ -83,11 +85,12 @@ async function startOne(
     LOG_LEVEL: 'error',
     AGENT_BROKER_DATA: dataFolder,
     AGENT_BROKER_LIMIT_FACTOR: '1000000',
-    AGENT_BROKER_ALLOW_PRIVATE: new URL(upstreamUrl).host,
+    AGENT_BROKER_ALLOW_PRIVATE: [upstreamUrl, gitUrl].flatMap((url) => (url ? new URL(url).host : [])).join(','),
+    ...(gitUrl !== undefined && { GIT_MAX_REQUEST_BYTES: String(1024 ** 3) }),
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
   };
   const { callers = CALLERS } = options;
-  const agents = await seed(readConfig(settings), { agents: options.agents, callers, upstreamUrl, keys });
+  const agents = await seed(readConfig(settings), { agents: options.agents, callers, upstreamUrl, gitUrl, keys });
   const baseUrl = `http://127.0.0.1:${port}`;
   const healthAfterMs = await timeOfStart(settings, baseUrl);
   // Measured without npm, which would add its own memory to that of the broker.

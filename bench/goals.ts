@@ -1,4 +1,5 @@
 /** The promises about speed and memory, each beside what this run measured. */
+import { ROWS_OF_PUSHES } from './git.ts';
 import type { Sample } from './measure.ts';
 import { median, paired, quantile, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
@@ -109,6 +110,26 @@ export function judge(findings: Findings): Goal[] {
         (value) => `${value.toFixed(1)} MB`,
         megabytes < 80,
       );
+    }
+    const { streams: packs, pushes } = found.git ?? {};
+    if (packs) {
+      for (const what of ['clone', 'push'] as const) {
+        const share = median(packs[what].broker) / median(packs[what].nginx);
+        add(`${what} of 500 MiB, of nginx`, '≥ 80 %', share, percent, share >= 0.8);
+      }
+      const { large, clones } = packs.grown;
+      const show = (bytes: number) => `${(bytes / MEGABYTE).toFixed(0)} MB`;
+      add('memory grown by clones and pushes of 500 MiB', '≤ 64 MB', large, show, large <= 64 * MEGABYTE);
+      add('memory grown by 20 clones of 50 MiB at once', '≤ 64 MB', clones, show, clones <= 64 * MEGABYTE);
+      const later = quantile(packs.refs.broker, 0.5) - quantile(packs.refs.nginx, 0.5);
+      add('p50 added to info/refs over nginx', '≤ 1.5 ms', later, milliseconds, later <= 1.5);
+    }
+    if (pushes) {
+      const fast = `${thousands(quantile(pushes.latency, 0.5))} ms in the middle`;
+      const name = `pushes of 10 KB, recorded (${fast}), ${store}`;
+      const kept = pushes.failed === 0 && pushes.rows === ROWS_OF_PUSHES;
+      // The last ones end a moment after the time in which all begin.
+      add(name, '≥ 99/s, no row missing', pushes.rate, (value) => `${value.toFixed(1)}/s`, pushes.rate >= 99 && kept);
     }
     const { answered, sent, rows, verified, failed } = found.audit;
     // A call that was sent and whose answer the generator no longer took may have a row too.

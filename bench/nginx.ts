@@ -77,6 +77,9 @@ http {
   }
   server {
     listen 127.0.0.1:${port};
+    client_max_body_size 0;
+    proxy_request_buffering off;
+    proxy_max_temp_file_size 0;
     location / {
       proxy_pass http://platform;
       proxy_http_version 1.1;

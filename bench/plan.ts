@@ -3,10 +3,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { present } from '../broker/policy/present.ts';
 import { type AnswerCost, measureAnswers, measureStreams } from './answers.ts';
+import { type GitFindings, type PushFindings, watchGit, watchPushes } from './git.ts';
 import { type McpFindings, watchMcp } from './mcp.ts';
 import type { Load, Meter, Sample, Target } from './measure.ts';
 import { measure, measureInRounds, warmUp } from './measure.ts';
 import { residentBytes } from './process.ts';
+import { recordPush } from './record-push.ts';
 import type { BrokerOnStage, Stage, Store } from './stage.ts';
 import { type WaitingFindings, watchWaiting } from './waiting.ts';
 
@@ -38,6 +40,8 @@ export type BrokerFindings = {
   waiting: WaitingFindings | undefined;
   /** On one store: what it costs hardly depends on it. */
   mcp: McpFindings | undefined;
+  /** Streams on one store: what they cost hardly depends on it. */
+  git: { streams: GitFindings | undefined; pushes: PushFindings | undefined } | undefined;
   audit: { sent: number; answered: number; rows: number; verified: number; failed: number };
 };
 
@@ -78,6 +82,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
       scale: [],
       waiting: undefined,
       mcp: undefined,
+      git: undefined,
       audit,
     };
     const names = { governed: governed.name, decisions: decisions.name, authzen: authzen.name, trqp: trqp.name };
@@ -105,6 +110,7 @@ export async function runPlan(stage: Stage, plan: Plan, tell: (text: string) => 
     found.scale = await compareScales(meter, stage, main, plan, load);
     found.waiting = await letWait(stage, main.store, plan.waiting, tell);
     if (main === mains[0]) found.mcp = await meetMcp(stage, main.store, tell);
+    found.git = await meetGit(stage, main.store, { streams: main === mains[0], rounds: plan.rounds }, tell);
     tell(`verifying the receipts on ${main.store}`);
     const { rows } = found.audit;
     const receipts = await main.broker.verifyReceipts();
@@ -141,6 +147,28 @@ async function meetMcp(stage: Stage, store: Store, tell: (text: string) => void)
     return await watchMcp(on.broker, tell);
   } finally {
     await on.broker.stop();
+  }
+}
+
+/** On a broker of its own, before a code host of its own. */
+async function meetGit(
+  stage: Stage,
+  store: Store,
+  { streams, rounds }: { streams: boolean; rounds: number },
+  tell: (text: string) => void,
+) {
+  tell(`starting a broker on ${store} before a code host`);
+  const on = await stage.startGit(store);
+  if (!on) return undefined;
+  try {
+    const nginx = { base: on.nginx, authorization: () => undefined };
+    const body = await recordPush();
+    return {
+      streams: streams ? await watchGit(on.broker, nginx, rounds, tell) : undefined,
+      pushes: body && (await watchPushes(on.broker, body, tell)),
+    };
+  } finally {
+    await on.stop();
   }
 }
 

@@ -1,9 +1,10 @@
 /** The findings as text for a terminal. */
 import type { AnswerCost } from './answers.ts';
+import type { GitFindings } from './git.ts';
 import type { Goal } from './goals.ts';
 import { milliseconds, percent, thousands } from './goals.ts';
 import type { Sample } from './measure.ts';
-import { median, paired, typical } from './measure.ts';
+import { median, paired, quantile, typical } from './measure.ts';
 import type { Findings } from './plan.ts';
 import { CONNECTIONS } from './plan.ts';
 import { NAMES } from './stage.ts';
@@ -23,6 +24,7 @@ export function describe(findings: Findings, goals: readonly Goal[]): string {
   for (const [store, found] of brokers) {
     parts.push(title(`Agents stored, ${store}, ${CONNECTIONS} connections`), scales(found.scale));
     parts.push(title(`Memory, ${store}`), memory(found.atRest, found.memory));
+    if (found.git?.streams) parts.push(title('Governed git'), gitFigures(found.git.streams));
     if (found.waiting) parts.push(title(`Agents that wait for a person, ${store}`), waitingFigures(found.waiting));
   }
   if (goals.length > 0) parts.push(title('Promised and measured'), promises(goals));
@@ -98,6 +100,20 @@ function waitingFigures({ agents, bytes, load, statements, decided, shown }: Wai
     [`202 to the owner's page`, each(shown)],
   ];
   return table(['', ''], rows);
+}
+
+function gitFigures({ clone, push, clones, refs }: GitFindings): string {
+  const megabytes = (rate: number) => `${(rate / 1e6).toFixed(0)} MB/s`;
+  const p50 = (values: readonly number[]) => milliseconds(quantile(values, 0.5));
+  const side = (name: string, of: 'broker' | 'nginx') => [
+    name,
+    megabytes(median(clone[of])),
+    megabytes(median(push[of])),
+    megabytes(clones[of]),
+    p50(refs[of]),
+  ];
+  const header = ['', 'clone of 500 MiB', 'push of 500 MiB', '20 clones of 50 MiB', 'info/refs, p50'];
+  return table(header, [side('broker', 'broker'), side('nginx', 'nginx')]);
 }
 
 function promises(goals: readonly Goal[]): string {

@@ -3,7 +3,9 @@
 import type { Config } from '../broker/config.ts';
 import { newAgentId, uuidv4 } from '../broker/crypto/ids.ts';
 import { parsePublicKey } from '../broker/crypto/public-key.ts';
+import { GIT_PLATFORM } from '../broker/git/git-call.ts';
 import { makeLog } from '../broker/log.ts';
+import { parsePlatformEntry } from '../broker/platforms/builtin.ts';
 import { present } from '../broker/policy/present.ts';
 import { openStore, startBroker } from '../broker/start.ts';
 import { putConnection } from '../broker/store/connections.ts';
@@ -27,6 +29,11 @@ const RULES = [
   { effect: 'allow', scopes: ['bench:items.*'], methods: ['GET'], endpoints: ['/items', '/items/*'] },
   { effect: 'allow', platforms: ['bench'], methods: ['GET'] },
 ];
+/** As a careful owner writes it for a coding agent. */
+const GIT_RULES = [
+  { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.action == "delete")' },
+  { effect: 'allow', platforms: [GIT_PLATFORM] },
+];
 const GUARDRAILS = [{ name: 'no-secrets', effect: 'deny', endpoints: ['/secrets/**'] }];
 
 const ROWS_A_STATEMENT = 500;
@@ -37,9 +44,15 @@ const ROWS_A_STATEMENT = 500;
  */
 export async function seed(
   config: Config,
-  options: { agents: number; callers: number; upstreamUrl: string; keys: readonly AgentKey[] },
+  options: {
+    agents: number;
+    callers: number;
+    upstreamUrl: string;
+    gitUrl: string | undefined;
+    keys: readonly AgentKey[];
+  },
 ): Promise<BenchAgent[]> {
-  const { agents, callers, keys } = options;
+  const { agents, callers, keys, gitUrl } = options;
   const log = makeLog('silent');
   const store = await openStore(config, log);
   try {
@@ -59,23 +72,33 @@ export async function seed(
     const owner = await putOwner(db, { organisation_id: organisationId, id: uuidv4(), ...person });
     const manifest = JSON.stringify({ ...BENCH_PLATFORM, base_url: options.upstreamUrl });
     await putPlatform(db, { organisationId, platformId: BENCH_PLATFORM_ID, manifest }, now);
-    const connection = uuidv4();
-    const place = { table: 'connections', organisationId, rowId: connection } as const;
-    await putConnection(db, {
-      organisation_id: organisationId,
-      id: connection,
-      platform_id: BENCH_PLATFORM_ID,
-      label: 'bench',
-      is_default: 1,
-      status: 'active',
-      credential: broker.vault.seal(place, `bench-credential-${uuidv4()}`),
-      secret_reference: null,
-      upstream_scopes: null,
-      revision: 1,
-      created_at: now,
-    });
+    const connect = async (platformId: string) => {
+      const id = uuidv4();
+      const place = { table: 'connections', organisationId, rowId: id } as const;
+      await putConnection(db, {
+        organisation_id: organisationId,
+        id,
+        platform_id: platformId,
+        label: platformId,
+        is_default: 1,
+        status: 'active',
+        credential: broker.vault.seal(place, `bench-credential-${uuidv4()}`),
+        secret_reference: null,
+        upstream_scopes: null,
+        revision: 1,
+        created_at: now,
+      });
+    };
+    await connect(BENCH_PLATFORM_ID);
+    if (gitUrl !== undefined) {
+      const host = parsePlatformEntry({ use: 'github', base_url: gitUrl, git_base_url: gitUrl });
+      if (!host.success) throw host.error;
+      await putPlatform(db, { organisationId, platformId: GIT_PLATFORM, manifest: JSON.stringify(host.data) }, now);
+      await connect(GIT_PLATFORM);
+    }
     const policy = uuidv4();
-    await putPolicy(db, { organisationId, id: policy, name: 'bench', rules: JSON.stringify(RULES) }, now);
+    const rules = JSON.stringify(gitUrl === undefined ? RULES : GIT_RULES);
+    await putPolicy(db, { organisationId, id: policy, name: 'bench', rules }, now);
     await putGuardrails(db, organisationId, JSON.stringify(GUARDRAILS), now);
 
     const registered = keys.map(({ publicKeyPem, privateKey }) => {
@@ -96,6 +119,7 @@ export async function seed(
       }
       await db.insertInto('agents').values(rows).execute();
       await db.insertInto('grants').values(rows.map(grantRow)).execute();
+      if (gitUrl !== undefined) await db.insertInto('grants').values(rows.map(gitGrantRow)).execute();
     }
     await broker.outbound.close();
     return called;
@@ -134,3 +158,10 @@ function grantRow({ organisation_id, id: agent_id, created_at }: AgentTable): Gr
     created_at,
   };
 }
+
+const gitGrantRow = (agent: AgentTable): GrantTable => ({
+  ...grantRow(agent),
+  platform_id: GIT_PLATFORM,
+  scopes: JSON.stringify([`${GIT_PLATFORM}:contents.read`, `${GIT_PLATFORM}:contents.write`]),
+  constraints: JSON.stringify({ repos: ['acme/*'], refs: ['agent/*'] }),
+});

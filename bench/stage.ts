@@ -38,6 +38,8 @@ export type Stage = {
   versions: { nginx: string | undefined; postgres: string | undefined };
   /** undefined where this store, or the broker, is not there. */
   startBroker(store: Store, agents: number, callers?: number): Promise<BrokerOnStage | undefined>;
+  /** A broker before a code host, and nginx before the same; undefined where one of them, or the store, is not there. */
+  startGit(store: Store): Promise<{ broker: BrokerTarget; nginx: string; stop(): Promise<void> } | undefined>;
 };
 
 export const NAMES = { upstream: 'upstream itself', nginx: 'nginx', forwarder: 'bare Express forwarder' };
@@ -86,8 +88,26 @@ export async function setStage(
         keep(await startBroker({ ...options, agents, upstreamUrl, ...(callers !== undefined && { callers }) }));
       return broker && onStage(broker, store, agents, store === 'postgres' && postgres ? [postgres.pid] : []);
     },
+    async startGit(store) {
+      const options = await storeOptions(store, postgres, () => `bench_${++databases}`);
+      if (!options || !nginx) return undefined;
+      const host = keep(await forkChild('git-upstream.ts', {}));
+      const { port } = host.said as { port: number };
+      const proxy = keep(present(await startNginx(`127.0.0.1:${port}`), 'nginx'));
+      const gitUrl = `http://127.0.0.1:${port}`;
+      const broker = keep(
+        present(await startBroker({ ...options, agents: GIT_AGENTS, upstreamUrl, gitUrl }), 'broker'),
+      );
+      const stop = async () => {
+        for (const one of [broker, proxy, host]) await one.stop();
+      };
+      return { broker, nginx: `http://127.0.0.1:${proxy.port}`, stop };
+    },
   };
 }
+
+/** More than CLONES at once may make, of 16 calls each. */
+const GIT_AGENTS = 100;
 
 async function storeOptions(store: Store, postgres: Postgres | undefined, name: () => string) {
   if (store === 'sqlite') return { store } as const;
