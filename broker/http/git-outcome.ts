@@ -73,13 +73,14 @@ const NOT_CONNECTED = 'no code host is connected for the organisation. An owner 
 const CONSENT =
   'this code host has one token per person, and none can be used. Say for whom it is in X-Svc-Caller (git config http.extraHeader).';
 const NEEDS_CONSENT = 'the connection was granted less than this needs. An owner has to connect it again.';
-const REFUSED = 'the code host refused the stored credential. An owner has to connect it again.';
+const REFUSED =
+  'the code host refused the stored credential, or does not let it do this. An owner has to connect it again.';
 const UNREADABLE = 'the stored credential cannot be opened. An owner has to connect it again.';
 const TOO_MANY = 'too many calls of this agent are under way. Try again.';
 const BLOCKED = 'the answer of the code host held the credential, so it is withheld.';
 
 const NOT_PASSED_ON: Record<NotPassedOn, [status: number, code: string, what: string]> = {
-  auth_refused: [502, 'upstream_auth_failed', `: the code host does not let the stored credential do this.`],
+  auth_refused: [502, 'upstream_auth_failed', `: ${REFUSED}`],
   not_found: [404, 'not_found', ' is not at the code host, or not shown to the stored credential.'],
   redirected: [
     502,

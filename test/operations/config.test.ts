@@ -64,6 +64,15 @@ describe('the environment', () => {
     },
   );
 
+  test.each([
+    ['1000', 1000],
+    ['16KiB', 16 * 1024],
+    ['64MiB', 64 * 1024 ** 2],
+    ['1GiB', 1024 ** 3],
+  ])('GIT_MAX_REQUEST_BYTES=%s is %i bytes', (text, bytes) => {
+    expect(readConfig({ GIT_MAX_REQUEST_BYTES: text }).gitMaxRequestBytes).toBe(bytes);
+  });
+
   test.each<[string, string]>([
     ['PORT', '-1'],
     ['PORT', 'http'],
@@ -72,6 +81,8 @@ describe('the environment', () => {
     ['DATABASE_CONNECTIONS', '1000'],
     ['METRICS_TOKEN', 'short'],
     ['GIT_MAX_REQUEST_BYTES', '0'],
+    ['GIT_MAX_REQUEST_BYTES', '64MB'],
+    ['GIT_MAX_REQUEST_BYTES', '1e6'],
     ['AGENT_BROKER_LIMIT_FACTOR', '-1'],
     ['AGENT_BROKER_LIMIT_FACTOR', 'Infinity'],
     ['AGENT_BROKER_ALLOW_PRIVATE', '10.0.0.1'],

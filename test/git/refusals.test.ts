@@ -1,0 +1,213 @@
+/** Every refusal as a person sees it: in what git itself writes. */
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { github } from '../../broker/platforms/builtin/github.ts';
+import type { TestAgent } from '../world/agent.ts';
+import { makeKeyPair } from '../world/agent.ts';
+import { evidenceOf } from '../world/evidence.ts';
+import { git } from '../world/git-host.ts';
+import { clone, type GitRun, type GitWorld, remoteOf, runGit, startGitWorld } from '../world/git-world.ts';
+import { listAuditRows } from '../world/rows.ts';
+import { postgresNote, STORES } from '../world/stores.ts';
+import { ALLOW_ALL, CANARY } from '../world/world.ts';
+
+const LISTING = ['ls-remote'];
+
+describe.each(STORES)(`what git shows of a refusal on %s${postgresNote}`, (store) => {
+  let given: GitWorld;
+  let bare: string;
+  beforeEach(() => {
+    given.host.answer = undefined;
+  });
+  beforeAll(async () => {
+    given = await startGitWorld(store, { GIT_MAX_REQUEST_BYTES: '1MiB' });
+    bare = given.host.repository('acme/app');
+  });
+
+  const list = (agent: TestAgent, repository = 'acme/app') => runGit([...LISTING, remoteOf(agent, repository)]);
+  const lineOf = ({ stderr }: GitRun) => /^remote: (.*)$/m.exec(stderr)?.[1];
+  async function lastRow(agent: TestAgent) {
+    const rows = await listAuditRows(given.world.running.broker.store.db, given.organisation.id, { limit: 50 });
+    return rows.find((row) => row.agent_public_id === agent.agentId);
+  }
+  /** It fails, says one line, and the line's reason is on record. */
+  async function expectLine(run: GitRun, agent: TestAgent, code: string, text: RegExp | string, reason = code) {
+    expect(run.code, run.stderr).not.toBe(0);
+    expect(run.stderr).not.toContain(CANARY);
+    const line = lineOf(run);
+    expect(line, run.stderr).toContain(`agent-broker: ${code} - `);
+    expect(line).toMatch(text);
+    const row = await lastRow(agent);
+    expect(row, run.stderr).toMatchObject({ reason, state: 'final' });
+    await evidenceOf(given.world, agent, row!.id);
+  }
+
+  test('a repository that is not on the list', async () => {
+    const agent = await given.agent({ constraints: { repos: ['acme/other', 'tools/*'] } });
+    const run = await list(agent, 'acme/app.git');
+    await expectLine(run, agent, 'repo_not_allowed', /- acme\/app is not in the agent's allowed repositories$/);
+    expect((await lastRow(agent))?.violating).toBe('["acme/app"]');
+  });
+
+  test('letter case does not count, other names do', async () => {
+    const agent = await given.agent({ constraints: { repos: ['ACME/App'] } });
+    expect((await list(agent, 'acme/app')).code).toBe(0);
+    for (const name of ['acme/app.git.git', 'acme/app.', 'acme/app2'])
+      await expectLine(await list(agent, name), agent, 'repo_not_allowed', /not in the agent's allowed repositories/);
+  });
+
+  test('a push of an agent that may only read', async () => {
+    const agent = await given.agent({ scopes: ['codehost:contents.read'] });
+    const folder = await clone(agent, 'acme/app');
+    const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
+    await expectLine(run, agent, 'scope_not_granted', /acme\/app: the grant does not include this scope\./);
+  });
+
+  test('a policy that denies it, and a guardrail', async () => {
+    const agent = await given.agent({ rules: [{ effect: 'deny' }] });
+    await expectLine(await list(agent), agent, 'denied_by_policy', /denies this call/);
+    const organisation = await given.world.organisation({
+      guardrails: [{ name: 'no-git', effect: 'deny', endpoints: ['/git/**'] }],
+    });
+    await organisation.platform({ id: 'codehost', manifest: { ...github, git_base_url: given.host.url } });
+    const other = await organisation.agent({
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:contents.read'] } },
+    });
+    expect(lineOf(await list(other))).toMatch(/denied_by_guardrail - acme\/app: guardrail no-git denies this call/);
+  });
+
+  test('what a person would have to approve: by policy, by grant, and by the policy that everybody begins with', async () => {
+    for (const options of [{ rules: [{ effect: 'require_approval' }] }, { requireApproval: true }]) {
+      const agent = await given.agent(options);
+      await expectLine(await list(agent), agent, 'approval_required_unsupported_for_git', /Ask an owner for a policy/);
+      expect(await lastRow(agent)).toMatchObject({ result: 'denied', approval_id: null });
+    }
+    const { DEFAULT_POLICY_RULES } = await import('../../broker/policy/default-policy.ts');
+    const agent = await given.agent({ rules: DEFAULT_POLICY_RULES });
+    const folder = await clone(agent, 'acme/app');
+    const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/x'], { folder });
+    expect(run.stderr).toContain('HTTP 403');
+    expect(await lastRow(agent)).toMatchObject({ reason: 'approval_required_unsupported_for_git' });
+  });
+
+  test('a refusal of a POST shows its status, and its line in the trace', async () => {
+    const agent = await given.agent({
+      rules: [
+        { effect: 'deny', when: 'has(request.git) && request.git.refs.exists(r, r.name == "refs/heads/main")' },
+        { effect: 'allow' },
+      ],
+    });
+    const folder = await clone(agent, 'acme/app');
+    git(folder, 'commit', '-q', '--allow-empty', '-m', 'x');
+    const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:main'], {
+      folder,
+      environment: { GIT_TRACE_CURL: '1' },
+    });
+    expect(run.stderr).toContain('RPC failed; HTTP 403');
+    expect(run.stderr).toContain('agent-broker: denied_by_policy - acme/app: policy');
+    expect(git(bare, 'log', '--format=%s', 'main').trim()).toBe('first');
+  });
+
+  test('a halted agent', async () => {
+    const agent = await given.organisation.agent({
+      keys: makeKeyPair(),
+      rules: ALLOW_ALL,
+      grants: { codehost: { scopeList: ['codehost:contents.read'] } },
+    });
+    await given.organisation.ask('POST', `/owner/agents/${agent.agentId}/suspend`, {});
+    await expectLine(await list(agent), agent, 'agent_halted', /suspended/, 'agent_suspended');
+  });
+
+  test('a code host that is not connected, or has no git', async () => {
+    const organisation = await given.world.organisation();
+    await organisation.platform({
+      id: 'codehost',
+      secret: null,
+      manifest: { ...github, git_base_url: given.host.url },
+    });
+    const grants = { codehost: { scopeList: ['codehost:contents.read'] } };
+    const agent = await organisation.agent({ rules: ALLOW_ALL, grants });
+    expect(lineOf(await list(agent))).toMatch(/platform_not_connected - acme\/app: no code host is connected/);
+    const without = await given.world.organisation();
+    const { git_base_url: _, ...manifest } = github;
+    await without.platform({ id: 'codehost', manifest });
+    const another = await without.agent({ rules: ALLOW_ALL, grants });
+    expect(lineOf(await list(another))).toContain('platform_not_connected');
+  });
+
+  test('a code host that refuses the credential, does not know the repository, redirects, lies or is away', async () => {
+    const agent = await given.agent();
+    const answers: [number, Record<string, string>, string, RegExp, string][] = [
+      [401, { 'content-type': 'text/html' }, 'upstream_auth_failed', /An owner has to/, 'platform_reauth_needed'],
+      // The credential in an answer that is no text: nothing of it is read.
+      [401, {}, 'upstream_auth_failed', /An owner has to/, 'upstream_auth_failed'],
+      [403, {}, 'upstream_auth_failed', /refused the stored credential/, 'upstream_auth_failed'],
+      [302, { location: 'https://elsewhere.example/' }, 'upstream_unreachable', /redirects/, 'upstream_unreachable'],
+      [200, { 'content-type': 'text/html' }, 'upstream_unreachable', /not one of git/, 'upstream_unreachable'],
+      [503, {}, 'upstream_unreachable', /It answered 503/, 'upstream_unreachable'],
+    ];
+    for (const [status, headers, code, text, reason] of answers) {
+      given.host.answer = (_, response) => response.writeHead(status, headers).end(`<b>${CANARY}</b>`);
+      await expectLine(await list(agent), agent, code, text, reason);
+      given.host.answer = undefined;
+    }
+    const unknown = await list(agent, 'acme/none');
+    expect(unknown.stderr).toMatch(/remote: agent-broker: not_found - acme\/none is not at the code host/);
+    expect(await lastRow(agent)).toMatchObject({ reason: 'upstream_not_found', upstream_status: 404 });
+    given.host.answer = (request) => request.socket.destroy();
+    await expectLine(await list(agent), agent, 'upstream_unreachable', /closed before the response was complete/);
+    given.host.answer = undefined;
+  });
+
+  test('a request that is too large: nothing of it is sent', async () => {
+    const agent = await given.agent();
+    const folder = await clone(agent, 'acme/app');
+    const { randomBytes } = await import('node:crypto');
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(`${folder}/random.bin`, randomBytes(3 * 1024 * 1024));
+    git(folder, 'add', '.');
+    git(folder, 'commit', '-qm', 'large');
+    for (const postBuffer of ['65536', '16777216']) {
+      const before = given.host.seen.filter(({ headers }) => headers['content-length'] !== '4').length;
+      const config = { 'http.postBuffer': postBuffer };
+      const run = await runGit(['push', remoteOf(agent, 'acme/app'), 'HEAD:agent/large'], { folder, config });
+      expect(run.stderr).toContain('HTTP 413');
+      // The advertisement, and nothing more.
+      expect(given.host.seen.filter(({ headers }) => headers['content-length'] !== '4').length).toBe(before + 1);
+      expect(await lastRow(agent)).toMatchObject({ reason: 'git_request_too_large', result: 'errored' });
+    }
+    expect(given.world.running.services.gitBodies.held).toEqual({ memory: 0, files: 0 });
+  });
+
+  test('no token, one that is over, one that is none, a child', async () => {
+    const agent = await given.agent();
+    const bareUrl = `${given.world.running.baseUrl}/git/acme/app`;
+    expect((await runGit(['ls-remote', bareUrl])).stderr).toContain('could not read Username');
+    const iat = Math.floor(Date.now() / 1000) - 3_600;
+    const old = bareUrl.replace('//', `//x:${agent.token({ iat, exp: iat + 60 })}@`);
+    const expired = await runGit(['ls-remote', old]);
+    expect(lineOf(expired)).toMatch(/^agent-broker: token_expired - /);
+    expect(expired.stderr).toContain('Authentication failed');
+    const none = await runGit(['ls-remote', bareUrl.replace('//', '//x:nothing@')]);
+    expect(lineOf(none)).toMatch(/^agent-broker: invalid_token - /);
+    const child = await agent.request('POST', '/v1/agents/children', {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name: 'helper',
+        ttl_seconds: 600,
+        grants: [{ platform: 'codehost', scopes: ['codehost:contents.read'] }],
+      }),
+    });
+    expect(child.status, child.text).toBe(201);
+    const childUrl = bareUrl.replace('//', `//x:${child.body.bearer_token}@`);
+    expect((await runGit(['ls-remote', childUrl])).stdout).toContain('refs/heads/main');
+  });
+
+  test('the user name connection.<label> names the connection', async () => {
+    const agent = await given.agent();
+    const listed = await runGit(['ls-remote', remoteOf(agent, 'acme/app', { user: 'connection.codehost-main' })]);
+    expect(listed, listed.stderr).toMatchObject({ code: 0 });
+    const run = await runGit(['ls-remote', remoteOf(agent, 'acme/app', { user: 'connection.other' })]);
+    await expectLine(run, agent, 'no_permission_record', /no grant on platform codehost for this connection/);
+  });
+});
