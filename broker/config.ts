@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
+import { byteSize } from './byte-size.ts';
 import { Secret } from './crypto/secret.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -32,14 +33,6 @@ function isIssuer(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
 }
 
-const UNITS: Readonly<Record<string, number>> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
-
-/** `64MiB` as 67108864. */
-function bytesOf(size: string): number {
-  const unit = /[A-Z].*$/.exec(size)?.[0] ?? '';
-  return Number(size.slice(0, size.length - unit.length)) * (UNITS[unit] ?? 1);
-}
-
 const Environment = z.object({
   PORT: port.default(8787).describe('port to listen on; 0 takes a free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
@@ -65,12 +58,7 @@ const Environment = z.object({
     .default('info')
     .describe('least level logged'),
   METRICS_TOKEN: z.string().min(16).optional().describe('bearer that may read /metrics'),
-  GIT_MAX_REQUEST_BYTES: z
-    .string()
-    .regex(/^[1-9]\d{0,14}(?:KiB|MiB|GiB)?$/, 'must be bytes, or a size such as 64MiB or 1GiB')
-    .transform(bytesOf)
-    .default(64 * 1024 * 1024)
-    .describe('largest git request body'),
+  GIT_MAX_REQUEST_BYTES: byteSize.default(64 * 1024 * 1024).describe('largest git request body'),
   TRUSTED_PROXIES: z
     .string()
     .refine((text) => text.split(',').every((entry) => isAddressRange(entry.trim())), 'must be addresses or ranges')
