@@ -88,6 +88,12 @@ function checkTerms(terms: GrantTerms, platform: string, manifest: Manifest, pat
     });
   });
   if (terms.recipients !== undefined) checkRecipients(terms.recipients, platform, manifest, path, found);
+  const limit = terms.refs ? 'refs' : terms.ref_changes ? 'ref_changes' : undefined;
+  if (limit !== undefined && manifest.refs === undefined)
+    found.warnings.push({
+      path: [...path, limit],
+      message: `refuses all that is not a GET or git: the manifest of "${platform}" does not say (under \`refs\`) which branches and tags its operations write.`,
+    });
 }
 
 function checkRecipients(

@@ -4,7 +4,7 @@ import type { Manifest } from '../platforms/manifest.ts';
 import { sameJson } from './planning.ts';
 
 /** Fields that overrides change entry by entry. */
-const BY_ENTRY = new Set(['headers', 'scopes', 'needs', 'app_permissions', 'recipients']);
+const BY_ENTRY = new Set(['headers', 'scopes', 'needs', 'app_permissions', 'recipients', 'content_scopes', 'refs']);
 
 /** What stands under the platform's id; read again, it is exactly this manifest. */
 export function exportPlatform(manifest: Manifest): Record<string, unknown> {

@@ -1,6 +1,7 @@
 /** The manifest of a platform: one schema for built-in platforms and for those in governance.yaml. */
 import { z } from 'zod';
-import { RECIPIENT_FORMATS } from '../policy/platform-rules.ts';
+import { REF_CHANGES } from '../policy/facts.ts';
+import { RECIPIENT_FORMATS, REF_PREFIXES } from '../policy/platform-rules.ts';
 import { Auth, OAuthFacts } from './auth.ts';
 import { HeaderName, HeaderValue, PlatformHeaderName, PlatformUrl, recordOf } from './fields.ts';
 
@@ -69,6 +70,38 @@ const AppPermissions = recordOf(
   'name at least one permission, such as { metadata: read }',
 );
 
+const RefRule = z
+  .union(
+    [
+      z
+        .array(
+          z.strictObject({
+            in: z.enum(['path', 'body', 'query']).describe('Where the ref stands.'),
+            at: z
+              .string()
+              .optional()
+              .describe(
+                'A JSON pointer into the body, or the name of a parameter; in the path it is what `**` stands for.',
+              ),
+            prefix: z
+              .enum(REF_PREFIXES)
+              .optional()
+              .describe(
+                'What comes before it in the full name: "refs/heads/" for a branch. Left out: it is a full name.',
+              ),
+            action: z.enum(REF_CHANGES).describe('What becomes of the ref.'),
+          }),
+        )
+        .max(10),
+      z.string().min(1).max(200),
+    ],
+    {
+      error:
+        'write a list such as [{ in: body, at: /branch, prefix: refs/heads/, action: update }], [] for none, or a sentence',
+    },
+  )
+  .describe('The refs that an operation writes.');
+
 export const PlatformId = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'write lower-case letters, digits, "_" or "-", such as "crm"')
@@ -121,6 +154,12 @@ export const ManifestFields = z.strictObject(
       .optional()
       .describe(
         'Which operations need another scope because of what their body holds, such as the path of a file that it writes.',
+      ),
+    refs: z
+      .record(z.string(), RefRule)
+      .optional()
+      .describe(
+        'Which branches and tags operations write, for a code host: where a call names them, an empty list for none, or a sentence that says why it cannot be told. On grants with `refs`, operations that are not listed are refused, but for GET.',
       ),
     graphql: z
       .strictObject({ path: z.string().regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'write a plain path such as "/graphql"') })

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { foldName } from '../policy/names.ts';
 import { misplaced, parseOperation } from '../policy/operation.ts';
 import { compilePattern } from '../policy/pattern.ts';
+import { compileRefRule } from '../policy/ref-rules.ts';
 import type { ManifestFields } from './manifest-fields.ts';
 
 type Fields = z.infer<typeof ManifestFields>;
@@ -17,7 +18,8 @@ export function manifestProblems(manifest: Fields): Problem[] {
       found.push({ path: [field], message: `is for platforms of kind ${where} only` });
     }
   };
-  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash'] as const) only(field, 'rest');
+  for (const field of ['body', 'graphql', 'git_base_url', 'git_user', 'encoded_slash', 'refs'] as const)
+    only(field, 'rest');
   only('attestation', 'mcp');
   if (manifest.body === 'form' && manifest.graphql !== undefined)
     found.push({ path: ['graphql'], message: 'cannot stand beside body: form, because GraphQL calls are JSON' });
@@ -60,7 +62,13 @@ export function manifestProblems(manifest: Fields): Problem[] {
     if (!Object.hasOwn(scopes, scope))
       found.push({ path: ['needs', scope], message: 'is not one of the scopes above' });
   }
-  return [...found, ...appProblems(manifest), ...operationProblems(manifest), ...contentProblems(manifest)];
+  return [
+    ...found,
+    ...appProblems(manifest),
+    ...operationProblems(manifest),
+    ...contentProblems(manifest),
+    ...refProblems(manifest),
+  ];
 }
 
 /** A scope without permissions would be used with all that the installation has: each of them, or none, is listed. */
@@ -93,7 +101,8 @@ function operationProblems(manifest: Fields): Problem[] {
   );
   const recipients = Object.keys(manifest.recipients ?? {}).map((text) => ({ text, path: ['recipients', text] }));
   const contents = Object.keys(manifest.content_scopes ?? {}).map((text) => ({ text, path: ['content_scopes', text] }));
-  return [...rules, ...recipients, ...contents].flatMap(({ text, path }) => {
+  const refs = Object.keys(manifest.refs ?? {}).map((text) => ({ text, path: ['refs', text] }));
+  return [...rules, ...recipients, ...contents, ...refs].flatMap(({ text, path }) => {
     const message = operationProblem(text, manifest);
     return message === undefined ? [] : [{ path, message }];
   });
@@ -119,18 +128,29 @@ function contentProblems({ kind, scopes, content_scopes: contents = {} }: Fields
   );
 }
 
+/** Positions of refs; what is no operation is told by `operationProblems`. */
+function refProblems({ refs = {} }: Fields): Problem[] {
+  return Object.entries(refs).flatMap(([text, rule]) => {
+    const operation = read(() => parseOperation(text));
+    const found = typeof operation === 'string' ? undefined : read(() => compileRefRule(operation, rule));
+    return typeof found === 'string' ? [{ path: ['refs', text], message: found }] : [];
+  });
+}
+
 function patternProblem(text: string): string | undefined {
-  try {
-    compilePattern(text, 'path');
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
+  const found = read(() => compilePattern(text, 'path'));
+  return typeof found === 'string' ? found : undefined;
 }
 
 function operationProblem(text: string, manifest: Fields): string | undefined {
+  const found = read(() => parseOperation(text));
+  return typeof found === 'string' ? found : misplaced(found, manifest);
+}
+
+/** What is compiled, or the sentence that says why it is not. */
+function read<Compiled extends object>(compile: () => Compiled): Compiled | string {
   try {
-    return misplaced(parseOperation(text), manifest);
+    return compile();
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

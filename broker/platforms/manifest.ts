@@ -32,15 +32,15 @@ export function compileManifest(platformId: string, manifest: Manifest): Platfor
 }
 
 /**
- * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients and
- * content_scopes are merged by entry (an empty list removes a scope's rules); every other field is replaced. With another origin,
- * the built-in account endpoint and the built-in place of git repositories are dropped: they would receive tokens of another
+ * A built-in manifest with an operator's changes. Headers (of one kind or the other), scopes, needs, app_permissions, recipients,
+ * content_scopes and refs are merged by entry (an empty list removes a scope's rules); every other field is replaced. With another
+ * origin, the built-in account endpoint and the built-in place of git repositories are dropped: they would receive tokens of another
  * platform.
  */
 export function withOverrides(builtin: ManifestInput, overrides: ManifestOverrides): ManifestInput {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
   const merged: ManifestInput = { ...builtin, ...given };
-  for (const field of ['scopes', 'needs', 'app_permissions', 'recipients', 'content_scopes'] as const) {
+  for (const field of ['scopes', 'needs', 'app_permissions', 'recipients', 'content_scopes', 'refs'] as const) {
     if (overrides[field] !== undefined) Object.assign(merged, { [field]: { ...builtin[field], ...overrides[field] } });
   }
   const changed = new Set(Object.keys({ ...overrides.headers, ...overrides.default_headers }).map(foldName));

@@ -18,6 +18,7 @@ import type {
   RulesSource,
 } from './platform-rules.ts';
 import { POINTER } from './pointer.ts';
+import { compileRefRule } from './ref-rules.ts';
 import { findListing, findTool, toolOf } from './tool-endpoint.ts';
 
 /** `why`: what an agent can change, where more can be said than that no scope covers the call. */
@@ -95,6 +96,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
   const content = Object.entries(source.content_scopes ?? {}).flatMap(([text, rules]) =>
     rules.map((rule) => compileContentRule(read(text, 'content_scopes'), rule)),
   );
+  const refs = Object.entries(source.refs ?? {}).map(([text, rule]) => compileRefRule(read(text, 'refs'), rule));
   // The scope covers the operation for some contents: what is asked about the scope as a whole has to know.
   for (const { operation, scope } of content) {
     const known = scopes.get(scope) ?? [];
@@ -105,6 +107,7 @@ export function compilePlatformRules(source: RulesSource): PlatformRules {
     scopes,
     recipients,
     content,
+    refs,
     ...(source.graphql && { graphqlPath: source.graphql.path }),
     allowEncodedSlash: source.encoded_slash ?? false,
     isForm: source.body === 'form',

@@ -1,6 +1,6 @@
 /** What a manifest says about deciding, as it is written and as it is compiled (operation.ts). */
 import type { JsonObject } from '../../json/json-value.ts';
-import type { Method } from './call-ask.ts';
+import type { Method, RefChange } from './call-ask.ts';
 import type { Pattern } from './pattern.ts';
 
 export type Operation = { source: string } & (
@@ -27,12 +27,31 @@ export type RecipientPointerSource =
   | string
   | { pointer: string; format?: RecipientFormat | undefined; optional?: boolean | undefined };
 
+/**
+ * Where a call names a ref that it writes, as a manifest writes it. `at`: a JSON pointer into the body, or the name of a
+ * parameter; in the path it is what `**` stands for. `prefix`: what stands before it in the full name.
+ */
+export type RefPositionSource = {
+  in: 'path' | 'body' | 'query';
+  at?: string | undefined;
+  prefix?: (typeof REF_PREFIXES)[number] | undefined;
+  action: RefChange;
+};
+export const REF_PREFIXES = ['refs/', 'refs/heads/', 'refs/tags/'] as const;
+
+/** What an operation writes; an empty list: no ref; a text: why that cannot be told. */
+export type RefRuleSource = readonly RefPositionSource[] | string;
+
+export type RefPosition = { in: RefPositionSource['in']; at: string; prefix: string; action: RefChange };
+export type RefRule = { operation: Operation; writes: readonly RefPosition[] | string };
+
 /** The fields of a manifest that deciding needs. */
 export type RulesSource = {
   kind: 'rest' | 'graphql' | 'mcp';
   scopes: Readonly<Record<string, readonly string[]>>;
   recipients?: Readonly<Record<string, readonly RecipientPointerSource[]>> | undefined;
   content_scopes?: Readonly<Record<string, readonly ContentRuleSource[]>> | undefined;
+  refs?: Readonly<Record<string, RefRuleSource>> | undefined;
   graphql?: { path: string } | undefined;
   body?: 'json' | 'form' | undefined;
   encoded_slash?: boolean | undefined;
@@ -43,6 +62,7 @@ export type PlatformRules = {
   scopes: ReadonlyMap<string, readonly Operation[]>;
   recipients: readonly RecipientRule[];
   content: readonly ContentRule[];
+  refs: readonly RefRule[];
   graphqlPath?: string;
   allowEncodedSlash: boolean;
   /** Bodies are sent as forms. */

@@ -2,10 +2,11 @@
  * The ref constraint of a grant: which branches and tags may be written (`refs`), and how (`ref_changes`). It binds git, and
  * every operation of a platform that writes a ref; what cannot be shown to stay within it is refused.
  */
-import { type CallAsk, type Constraints, type GitRef, REF_CHANGES } from './facts.ts';
+import { type CallAsk, type Constraints, REF_CHANGES } from './facts.ts';
 import { isGraphql } from './operation.ts';
 import type { PlatformRules } from './platform-rules.ts';
 import { matchesRef } from './ref-patterns.ts';
+import { type WrittenRef, writtenByRules } from './ref-rules.ts';
 
 /** A refusal names the refs, as far as the call names any, and says why. */
 export type RefRefusal = { violating: string[]; detail: string };
@@ -20,22 +21,24 @@ export function refuseRefs(constraints: Constraints, rules: PlatformRules, call:
   if (refs === undefined && !limitsChanges) return undefined;
   const written = refsWritten(rules, call);
   if (typeof written === 'string') return { violating: [], detail: written };
-  const outside = written.filter(({ name }) => refs !== undefined && !matchesRef(refs, name));
+  const outside = written.filter(({ name }) => refs !== undefined && (name === undefined || !matchesRef(refs, name)));
   const forbidden = written.filter(({ action }) => changes !== undefined && !changes.includes(action));
   const [first = forbidden[0]] = outside;
   if (first === undefined) return undefined;
-  const names = [...new Set([...outside, ...forbidden].map(({ name }) => shorten(name)))];
-  const detail = outside.includes(first)
-    ? `${shorten(first.name)} is not among the refs that the grant allows`
-    : `the grant does not allow to ${first.action} refs: ${shorten(first.name)}`;
-  return { violating: names.slice(0, MAX_NAMED), detail };
+  const names = [...outside, ...forbidden].flatMap(({ name }) => (name === undefined ? [] : [shorten(name)]));
+  return { violating: [...new Set(names)].slice(0, MAX_NAMED), detail: whyNot(first, outside.includes(first)) };
+}
+
+function whyNot(ref: WrittenRef, isOutside: boolean): string {
+  if (!isOutside) return `the grant does not allow to ${ref.action} refs${ref.name ? `: ${shorten(ref.name)}` : ''}`;
+  return ref.name === undefined ? shorten(ref.why) : `${shorten(ref.name)} is not among the refs that the grant allows`;
 }
 
 /** The refs that a call writes, or why that cannot be told. */
-function refsWritten(rules: PlatformRules, call: CallAsk): readonly GitRef[] | string {
+function refsWritten(rules: PlatformRules, call: CallAsk): readonly WrittenRef[] | string {
   if (call.git !== undefined) return call.git.refs;
   if (isGraphql(rules, call)) return 'GraphQL is refused as a whole where refs are limited';
-  return call.method === 'GET' ? [] : 'it is not known which refs this operation writes';
+  return writtenByRules(rules.refs, call);
 }
 
 /** Names of refs are as long as git takes them. */

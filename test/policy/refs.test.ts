@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Constraints, GitRef } from '../../broker/policy/facts.ts';
+import type { Constraints, GitRef, JsonObject, Method } from '../../broker/policy/facts.ts';
 import { compilePlatformRules } from '../../broker/policy/operation.ts';
 import { intersectRefs, matchesRef, refPatternProblem } from '../../broker/policy/ref-patterns.ts';
 import { refuseRefs } from '../../broker/policy/refs.ts';
@@ -152,6 +152,84 @@ describe('a push', () => {
       call({ method: 'POST', path: '/git/acme/app/git-upload-pack', git }),
     ])
       expect(refuseRefs({ refs: [] }, NOTHING_SAID, one)).toBeUndefined();
+  });
+});
+
+describe('what a manifest says', () => {
+  const forge = compilePlatformRules({
+    kind: 'rest',
+    scopes: {},
+    refs: {
+      'POST /branches': [{ in: 'query', at: 'branch', prefix: 'refs/heads/', action: 'create' }],
+      'POST /batch': [{ in: 'body', at: '/updates/*/ref', action: 'update' }],
+      'PUT /branches/**/file': [{ in: 'path', prefix: 'refs/heads/', action: 'update' }],
+      'POST /merge': 'its target is not in the call',
+      'GET /branches/**/touch': [{ in: 'path', prefix: 'refs/heads/', action: 'update' }],
+      'POST /issues/**': [],
+    },
+  });
+  const refused = (
+    method: Method,
+    endpoint: string,
+    body?: JsonObject,
+    constraints: Constraints = { refs: ['agent/*'] },
+  ) => {
+    const [path = '', query = ''] = endpoint.split('?');
+    return refuseRefs(constraints, forge, call({ method, path, query, body }));
+  };
+
+  test('a parameter of the query, once, in its own spelling', () => {
+    expect(refused('POST', '/branches?branch=agent/x')).toBeUndefined();
+    expect(refused('POST', '/branches?branch=main')?.violating).toEqual(['refs/heads/main']);
+    for (const query of [
+      '',
+      '?branch=agent/x&branch=main',
+      '?branch=agent/x&Branch=main',
+      '?Branch=agent/x',
+      '?x=1;branch=agent/x;branch=main',
+    ])
+      expect(refused('POST', `/branches${query}`), query).toBeDefined();
+    expect(refused('POST', '/branches?branch=agent/x', { branch: 'main' })).toBeDefined();
+  });
+
+  test('all that a pointer leads to', () => {
+    const updates = (...refs: unknown[]) => ({ updates: refs.map((one) => ({ ref: one })) }) as JsonObject;
+    expect(refused('POST', '/batch', updates('refs/heads/agent/x', 'refs/heads/agent/y'))).toBeUndefined();
+    expect(refused('POST', '/batch', updates('refs/heads/agent/x', 'refs/heads/main'))?.violating).toEqual([
+      'refs/heads/main',
+    ]);
+    for (const body of [
+      updates(),
+      updates('refs/heads/agent/x', null),
+      updates('refs/heads/agent/x', 7),
+      { updates: [{ ref: 'refs/heads/agent/x' }, {}] },
+      {},
+    ])
+      expect(refused('POST', '/batch', body), JSON.stringify(body)).toBeDefined();
+  });
+
+  test('the path, of a GET too', () => {
+    expect(refused('PUT', '/branches/agent/x/file')).toBeUndefined();
+    expect(refused('PUT', '/branches/main/file')?.violating).toEqual(['refs/heads/main']);
+    expect(refused('GET', '/branches/main/touch')?.violating).toEqual(['refs/heads/main']);
+    expect(refused('GET', '/branches/main')).toBeUndefined();
+    for (const path of ['/branches/agent/x/file/', '/branches/agent/x/File', '/branches/agent/x/file.json'])
+      expect(refused('PUT', path), path).toBeDefined();
+  });
+
+  test('a sentence, an empty list, and nothing', () => {
+    expect(refused('POST', '/merge')).toEqual({ violating: [], detail: 'its target is not in the call' });
+    expect(refused('POST', '/issues/7/comments')).toBeUndefined();
+    expect(refused('POST', '/other')?.detail).toMatch(/not known/);
+  });
+
+  test('how refs change is judged without their names', () => {
+    const may = (...changes: NonNullable<Constraints['ref_changes']>): Constraints => ({ ref_changes: changes });
+    expect(refused('POST', '/branches', {}, may('create'))).toBeUndefined();
+    expect(refused('POST', '/branches', {}, may('update'))?.detail).toBe('the grant does not allow to create refs');
+    expect(refused('PUT', '/branches/main/file', {}, may('create'))?.violating).toEqual(['refs/heads/main']);
+    expect(refused('POST', '/merge', {}, may('create', 'update'))).toBeDefined();
+    expect(refused('POST', '/merge', {}, may('create', 'update', 'delete'))).toBeUndefined();
   });
 });
 

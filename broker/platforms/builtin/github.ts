@@ -4,6 +4,7 @@ import { githubAdministration } from './github-administration.ts';
 import { githubAppPermissions } from './github-app.ts';
 import { githubCode, githubContentScopes } from './github-code.ts';
 import { githubPeople } from './github-people.ts';
+import { githubRefs } from './github-refs.ts';
 import { githubWork } from './github-work.ts';
 
 export const github = {
@@ -26,6 +27,7 @@ export const github = {
   scopes: { ...githubCode, ...githubWork, ...githubAdministration, ...githubPeople },
   content_scopes: githubContentScopes,
   app_permissions: githubAppPermissions,
+  refs: githubRefs,
   // "Scopes for OAuth apps". Reading public things needs none, so the reading scopes are not listed.
   needs: {
     'codehost:contents.write': ['repo', 'public_repo'],

@@ -44,7 +44,10 @@ const Simulation = z
     ),
     evaluated: z.array(Check).describe('the checks that were made, in their order'),
     not_evaluated: z.array(Check).describe('the checks that nothing depended on any more'),
-    violating: z.array(z.string()).optional().describe('recipients or repositories that the grant does not allow'),
+    violating: z
+      .array(z.string())
+      .optional()
+      .describe('recipients, repositories or refs that the grant does not allow'),
     suspends: z.string().optional().describe('the guardrail that would suspend the agent'),
     policy: z
       .object({ id: z.guid().nullable(), name: z.string(), version: z.int().nullable() })

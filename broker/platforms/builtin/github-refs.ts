@@ -1,0 +1,131 @@
+/**
+ * Which refs the operations of GitHub's REST API write. Sources: GitHub's REST API description (octokit/openapi-types 29) and
+ * reference. What stands in neither table is refused on grants that limit refs.
+ *
+ * Not counted: what GitHub does later by itself, or for somebody else (workflows with a token of their own, merging by a merge
+ * queue, `refs/pull/*` of a pull request).
+ */
+import type { RefPositionSource } from '../../policy/platform-rules.ts';
+
+const branch = (pointer: string, action: RefPositionSource['action']): RefPositionSource => ({
+  in: 'body',
+  at: pointer,
+  prefix: 'refs/heads/',
+  action,
+});
+const TAG: RefPositionSource = { in: 'body', at: '/tag_name', prefix: 'refs/tags/', action: 'create' };
+const BEGINS = 'a new repository begins with branches that the call does not name; ask a person to make it';
+const BASE = 'the base of a pull request is not in the call; ask a person to merge it';
+const HEAD = 'the head of a pull request is not in the call; merge its base into it by git';
+const GIST = 'a gist is a repository of its own';
+const KEY = 'whoever holds the key pushes to any branch';
+
+const written: Record<string, RefPositionSource[] | string> = {
+  // Without `branch` it is the default branch, whichever that is.
+  'PUT /repos/*/*/contents/**': [branch('/branch', 'update')],
+  'DELETE /repos/*/*/contents/**': [branch('/branch', 'update')],
+  'POST /repos/*/*/git/refs': [{ in: 'body', at: '/ref', action: 'create' }],
+  'PATCH /repos/*/*/git/refs/**': [{ in: 'path', prefix: 'refs/', action: 'update' }],
+  'DELETE /repos/*/*/git/refs/**': [{ in: 'path', prefix: 'refs/', action: 'delete' }],
+  'POST /repos/*/*/branches/**/rename': [
+    { in: 'path', prefix: 'refs/heads/', action: 'delete' },
+    branch('/new_name', 'create'),
+  ],
+  'POST /repos/*/*/merges': [branch('/base', 'update')],
+  'POST /repos/*/*/merge-upstream': [branch('/branch', 'update')],
+  'PUT /repos/*/*/pulls/*/merge': BASE,
+  'PUT /repos/*/*/pulls/*/merge-async': BASE,
+  'PUT /repos/*/*/pulls/*/update-branch': HEAD,
+  // Publishing makes the tag, if it is not there, and a draft is published by editing it.
+  'POST /repos/*/*/releases': [TAG],
+  'PATCH /repos/*/*/releases/*': [TAG],
+  // `auto_merge`, on by default, merges the default branch into it.
+  'POST /repos/*/*/deployments': [branch('/ref', 'update')],
+  'PATCH /repos/*/*': 'it may change the default branch; ask a person to do it',
+  'DELETE /repos/*/*': 'it deletes every branch and tag',
+  'POST /repos/*/*/transfer': 'it takes every branch and tag away',
+  'POST /repos/*/*/forks': BEGINS,
+  'POST /repos/*/*/generate': BEGINS,
+  'POST /user/repos': BEGINS,
+  'POST /orgs/*/repos': BEGINS,
+  'DELETE /orgs/*': 'it deletes every branch and tag',
+  'POST /gists': GIST,
+  'PATCH /gists/*': GIST,
+  'DELETE /gists/*': GIST,
+  'POST /gists/*/forks': GIST,
+  'POST /repos/*/*/keys': KEY,
+  'POST /user/keys': KEY,
+};
+
+/** Methods, and paths under which they write no ref. */
+const unwritten: [methods: string, ...paths: string[]][] = [
+  ['POST', '/git/*/*/git-upload-pack'],
+  ['POST', '/repos/*/*/git/blobs', '/repos/*/*/git/commits', '/repos/*/*/git/tags', '/repos/*/*/git/trees'],
+  ['POST', '/repos/*/*/commits/*/comments'],
+  ['POST PATCH DELETE', '/repos/*/*/comments/**', '/repos/*/*/issues/**'],
+  ['PUT', '/repos/*/*/issues/*/labels', '/repos/*/*/issues/*/lock'],
+  ['POST PATCH DELETE', '/repos/*/*/labels/**', '/repos/*/*/milestones/**'],
+  ['POST', '/repos/*/*/pulls'],
+  ['PATCH', '/repos/*/*/pulls/*'],
+  ['POST PATCH DELETE', '/repos/*/*/pulls/*/comments/**', '/repos/*/*/pulls/comments/**'],
+  ['POST DELETE', '/repos/*/*/pulls/*/requested_reviewers'],
+  ['POST PUT DELETE', '/repos/*/*/pulls/*/reviews/**'],
+  ['POST', '/repos/*/*/releases/generate-notes', '/repos/*/*/releases/*/assets'],
+  ['POST DELETE', '/repos/*/*/releases/*/reactions/**'],
+  ['PATCH DELETE', '/repos/*/*/releases/assets/*'],
+  // Its tag stays.
+  ['DELETE', '/repos/*/*/releases/*'],
+  ['POST PATCH', '/repos/*/*/check-runs/**', '/repos/*/*/check-suites/**'],
+  ['POST', '/repos/*/*/statuses/*'],
+  ['POST', '/repos/*/*/dispatches'],
+  ['POST PUT', '/repos/*/*/actions/workflows/*/*'],
+  ['POST DELETE', '/repos/*/*/actions/runs/**', '/repos/*/*/actions/jobs/*/rerun'],
+  ['DELETE', '/repos/*/*/actions/artifacts/*', '/repos/*/*/actions/caches/**'],
+  ['PUT', '/repos/*/*/actions/permissions/**', '/repos/*/*/actions/oidc/customization/sub'],
+  ['POST PATCH DELETE', '/repos/*/*/actions/variables/**'],
+  ['PUT DELETE', '/repos/*/*/actions/secrets/*', '/repos/*/*/dependabot/secrets/*', '/repos/*/*/codespaces/secrets/*'],
+  ['POST PUT PATCH DELETE', '/repos/*/*/environments/**'],
+  ['DELETE', '/repos/*/*/deployments/*'],
+  ['POST', '/repos/*/*/deployments/*/statuses'],
+  ['POST PUT DELETE', '/repos/*/*/pages/**'],
+  ['PUT', '/repos/*/*/topics'],
+  ['PATCH', '/repos/*/*/properties/values'],
+  ['POST DELETE', '/repos/*/*/autolinks/**'],
+  ['DELETE', '/repos/*/*/keys/*'],
+  ['PUT DELETE', '/repos/*/*/vulnerability-alerts', '/repos/*/*/automated-security-fixes'],
+  ['PUT DELETE', '/repos/*/*/private-vulnerability-reporting', '/repos/*/*/immutable-releases'],
+  ['PUT DELETE', '/repos/*/*/interaction-limits', '/repos/*/*/subscription'],
+  ['POST PUT PATCH DELETE', '/repos/*/*/branches/**/protection/**', '/repos/*/*/rulesets/**'],
+  ['POST PATCH DELETE', '/repos/*/*/hooks/**', '/orgs/*/hooks/**'],
+  ['PUT DELETE', '/repos/*/*/collaborators/*'],
+  ['PATCH DELETE', '/repos/*/*/invitations/*'],
+  ['PATCH', '/repos/*/*/code-scanning/alerts/*', '/repos/*/*/code-scanning/default-setup'],
+  ['PATCH', '/repos/*/*/dependabot/alerts/*', '/repos/*/*/secret-scanning/alerts/*'],
+  ['POST', '/repos/*/*/code-scanning/sarifs', '/repos/*/*/dependency-graph/snapshots'],
+  ['POST', '/repos/*/*/security-advisories'],
+  ['PATCH', '/repos/*/*/security-advisories/*'],
+  ['PUT', '/repos/*/*/notifications', '/notifications'],
+  ['PUT PATCH DELETE', '/notifications/threads/**'],
+  ['POST DELETE', '/user/packages/**', '/users/*/packages/**', '/orgs/*/packages/**'],
+  ['POST PATCH DELETE', '/orgs/*/projectsV2/**', '/users/*/projectsV2/**'],
+  ['POST PUT PATCH DELETE', '/orgs/*/teams/**'],
+  ['PUT DELETE', '/orgs/*/memberships/*', '/orgs/*/members/*', '/orgs/*/outside_collaborators/*'],
+  ['POST DELETE', '/orgs/*/invitations/**'],
+  ['PATCH', '/orgs/*', '/user', '/user/email/visibility'],
+  ['POST DELETE', '/user/emails', '/user/social_accounts', '/user/gpg_keys/**', '/user/ssh_signing_keys/**'],
+  ['DELETE', '/user/keys/*'],
+  ['PUT DELETE', '/user/following/*', '/user/blocks/*', '/user/starred/*/*'],
+  ['PATCH DELETE', '/user/repository_invitations/*'],
+  ['POST PATCH DELETE', '/gists/*/comments/**'],
+  ['PUT DELETE', '/gists/*/star'],
+  ['POST', '/markdown/**'],
+];
+
+export const githubRefs: Record<string, RefPositionSource[] | string> = {
+  ...written,
+  ...Object.fromEntries(
+    unwritten.flatMap(([methods, ...paths]) =>
+      paths.flatMap((path) => methods.split(' ').map((method) => [`${method} ${path}`, []])),
+    ),
+  ),
+};

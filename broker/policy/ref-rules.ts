@@ -1,0 +1,148 @@
+/** Where the calls of a platform name the refs that they write, as its manifest says it. */
+import { unescapeOnce } from './escapes.ts';
+import type { CallAsk, JsonValue, RefChange } from './facts.ts';
+import { foldName, parameterNames } from './names.ts';
+import type { Operation, RefPosition, RefPositionSource, RefRule, RefRuleSource } from './platform-rules.ts';
+import { POINTER, pointerNames, walkPointer } from './pointer.ts';
+import { isRefName } from './ref-patterns.ts';
+import { spellingsOf } from './spelling.ts';
+
+/** A ref that a call writes. `name` is its full name, or undefined where `why` says why it has none that can be judged. */
+export type WrittenRef = { action: RefChange } & ({ name: string } | { name?: undefined; why: string });
+
+/** What git, and so some servers, would take for another name than prefix and value. */
+const BEGINS_A_NAME = /^(?:refs|heads|tags|remotes)\//;
+
+/** @throws Error with a sentence that says what is wrong */
+export function compileRefRule(operation: Operation, source: RefRuleSource): RefRule {
+  if (typeof source === 'string') return { operation, writes: source };
+  return { operation, writes: source.map((position) => compilePosition(operation, position)) };
+}
+
+/** The refs that a call writes by these rules, or why that cannot be told. A GET that no rule is about writes none. */
+export function writtenByRules(rules: readonly RefRule[], call: CallAsk): WrittenRef[] | string {
+  const spellings = spellingsOf(call.path);
+  const found = rules.filter(
+    ({ operation }) =>
+      operation.kind === 'http' &&
+      operation.method === call.method &&
+      operation.path.matchesAnySpelling(call.path, spellings),
+  );
+  if (found.length === 0 && call.method !== 'GET') return 'it is not known which refs this operation writes';
+  const written: WrittenRef[] = [];
+  for (const { operation, writes } of found) {
+    if (typeof writes === 'string') return writes;
+    for (const position of writes) written.push(...readPosition(position, operation, call));
+  }
+  return written;
+}
+
+function compilePosition(operation: Operation, source: RefPositionSource): RefPosition {
+  const refuse = (why: string): never => {
+    throw new Error(`refs "${operation.source}": ${why}`);
+  };
+  const { in: place, at = '', prefix = '', action } = source;
+  if (operation.kind !== 'http') return refuse('only operations with a method and a path write refs');
+  if (place === 'path') {
+    if (operation.path.segments.filter((segment) => segment === '**').length !== 1)
+      return refuse('a ref in the path is what `**` stands for, so write `**` once');
+    if (at !== '') return refuse('`at` is not for the path');
+  } else if (place === 'body' && !POINTER.test(at)) {
+    return refuse('a ref in the body has a JSON pointer: `at: /branch`');
+  } else if (at === '') return refuse('a ref in the query has the name of a parameter: `at: branch`');
+  return { in: place, at, prefix, action };
+}
+
+function readPosition(position: RefPosition, operation: Operation, call: CallAsk): WrittenRef[] {
+  const { action } = position;
+  const values = valuesAt(position, operation, call);
+  if (typeof values === 'string') return [{ action, why: values }];
+  return values.map((value) => {
+    const name = nameOf(value, position);
+    return name === undefined
+      ? { action, why: `${JSON.stringify(value)} is no plain name of a ref${place(position)}` }
+      : { action, name };
+  });
+}
+
+const place = ({ in: where, at, prefix }: RefPosition): string =>
+  `${where === 'path' ? '' : ` at \`${at}\``}${prefix === '' ? '; write it in full, as "refs/heads/x"' : ` under ${prefix}`}`;
+
+/** The full name; undefined where another reader may take the value for another ref. */
+function nameOf(value: string, { prefix }: RefPosition): string | undefined {
+  if (prefix === 'refs/' ? value.startsWith('refs/') : prefix !== '' && BEGINS_A_NAME.test(value)) return undefined;
+  const name = prefix + value;
+  return isRefName(name) ? name : undefined;
+}
+
+function valuesAt(position: RefPosition, operation: Operation, call: CallAsk): string[] | string {
+  switch (position.in) {
+    case 'path':
+      return inPath(operation, call.path);
+    case 'query':
+      return inQuery(position.at, call);
+    case 'body':
+      return inBody(position.at, call);
+  }
+}
+
+/** What `**` of the operation stands for, in a path that has one reading only. */
+function inPath(operation: Operation, path: string): string[] | string {
+  if (operation.kind !== 'http' || !operation.path.matches(path)) return 'the path does not name a ref plainly';
+  const pattern = operation.path.segments;
+  const before = pattern.indexOf('**');
+  const segments = path.slice(1).split('/');
+  const rest = segments.slice(before, segments.length - (pattern.length - before - 1)).map(unescapeOnce);
+  const name = rest.join('/');
+  return /[;%#]/.test(name) ? 'the path does not name a ref plainly' : [name];
+}
+
+function inQuery(at: string, { query, body }: CallAsk): string[] | string {
+  const named = parameters(query).filter(([name]) => parameterNames(name).includes(foldName(at)));
+  const [only, other] = named;
+  if (only === undefined) return `the query does not name a ref (\`${at}\`)`;
+  if (other !== undefined || only[0] !== at || namesMember(body, foldName(at)))
+    return `\`${at}\` is named more than once, or in another spelling`;
+  return [only[1]];
+}
+
+/** Names in another spelling are read by some servers, and passed over by others, which then take a default. */
+function inBody(at: string, { query, body = {} }: CallAsk): string[] | string {
+  const names = pointerNames(at);
+  const [first = ''] = names;
+  if (parameters(query).some(([name]) => parameterNames(name).includes(first)))
+    return `the query must not name \`${at}\` where refs are limited`;
+  const found: JsonValue[] = [];
+  let isUnclear = false;
+  walkPointer(body, names, {
+    value: (value) => found.push(value),
+    deadEnd: () => {
+      isUnclear = true;
+    },
+  });
+  const exact = exactly(body, at.slice(1).split('/').map(unescapeName));
+  if (found.length === 0) return `the body does not name a ref (\`${at}\`); write it`;
+  const texts = found.filter((value) => typeof value === 'string');
+  if (isUnclear || texts.length !== found.length || exact !== texts.length)
+    return `the body does not name a ref plainly (\`${at}\`); write it once, as a text`;
+  return texts;
+}
+
+/** How many texts stand exactly under a pointer. */
+function exactly(value: JsonValue | undefined, [name, ...rest]: readonly string[]): number {
+  if (name === undefined) return typeof value === 'string' ? 1 : 0;
+  if (typeof value !== 'object' || value === null) return 0;
+  if (name === '*') return Object.values(value).reduce((sum: number, one) => sum + exactly(one, rest), 0);
+  return Array.isArray(value) || !Object.hasOwn(value, name) ? 0 : exactly(value[name], rest);
+}
+
+const unescapeName = (name: string): string => name.replaceAll('~1', '/').replaceAll('~0', '~');
+
+function namesMember(body: CallAsk['body'], folded: string): boolean {
+  return Object.keys(body ?? {}).some((name) => foldName(name) === folded);
+}
+
+/** Some servers take `;` for `&` (HTML 4.01, B.2.2). */
+function parameters(query: string): [string, string][] {
+  return query === '' ? [] : [...new URLSearchParams(query.replaceAll(';', '&'))];
+}

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import type { CallAsk, JsonObject, Method } from '../../broker/policy/facts.ts';
+import { relate } from '../../broker/policy/pattern.ts';
+import { writtenByRules } from '../../broker/policy/ref-rules.ts';
+import { rulesOf } from './classified.ts';
+
+const RULES = rulesOf('github');
+const R = '/repos/acme/app';
+
+/** `create refs/heads/x`; `?` where the call has no name that can be judged; a sentence where it writes what it does not say. */
+const written = (line: string, body?: JsonObject): readonly string[] | string => {
+  const [method, endpoint = ''] = line.split(' ') as [Method, string];
+  const [path = '', query = ''] = endpoint.split('?');
+  const call: CallAsk = { method, path, query, headers: {}, body };
+  const found = writtenByRules(RULES.refs, call);
+  return typeof found === 'string' ? found : found.map(({ action, name }) => `${action} ${name ?? '?'}`);
+};
+
+test('of each operation in a scope that changes something it is said which refs it writes', () => {
+  const changing = [...RULES.scopes.values()].flat().filter((one) => one.kind === 'http' && one.method !== 'GET');
+  const unsaid = changing.filter(
+    (one) =>
+      one.kind === 'http' &&
+      // Git's own door says it of a push.
+      one.source !== 'POST /git/*/*/git-receive-pack' &&
+      !RULES.refs.some(
+        ({ operation }) =>
+          operation.kind === 'http' &&
+          operation.method === one.method &&
+          relate(operation.path, one.path, 'exact') === 'all',
+      ),
+  );
+  expect(unsaid.map(({ source }) => source)).toEqual([]);
+});
+
+describe('operations that write refs', () => {
+  test.each<[string, JsonObject | undefined, string[]]>([
+    [`PUT ${R}/contents/a/b.md`, { branch: 'agent/x', message: 'm' }, ['update refs/heads/agent/x']],
+    [`DELETE ${R}/contents/a.md`, { branch: 'main', sha: 'abc' }, ['update refs/heads/main']],
+    [`PUT ${R}/contents/.github/workflows/ci.yml`, { branch: 'agent/x' }, ['update refs/heads/agent/x']],
+    [`POST ${R}/git/refs`, { ref: 'refs/heads/agent/x', sha: 'abc' }, ['create refs/heads/agent/x']],
+    [`POST ${R}/git/refs`, { ref: 'refs/tags/v1', sha: 'abc' }, ['create refs/tags/v1']],
+    [`PATCH ${R}/git/refs/heads/agent/x`, { sha: 'abc' }, ['update refs/heads/agent/x']],
+    [`DELETE ${R}/git/refs/tags/v1`, undefined, ['delete refs/tags/v1']],
+    [
+      `POST ${R}/branches/agent/x/rename`,
+      { new_name: 'main2' },
+      ['delete refs/heads/agent/x', 'create refs/heads/main2'],
+    ],
+    [`POST ${R}/merges`, { base: 'main', head: 'agent/x' }, ['update refs/heads/main']],
+    [`POST ${R}/merge-upstream`, { branch: 'main' }, ['update refs/heads/main']],
+    [`POST ${R}/releases`, { tag_name: 'v1', target_commitish: 'main' }, ['create refs/tags/v1']],
+    [`PATCH ${R}/releases/7`, { tag_name: 'v1', draft: false }, ['create refs/tags/v1']],
+    [`POST ${R}/deployments`, { ref: 'main' }, ['update refs/heads/main']],
+  ])('%s %j: %j', (line, body, expected) => {
+    expect(written(line, body)).toEqual(expected);
+  });
+
+  test.each<[string, JsonObject | undefined]>([
+    // The default branch.
+    [`PUT ${R}/contents/a.md`, { message: 'm' }],
+    [`PUT ${R}/contents/a.md`, undefined],
+    [`PUT ${R}/contents/a.md`, { branch: null }],
+    [`PUT ${R}/contents/a.md`, { Branch: 'agent/x' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'agent/x', Branch: 'main' }],
+    [`PUT ${R}/contents/a.md`, { branch: ['agent/x'] }],
+    [`PUT ${R}/contents/a.md`, { branch: { name: 'agent/x' } }],
+    [`PUT ${R}/contents/a.md?branch=main`, { branch: 'agent/x' }],
+    [`PUT ${R}/contents/a.md?BRANCH[]=main`, { branch: 'agent/x' }],
+    [`PUT ${R}/contents/a.md?x=1;branch=main`, { branch: 'agent/x' }],
+    [`DELETE ${R}/contents/a.md?branch=agent/x`, undefined],
+    // Other names for a ref than the one that it seems to be.
+    [`PUT ${R}/contents/a.md`, { branch: 'refs/heads/agent/x' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'heads/agent/x' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'tags/agent/x' }],
+    [`PUT ${R}/contents/a.md`, { branch: '' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'agent/x~1' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'agent/../main' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'main\u0000agent/x' }],
+    [`PUT ${R}/contents/a.md`, { branch: ' main' }],
+    [`PUT ${R}/contents/a.md`, { branch: '@{-1}' }],
+    [`PUT ${R}/contents/a.md`, { branch: 'evil:main' }],
+    [`POST ${R}/git/refs`, { ref: 'heads/agent/x' }],
+    [`POST ${R}/git/refs`, { ref: 'agent/x' }],
+    [`PATCH ${R}/git/refs/refs/heads/agent/x`, { sha: 'abc' }],
+    [`PATCH ${R}/git/refs/heads/agent/x/`, { sha: 'abc' }],
+    [`PATCH ${R}/git/refs/heads/agent;x`, { sha: 'abc' }],
+    [`PATCH ${R}/git/refs/heads/agent%2520x`, { sha: 'abc' }],
+    [`PATCH ${R}/git/Refs/heads/agent/x`, { sha: 'abc' }],
+    [`PATCH ${R}/git/refs`, { sha: 'abc' }],
+    [`DELETE ${R}/git/refs/heads`, undefined],
+    [`POST ${R}/releases`, { name: 'v1' }],
+    [`POST ${R}/releases`, { tag_name: 'refs/tags/v1' }],
+    [`PATCH ${R}/releases/7`, { draft: false }],
+  ])('no name that can be judged: %s %j', (line, body) => {
+    const found = written(line, body);
+    expect(found).toHaveLength(1);
+    expect(`${found}`).toMatch(/^(?:create|update|delete) (?:\?|refs\/heads)$/);
+  });
+
+  test.each([
+    `PUT ${R}/pulls/7/merge`,
+    `PUT ${R}/pulls/7/merge-async`,
+    `PUT ${R}/pulls/7/update-branch`,
+    `PUT ${R}/Pulls/7/Merge.json`,
+    `PATCH ${R}`,
+    `DELETE ${R}`,
+    `POST ${R}/transfer`,
+    `POST ${R}/forks`,
+    `POST ${R}/generate`,
+    'POST /user/repos',
+    'POST /orgs/acme/repos',
+    'DELETE /orgs/acme',
+    `POST ${R}/keys`,
+    'POST /user/keys',
+    // In no scope, and in no table.
+    'POST /gists',
+    `PUT ${R}/import`,
+    `POST ${R}/code-scanning/alerts/1/autofix/commits`,
+    `POST ${R}/stacks`,
+    `POST ${R}/security-advisories/GHSA-x/forks`,
+    'POST /agents/repos/acme/app/tasks',
+    'POST /repositories/42/git/refs',
+    'POST /git/acme/app/git-receive-pack',
+  ])('the call does not say which: %s', (line) => {
+    expect(written(line, { branch: 'agent/x', ref: 'refs/heads/agent/x' })).toEqual(expect.any(String));
+  });
+});
+
+test.each([
+  `POST ${R}/issues`,
+  `PATCH ${R}/issues/7`,
+  `PUT ${R}/issues/7/labels`,
+  `DELETE ${R}/issues/7/labels/bug`,
+  `POST ${R}/issues/7/comments`,
+  `POST ${R}/git/blobs`,
+  `POST ${R}/git/trees`,
+  `POST ${R}/git/commits`,
+  `POST ${R}/git/tags`,
+  `POST ${R}/commits/abc/comments`,
+  `POST ${R}/pulls`,
+  `PATCH ${R}/pulls/7`,
+  `POST ${R}/pulls/7/reviews`,
+  `PUT ${R}/pulls/7/reviews/1/dismissals`,
+  `POST ${R}/pulls/7/comments/1/replies`,
+  `DELETE ${R}/pulls/7/requested_reviewers`,
+  `POST ${R}/statuses/abc`,
+  `POST ${R}/check-runs/1/rerequest`,
+  `POST ${R}/dispatches`,
+  `POST ${R}/actions/workflows/ci.yml/dispatches`,
+  `PUT ${R}/actions/workflows/ci.yml/disable`,
+  `POST ${R}/actions/runs/1/rerun-failed-jobs`,
+  `POST ${R}/actions/runs/1/pending_deployments`,
+  `DELETE ${R}/actions/caches`,
+  `POST ${R}/releases/generate-notes`,
+  `DELETE ${R}/releases/7`,
+  `DELETE ${R}/releases/assets/7`,
+  `POST ${R}/deployments/7/statuses`,
+  `PUT ${R}/branches/release/1/protection/restrictions/teams`,
+  `GET ${R}/contents/a.md`,
+  `GET ${R}/git/ref/heads/main`,
+  'POST /git/acme/app/git-upload-pack',
+  'POST /markdown',
+])('writes no ref: %s', (line) => {
+  expect(written(line, { branch: 'main', head: 'main', base: 'main' })).toEqual([]);
+});
