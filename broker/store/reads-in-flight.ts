@@ -23,7 +23,7 @@ import { FolderInUse, lockFolder } from './lock.ts';
 /** Size of an entry; larger ones (very many matched rules) do not fit. The first slot has the column names, for later versions. */
 const SLOT_BYTES = 8 * 1024;
 const NOTES = 'notes';
-/** Above this, writes are not done synchronously in the main thread. */
+/** After a write that took longer, the next ones are not done in the main thread, until one is fast again. */
 export const SLOW_WRITE_MS = 5;
 const MEASURED = 3;
 
@@ -34,7 +34,7 @@ export type ReadsInFlight = {
   writeMs: number;
   /**
    * Records a read that is about to be sent. Returns the function that removes the entry; undefined when the row is too large.
-   * Synchronous on a fast disk, a promise on a slow one, so that other requests do not wait for the write.
+   * Synchronous while the disk is fast, a promise while it is slow, so that other requests do not wait for the write.
    */
   note(row: AuditRow): Undo | Promise<Undo>;
   /** Truncates the file if all entries were removed. To be called periodically. */
@@ -54,27 +54,32 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
   // Created after taking the lock: if the file exists, the lock is reliable.
   const file = openSync(join(own, NOTES), 'wx', 0o600);
   const buffer = Buffer.alloc(SLOT_BYTES);
+  let lastMs = 0;
   const write = (text: string, slot: number): void => {
+    const began = performance.now();
     writeSync(file, buffer, 0, buffer.write(text), slot * SLOT_BYTES);
+    lastMs = performance.now() - began;
   };
   /** By the thread pool: 19 µs instead of 2 for a fast write, but without blocking the main thread. */
   const writeAside = (text: string, slot: number): Promise<void> =>
     new Promise((resolve, reject) => {
       const bytes = Buffer.from(text);
+      const began = performance.now();
       underWay++;
       writeWhereFree(file, bytes, 0, bytes.length, slot * SLOT_BYTES, (error) => {
         underWay--;
+        lastMs = performance.now() - began;
         if (closed && underWay === 0) end();
         if (error) reject(error);
         else resolve();
       });
     });
   const times = Array.from({ length: MEASURED }, () => {
-    const began = performance.now();
     write(`${JSON.stringify(AUDIT_COLUMNS)}\n`, 0);
-    return performance.now() - began;
+    return lastMs;
   });
   const writeMs = Math.min(...times);
+  lastMs = writeMs;
   let underWay = 0;
   let end = (): void => {};
   const free: number[] = [];
@@ -96,7 +101,7 @@ export function noteReads(folder: string, id: string): ReadsInFlight {
         release();
         throw error;
       };
-      if (writeMs > SLOW_WRITE_MS) return writeAside(text, slot).then(() => release, failed);
+      if (lastMs > SLOW_WRITE_MS) return writeAside(text, slot).then(() => release, failed);
       try {
         write(text, slot);
       } catch (error) {
